@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, identities, time, records, text and child processes."""

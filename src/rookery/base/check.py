@@ -1,0 +1,34 @@
+"""What `rook doctor` asks. A check is a function in the feature that it belongs to, `checks.py`, and yields findings."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Check = Callable[["Place"], Iterator["Finding"]]
+
+OK = "ok"
+WARNING = "warning"
+ERROR = "error"
+
+
+class Place(Record):
+    """Where the doctor looks: the project, if there is one, and the folder that it was called in."""
+
+    root: str | None
+    cwd: str
+
+
+class Finding(Record):
+    """One thing that was looked at, how it is, and how to mend it."""
+
+    category: str
+    name: str
+    status: str
+    message: str
+    hint: str = ""
+    repair: Callable[[], str] | None = None
+    """Mends it and says what was done; None where a person has to."""

@@ -1,0 +1,43 @@
+"""Time as text: UTC, milliseconds, sorted as it reads. A clock is a function, so that tests can pass their own."""
+
+from __future__ import annotations
+
+import time
+
+from rookery.base.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Clock = Callable[[], float]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def stamp(seconds: float) -> str:
+    """Seconds since the epoch as `2026-01-31T12:00:00.000Z`."""
+    millis = round(seconds * 1000)
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millis // 1000))
+    return f"{whole}.{millis % 1000:03d}Z"
+
+
+def is_stamp(text: str) -> bool:
+    """True if the text is a time as `stamp` writes it."""
+    try:
+        time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        return False
+    return len(text) == 24 and text[19] == "." and text[20:23].isdecimal() and text[23] == "Z"
+
+
+def parse_duration(text: str) -> float:
+    """`90`, `90s`, `30m`, `2h` or `1d` in seconds; it must be more than nothing."""
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "s")
+    try:
+        seconds = float(number) * _UNITS[unit]
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < 1e9:
+        raise InvalidInput(f"{text!r} is not a duration", hint="write it as 90s, 30m, 2h or 1d")
+    return seconds

@@ -1,0 +1,83 @@
+"""Identities: prefixed ULIDs such as `task_01ARZ3NDEKTSV4RRFFQ69G5FAV`, in order of making, validated on parse.
+
+Wherever an id is accepted, so is a unique prefix of it of at least six characters, with or without `task_`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rookery.base.errors import AmbiguousId, InvalidId, NotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+TASK = "task"
+LEARNING = "lrn"
+EVENT = "evt"
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID_LENGTH = 26
+_SHORTEST_PREFIX = 6
+_RANDOM_BITS = 80
+
+_last: tuple[int, int] = (0, 0)
+
+
+def new_id(prefix: str, *, at: float | None = None) -> str:
+    """A fresh id that sorts after every earlier one of this process.
+
+    Within one millisecond the random part grows by a large random step, not by one: ids stay in order and still
+    differ early enough for a short prefix to tell them apart.
+    """
+    global _last
+    millis = int((time.time() if at is None else at) * 1000)
+    random = int.from_bytes(os.urandom(10), "big")
+    if millis == _last[0]:
+        random = _last[1] + 1 + (random >> 16)
+        if random >> _RANDOM_BITS:
+            millis, random = millis + 1, random & ((1 << 64) - 1)
+    _last = (millis, random)
+    return f"{prefix}_{_encode(millis << _RANDOM_BITS | random)}"
+
+
+def is_id(prefix: str, text: str) -> bool:
+    """True if the text is a whole id of that kind."""
+    head, _, ulid = text.partition("_")
+    return head == prefix and len(ulid) == _ULID_LENGTH and ulid[0] <= "7" and not ulid.strip(_ALPHABET)
+
+
+def parse_id(prefix: str, text: str) -> str:
+    """The id, or the beginning of one, in its canonical form."""
+    head, mark, ulid = text.partition("_") if "_" in text else (prefix, "", text)
+    ulid = ulid.upper()
+    if head.lower() != prefix:
+        raise InvalidId(f"{text!r} is not a {prefix} id", hint=f"a {prefix} id begins with {prefix}_")
+    if len(ulid) > _ULID_LENGTH or ulid.strip(_ALPHABET) or ulid[:1] > "7":
+        raise InvalidId(
+            f"{text!r} is not a {prefix} id",
+            hint=f"an id is {prefix}_ and {_ULID_LENGTH} letters and digits, without I, L, O and U",
+        )
+    if len(ulid) + (len(prefix) + 1 if mark else 0) < _SHORTEST_PREFIX or not ulid:
+        raise InvalidId(f"{text!r} is too short for an id", hint=f"give at least {_SHORTEST_PREFIX} characters")
+    return f"{prefix}_{ulid}"
+
+
+def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str]]) -> str:
+    """The one existing id that the text names; `lookup(low, high)` gives up to two ids between the bounds."""
+    wanted = parse_id(prefix, text)
+    found = lookup(wanted, wanted + "~")
+    if not found:
+        raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` shows what there is")
+    if len(found) > 1:
+        raise AmbiguousId(f"{text} fits more than one: {', '.join(found)}")
+    return found[0]
+
+
+_NOUNS = {LEARNING: "learning"}
+
+
+def _encode(number: int) -> str:
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))

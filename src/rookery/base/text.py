@@ -1,0 +1,35 @@
+"""What text may enter the state: anything that comes back as it went in."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput
+
+MAX_TITLE = 1_000
+MAX_BODY = 16 * 1024 * 1024
+
+
+def check_text(name: str, text: str, *, limit: int = MAX_BODY) -> str:
+    """The text itself, if it can be stored and given back exactly."""
+    if "\0" in text:
+        raise InvalidInput(f"{name} holds a NUL byte", hint="remove it; text cannot hold NUL bytes")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{name} is not valid UTF-8", hint="send text as UTF-8") from error
+    if size > limit:
+        raise InvalidInput(f"{name} has {size:,} bytes", hint=f"at most {limit:,} are kept")
+    return text
+
+
+def check_title(text: str) -> str:
+    """A title is text with something to see in it."""
+    if not text.strip():
+        raise InvalidInput("the title is empty", hint="say in a few words what is to be done")
+    return check_text("the title", text, limit=MAX_TITLE * 4)
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """The text on one line for people: white space folded, control characters shown, cut at `width`."""
+    folded = " ".join(text.split())
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in folded)
+    return shown if not width or len(shown) <= width else shown[: width - 1] + "…"

@@ -1,0 +1,1 @@
+"""Configuration: typed, layered, and every value knows where it comes from."""

@@ -1,0 +1,75 @@
+"""Where a project is: the main checkout's root, found without starting git or jj.
+
+State lives once, at the main checkout. A linked git worktree or a second jj workspace leads back there, also when
+it carries a tracked `.rookery/config.yaml` of its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.errors import NotInitialised
+
+FOLDER = ".rookery"
+DATABASE = "rookery.db"
+
+
+def find_root(start: str, given: str | None = None) -> str:
+    """The root of the project that `start` lies in; `given` (from the environment) goes first."""
+    if given is not None:
+        root = os.path.abspath(given)
+        if is_project(root):
+            return root
+        raise NotInitialised(f"ROOKERY_ROOT is {root}, and there is no project there")
+    for folder in _upward(os.path.abspath(start)):
+        main = main_checkout(folder)
+        if is_project(main or folder):
+            return main or folder
+        if main is not None:
+            raise NotInitialised(f"the repository at {main} has no Rookery project")
+    raise NotInitialised(f"no Rookery project in {start} or above it")
+
+
+def is_project(root: str) -> bool:
+    """True if the folder holds a project's state."""
+    return os.path.isfile(database_path(root))
+
+
+def database_path(root: str) -> str:
+    """Where a project's state is kept."""
+    return os.path.join(root, FOLDER, DATABASE)
+
+
+def main_checkout(folder: str) -> str | None:
+    """The main checkout of the repository whose top `folder` is; None if it is not the top of one."""
+    jj = os.path.join(folder, ".jj")
+    if os.path.isdir(jj):
+        # In a second workspace `.jj/repo` is a file that names the first one's `.jj/repo`.
+        repo = os.path.join(jj, "repo")
+        if os.path.isfile(repo):
+            return os.path.dirname(os.path.dirname(os.path.normpath(os.path.join(jj, _read(repo)))))
+        return folder
+    git = os.path.join(folder, ".git")
+    if os.path.isdir(git):
+        return folder
+    if not os.path.isfile(git):
+        return None
+    pointer = _read(git).removeprefix("gitdir:").strip()
+    gitdir = os.path.normpath(os.path.join(folder, pointer))
+    common = os.path.join(gitdir, "commondir")
+    if not os.path.isfile(common):
+        return None  # a submodule belongs to the repository around it
+    return os.path.dirname(os.path.normpath(os.path.join(gitdir, _read(common))))
+
+
+def _upward(folder: str) -> list[str]:
+    folders = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        folders.append(folder)
+    return folders
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read().strip()

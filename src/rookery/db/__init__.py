@@ -1,0 +1,1 @@
+"""The project's database: connection, transactions, migrations and what differs between databases."""

@@ -1,0 +1,1 @@
+"""Operations: what Rookery offers, declared once and shown by every interface."""

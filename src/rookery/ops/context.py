@@ -1,0 +1,94 @@
+"""What an operation may use. Everything is opened on first use, so that a command pays only for what it touches."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rookery.base.clock import stamp
+from rookery.config.environ import Environ, read_environ
+from rookery.config.project import database_path, find_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rookery.base.clock import Clock
+    from rookery.config.model import Config
+    from rookery.db.database import Database
+    from rookery.vcs.model import Vcs
+
+    Progress = Callable[[str, int], Callable[[int], None]]
+
+
+def _no_progress(_label: str, _total: int) -> Callable[[int], None]:
+    return lambda _done: None
+
+
+class Context:
+    """One caller's view of one project."""
+
+    def __init__(
+        self,
+        *,
+        cwd: str | None = None,
+        environ: Environ | None = None,
+        flags: Mapping[str, str] | None = None,
+        clock: Clock = time.time,
+        progress: Progress = _no_progress,
+    ) -> None:
+        self.cwd = os.getcwd() if cwd is None else cwd
+        self.environ = read_environ() if environ is None else environ
+        self.flags = dict(flags or {})
+        self.clock = clock
+        self.progress = progress
+        self.is_interactive = False
+        self._root: str | None = None
+        self._db: Database | None = None
+        self._config: Config | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who is calling: an agent's name, or `human`."""
+        return self.environ.agent
+
+    @property
+    def root(self) -> str:
+        """The project's root; raises NotInitialised."""
+        if self._root is None:
+            self._root = find_root(self.cwd, self.environ.root)
+        return self._root
+
+    @property
+    def db(self) -> Database:
+        """The project's database, opened and at the current schema."""
+        if self._db is None:
+            from rookery.db.database import Database
+
+            self._db = Database.open(database_path(self.root))
+        return self._db
+
+    @property
+    def config(self) -> Config:
+        """The project's configuration. YAML costs 20 ms, so only what needs a setting asks for it."""
+        if self._config is None:
+            from rookery.config.loader import load_config
+
+            self._config = load_config(self.root, self.environ, self.flags).config
+        return self._config
+
+    def vcs(self) -> Vcs:
+        """The checkout that the caller stands in; raises NoRepository."""
+        from rookery.vcs.detect import open_vcs
+
+        return open_vcs(self.cwd, self.config.vcs)
+
+    def now(self) -> str:
+        """The time, as it is written in records."""
+        return stamp(self.clock())
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None

@@ -1,0 +1,48 @@
+"""Which modules declare the operations of a group. A command imports its own group's modules and no others.
+
+Modules are searched in order: what is called most stands first.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rookery.ops.operation import Op, declared
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "init": ("rookery.ops.project",),
+    "task": ("rookery.tasks.ops", "rookery.tasks.work_ops"),
+    "epic": ("rookery.tasks.epic_ops",),
+    "learning": ("rookery.tasks.learning_ops",),
+    "data": ("rookery.tasks.data_ops",),
+    "vcs": ("rookery.ops.vcs", "rookery.tasks.cleanup_ops"),
+    "events": ("rookery.events.ops",),
+    "config": ("rookery.ops.config",),
+    "doctor": ("rookery.doctor.ops",),
+    "completion": ("rookery.cli.completion",),
+}
+
+
+def find(words: list[str]) -> tuple[Op | None, int]:
+    """The operation that the first words name, and how many words that took."""
+    if not words or words[0] not in GROUPS:
+        return None, 0
+    for module in GROUPS[words[0]]:
+        import_module(module)
+        for length in (2, 1):
+            found = declared().get(" ".join(words[:length]))
+            if found is not None and len(words) >= length:
+                return found, length
+    return None, 0
+
+
+def load_group(group: str) -> list[Op]:
+    """Every operation of one group."""
+    for module in GROUPS[group]:
+        import_module(module)
+    return sorted((found for found in declared().values() if found.group == group), key=lambda found: found.name)
+
+
+def load_all() -> list[Op]:
+    """Every operation, by group in the order of the index."""
+    return [operation for group in GROUPS for operation in load_group(group)]

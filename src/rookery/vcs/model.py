@@ -1,0 +1,157 @@
+"""What the rest of Rookery may ask of version control, whichever it is.
+
+A *branch* is a git branch or a jj bookmark. Commits are named by their full git object id, so that a record made
+on one backend is readable on the other.
+"""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidState, Refused
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+else:
+    Protocol = object
+
+GIT = "git"
+JJ = "jj"
+
+
+class NothingToCommit(InvalidState):
+    """The checkout has no change."""
+
+    code = "nothing_to_commit"
+
+
+class Conflicted(InvalidState):
+    """The checkout is in the middle of a merge or holds unresolved conflicts."""
+
+    code = "conflicted"
+
+
+class DirtyCheckout(InvalidState):
+    """The checkout has changes that the step would touch."""
+
+    code = "dirty_checkout"
+    default_hint = "commit or stash them first"
+
+
+class RefMoved(Refused):
+    """A ref was not where the caller last saw it; nothing was changed."""
+
+    code = "ref_moved"
+
+
+class UnknownRevision(Refused):
+    """The name stands for no commit here."""
+
+    code = "unknown_revision"
+
+
+class Change(Record):
+    """One changed path: `kind` is added, modified, deleted, renamed, copied, type_changed, untracked or conflicted."""
+
+    path: str
+    kind: str
+    staged: bool = False
+    old_path: str | None = None
+
+
+class Status(Record):
+    """The state of a checkout."""
+
+    branch: str | None
+    commit: str | None
+    changes: tuple[Change, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing is changed, staged or untracked."""
+        return not self.changes
+
+
+class LogEntry(Record):
+    """One commit, newest first in a log."""
+
+    commit: str
+    message: str
+    author: str
+    at: str
+
+
+class FileDiff(Record):
+    """What happened to one path between two states; line counts are None for binary files."""
+
+    path: str
+    kind: str
+    added: int | None
+    deleted: int | None
+    old_path: str | None = None
+
+
+class Vcs(Protocol):
+    """One checkout of one repository. Every method runs the backend's own command line and may raise ProgramFailed."""
+
+    kind: str
+    root: str
+    """The top of the checkout that the caller stands in."""
+
+    def main_root(self) -> str:
+        """The top of the repository's main checkout, also when called in a linked one."""
+
+    def status(self) -> Status:
+        """What is changed here, untracked files included and ignored ones not."""
+
+    def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
+        """The newest commits that the checkout contains, down to but without `since`."""
+
+    def diff(self, base: str | None = None) -> Sequence[FileDiff]:
+        """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not."""
+
+    def patch(self, base: str | None = None) -> str:
+        """The same as `diff`, as a patch for people."""
+
+    def commit(self, message: str) -> str:
+        """Commit everything that is changed here, untracked files included, and return the commit.
+
+        Raises NothingToCommit, or Conflicted where a merge is unresolved.
+        """
+
+    def current_commit(self) -> str | None:
+        """The commit that this checkout stands on; None before the first one."""
+
+    def current_branch(self) -> str | None:
+        """The branch that this checkout is on, if it is on one."""
+
+    def default_branch(self) -> str | None:
+        """The branch that others start from: the remote's default, else main, master or trunk, else the current one."""
+
+    def resolve(self, revision: str) -> str:
+        """The commit that a branch name or commit id stands for; raises UnknownRevision."""
+
+    def branches(self, prefix: str = "") -> dict[str, str]:
+        """Branch names that begin with `prefix`, and their tips."""
+
+    def create_branch(self, name: str, at: str) -> None:
+        """Make a branch without touching any checkout; if it is there already at `at`, fine, elsewhere raises RefMoved."""
+
+    def delete_branch(self, name: str, expected: str) -> None:
+        """Delete a branch if it is still at `expected`, else raises RefMoved. The caller has proved that nothing is lost."""
+
+    def switch(self, branch: str) -> None:
+        """Check the branch out here; raises DirtyCheckout unless the checkout is clean."""
+
+    def checkouts(self) -> dict[str, str]:
+        """Every checkout of the repository: its folder and the branch that it is on ('' for none)."""
+
+    def contains(self, commit: str, within: str) -> bool:
+        """True if `commit` is `within` or one of its ancestors."""
+
+    def save_ref(self, name: str, commit: str) -> None:
+        """Keep a commit reachable under `refs/rookery/<name>`, whatever happens to its branch."""
+
+    def saved_refs(self, prefix: str = "") -> dict[str, str]:
+        """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
