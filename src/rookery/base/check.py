@@ -1,4 +1,4 @@
-"""What `rook doctor` asks. A check is a function in the feature that it belongs to, `checks.py`, and yields findings."""
+"""What `rook doctor` asks. A check is a function in the `checks.py` of its feature, and yields findings."""
 
 from __future__ import annotations
 

@@ -49,22 +49,22 @@ class Param(Record):
         return self.name if self.positional else "--" + self.name.replace("_", "-")
 
 
-def arg(name: str, help: str, *, required: bool = True, many: bool = False, **more: Any) -> Param:  # noqa: A002
+def arg(name: str, help: str, *, required: bool = True, many: bool = False, **more: Any) -> Param:
     """A positional parameter."""
     return Param(name, help, positional=True, required=required, many=many, default=() if many else None, **more)
 
 
-def option(name: str, help: str, **more: Any) -> Param:  # noqa: A002
+def option(name: str, help: str, **more: Any) -> Param:
     """An `--option VALUE`."""
     return Param(name, help, **more)
 
 
-def options(name: str, help: str, **more: Any) -> Param:  # noqa: A002
+def options(name: str, help: str, **more: Any) -> Param:
     """An `--option VALUE` that can be given several times."""
     return Param(name, help, many=True, default=(), **more)
 
 
-def flag(name: str, help: str) -> Param:  # noqa: A002
+def flag(name: str, help: str) -> Param:
     """An `--option` that is on or off."""
     return Param(name, help, kind=FLAG, default=False)
 

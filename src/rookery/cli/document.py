@@ -1,0 +1,70 @@
+"""What a view is made of. Rich draws it on a terminal; in a pipe it is plain text, and rich is not imported."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Span = tuple[str, str]
+    """Text and its style: one of `STYLES`."""
+    Line = tuple[Span, ...]
+
+STYLES = {
+    "": "",
+    "id": "cyan",
+    "dim": "bright_black",
+    "bold": "bold",
+    "title": "bold",
+    "good": "green",
+    "busy": "yellow",
+    "bad": "red",
+    "note": "magenta",
+}
+
+
+class Block(Record):
+    """Something to show."""
+
+
+class Paragraph(Block):
+    """Lines of text; `indent` columns from the left."""
+
+    lines: tuple[Line, ...]
+    indent: int = 0
+
+
+class Fields(Block):
+    """Names and values, aligned."""
+
+    rows: tuple[tuple[str, Line], ...]
+
+
+class Table(Block):
+    """Rows under headings. The `stretch` column takes what room is left, and is cut there."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Line, ...], ...]
+    stretch: int = -1
+
+
+class Tree(Block):
+    """A line and what is beneath it."""
+
+    label: Line
+    children: tuple[Tree, ...] = ()
+
+
+def line(*parts: str | Span) -> Line:
+    """A line from strings and styled strings; empty ones are left out."""
+    spans = ((part, "") if isinstance(part, str) else part for part in parts)
+    return tuple(span for span in spans if span[0])
+
+
+def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
+    """Text as it is, line by line, with control characters made visible."""
+    return Paragraph(tuple(line((_visible(each), style)) for each in content.split("\n")), indent)
+
+
+def _visible(content: str) -> str:
+    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in content)

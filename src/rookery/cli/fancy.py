@@ -1,0 +1,62 @@
+"""Blocks drawn by rich, for a terminal. Nothing of a user's text is taken as markup."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+from rich.tree import Tree as RichTree
+
+from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rookery.cli.document import Block, Line
+
+
+def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
+    """Print blocks to the terminal."""
+    console = Console(no_color=no_color, highlight=False, soft_wrap=False)
+    for block in blocks:
+        match block:
+            case Paragraph(lines=lines, indent=indent):
+                for each in lines:
+                    console.print(Padding(_text(each), (0, 0, 0, indent)))
+            case Fields(rows=rows):
+                grid = RichTable.grid(padding=(0, 2, 0, 0))
+                grid.add_column(style="bright_black", no_wrap=True)
+                grid.add_column(overflow="fold")
+                for name, value in rows:
+                    grid.add_row(name, _text(value))
+                console.print(grid)
+            case Table():
+                console.print(_table(block))
+            case Tree():
+                console.print(_tree(block))
+
+
+def _table(block: Table) -> RichTable:
+    table = RichTable(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, expand=False)
+    for number, heading in enumerate(block.headings):
+        stretch = number == block.stretch
+        table.add_column(
+            heading, no_wrap=True, overflow="ellipsis" if stretch else "fold", min_width=12 if stretch else None
+        )
+    for row in block.rows:
+        table.add_row(*(_text(cell) for cell in row))
+    return table
+
+
+def _tree(block: Tree) -> RichTree:
+    tree = RichTree(_text(block.label), guide_style="bright_black")
+    for child in block.children:
+        tree.children.append(_tree(child))
+    return tree
+
+
+def _text(line: Line) -> Text:
+    return Text.assemble(*((content, STYLES[style]) for content, style in line))

@@ -1,0 +1,83 @@
+"""What `rook`, `rook --help`, `rook GROUP` and a mistyped command print."""
+
+from __future__ import annotations
+
+from rookery.base.errors import UsageError
+from rookery.ops import index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.cli.parse import Globals
+    from rookery.ops.operation import Op
+
+ABOUT = {
+    "init": "Make a project of this repository",
+    "task": "Plan and work through tasks",
+    "epic": "Milestones with a design",
+    "learning": "What was found out along the way",
+    "data": "Export and import everything",
+    "vcs": "Version control, git or jj alike",
+    "events": "What has happened",
+    "config": "Settings and where they come from",
+    "doctor": "Check that everything is in order, and mend it",
+    "completion": "Completions for your shell",
+}
+
+_START = """\
+Rookery turns one repository and one goal into many coding agents that land their work safely.
+
+A first walk:
+  rook init                              make a project of this repository
+  rook epic create "Ship 1.0"            plan a milestone
+  rook task create "Write docs" --parent EPIC
+  rook task next-ready                   what to do next
+  rook task start TASK --checkout        work on a branch of its own
+  rook task complete TASK --result "…"   done, with its commit recorded
+"""
+
+
+def show_help(words: list[str], settings: Globals) -> int:
+    """Print the help that the words ask for, or raise what is wrong with them."""
+    words = words[1:] if words[:1] == ["help"] else words
+    wanted = [word for word in words if word not in ("--help", "-h")]
+    if not wanted:
+        _print_overview()
+        return 0
+    group, *rest = wanted
+    if group not in index.GROUPS:
+        raise UsageError(f"no command {group!r}", hint=_nearest(group, list(index.GROUPS)))
+    operations = index.load_group(group)
+    exact = next((op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])), None)
+    if exact is not None:
+        from rookery.cli.parse import build_parser
+
+        build_parser(exact).print_help()
+        return 0
+    if rest and not rest[0].startswith("-"):
+        raise UsageError(
+            f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], [op.name.split(" ", 1)[1] for op in operations])
+        )
+    _print_group(group, operations)
+    return 0 if settings.help or len(words) > len(wanted) else 2
+
+
+def _print_overview() -> None:
+    print(_START)  # noqa: T201
+    print("Commands:")  # noqa: T201
+    for group in index.GROUPS:
+        print(f"  {group:<12} {ABOUT[group]}")  # noqa: T201
+    print("\n`rook COMMAND --help` tells more; `--json` works with every command.")  # noqa: T201
+
+
+def _print_group(group: str, operations: list[Op]) -> None:
+    print(f"{ABOUT[group]}.\n")  # noqa: T201
+    width = max(len(op.name) for op in operations)
+    for op in operations:
+        print(f"  rook {op.name:<{width}}  {op.summary}")  # noqa: T201
+
+
+def _nearest(word: str, words: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word, words, 1)
+    return f"did you mean `{near[0]}`?" if near else "`rook --help` shows the commands"

@@ -1,0 +1,141 @@
+"""`rook`: find the operation, import its module alone, run it, print its result. The one edge where errors become text.
+
+Exit status: 0 done, 1 refused, 2 wrong usage, 3 our bug (with the path of a log), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.base.errors import BUG, INTERRUPTED, RookError, UsageError
+from rookery.cli.parse import Globals, parse_operation, read_globals
+from rookery.ops import index
+from rookery.ops.context import Context
+from rookery.ops.operation import Op, call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_BROKEN_PIPE = 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    as_json = "--json" in words[: words.index("--")] if "--" in words else "--json" in words
+    try:
+        return _run(words)
+    except RookError as error:
+        _report(error.code, error.message, error.hint, as_json)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception as error:
+        from rookery.cli.bug import write_log
+
+        path = write_log(error, words)
+        _report(
+            "bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", as_json, path
+        )
+        return BUG
+
+
+def _run(words: list[str]) -> int:
+    settings, rest = read_globals(words)
+    if settings.version:
+        from rookery import __version__
+
+        print(f"rook {__version__}")  # noqa: T201
+        return 0
+    operation, length = index.find(rest)
+    if operation is None:
+        from rookery.cli.help import show_help
+
+        return show_help(rest, settings)
+    values, settings = parse_operation(operation, rest[length:], settings)
+    context = _context(settings)
+    try:
+        result = call(context, operation, values)
+        if operation.streams:
+            _print_stream(operation, result, settings)
+        else:
+            _print_result(operation, result, settings, context, values)
+        return int(getattr(result, "exit_status", 0))
+    finally:
+        context.close()
+
+
+def _context(settings: Globals) -> Context:
+    from rookery.config.environ import read_environ
+
+    cwd = os.path.abspath(settings.directory) if settings.directory else _current_folder()
+    if not os.path.isdir(cwd):
+        raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
+    context = Context(cwd=cwd, environ=read_environ(), flags=settings.config)
+    context.is_interactive = not settings.json and sys.stdin.isatty() and sys.stdout.isatty()
+    if not settings.json and not settings.quiet and sys.stderr.isatty():
+        from rookery.cli.progress import show_progress
+
+        context.progress = show_progress
+    return context
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder is gone", hint="cd to one that exists") from error
+
+
+def _print_result(op: Op, result: Any, settings: Globals, context: Context, values: dict[str, Any]) -> None:
+    if settings.json:
+        _print_envelope({"v": 1, "ok": True, "data": result})
+        return
+    from rookery.cli.render import print_view
+
+    print_view(op.view, result, values, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
+
+
+def _print_stream(op: Op, results: Iterator[Any], settings: Globals) -> None:
+    if settings.json:
+        for result in results:
+            _print_envelope({"v": 1, "ok": True, "data": result})
+        return
+    from rookery.cli.render import print_stream
+
+    print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color)
+
+
+def _report(code: str, message: str, hint: str, as_json: bool, log: str = "") -> None:
+    if as_json:
+        error = {"code": code, "message": message, "hint": hint} | ({"log": log} if log else {})
+        _print_envelope({"v": 1, "ok": False, "error": error})
+        return
+    from rookery.cli.render import print_error
+
+    print_error(message, hint)
+
+
+def _print_envelope(envelope: dict[str, Any]) -> None:
+    import json
+
+    text = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:  # a file name that is not UTF-8: escaped, it survives the trip
+        data = json.dumps(envelope, separators=(",", ":"), default=_plain).encode()
+    sys.stdout.flush()
+    out = sys.stdout.buffer
+    out.write(data + b"\n")
+    out.flush()
+
+
+def _plain(value: Any) -> Any:
+    return value.to_json() if hasattr(value, "to_json") else value.as_dict()

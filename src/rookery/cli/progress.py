@@ -1,0 +1,31 @@
+"""A bar for long work, on a terminal."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def show_progress(label: str, total: int) -> Callable[[int], None]:
+    """Start a bar on standard error; the function that is returned moves it, and ends it at `total`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(label, total=total)
+    bar.start()
+
+    def move(done: int) -> None:
+        bar.update(task, completed=done)
+        if done >= total:
+            bar.stop()
+
+    return move

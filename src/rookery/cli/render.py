@@ -1,0 +1,104 @@
+"""Puts views on the screen: by rich on a terminal, as plain text in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from rookery.cli.document import Block, Line
+
+
+def print_view(view: str, data: Any, values: dict[str, Any], *, quiet: bool, no_color: bool) -> None:
+    """Show a result to a person."""
+    if quiet:
+        for identity in _ids(data):
+            print(identity)  # noqa: T201
+        return
+    show(_view(view)(data, values), no_color=no_color)
+
+
+def print_stream(view: str, results: Iterable[Any], *, quiet: bool, no_color: bool) -> None:
+    """Show results one by one, as they come."""
+    draw = _view(view)
+    for result in results:
+        if not quiet:
+            show(draw(result, {}), no_color=no_color)
+            sys.stdout.flush()
+
+
+def print_error(message: str, hint: str) -> None:
+    """Say on standard error what is wrong and what to do."""
+    fancy = sys.stderr.isatty()
+    red, dim, end = ("\033[31m", "\033[2m", "\033[0m") if fancy else ("", "", "")
+    text = f"{red}error:{end} {message}\n" + (f"{dim}hint:{end} {hint}\n" if hint else "")
+    sys.stderr.buffer.write(text.encode(errors="backslashreplace"))
+    sys.stderr.flush()
+
+
+def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
+    """Print blocks to standard output."""
+    if sys.stdout.isatty():
+        from rookery.cli.fancy import draw
+
+        draw(blocks, no_color=no_color)
+        return
+    for block in blocks:
+        for row in plain(block):
+            sys.stdout.buffer.write(row.rstrip().encode(errors="backslashreplace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def plain(block: Block) -> Iterator[str]:
+    """A block as lines of plain text, nothing cut."""
+    match block:
+        case Paragraph(lines=lines, indent=indent):
+            for each in lines:
+                yield " " * indent + unstyled(each)
+        case Fields(rows=rows):
+            width = max((len(name) for name, _ in rows), default=0)
+            for name, value in rows:
+                yield f"{name:<{width}}  {unstyled(value)}"
+        case Table(headings=headings, rows=rows):
+            cells = [[*headings], *([unstyled(cell) for cell in row] for row in rows)]
+            widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+            for row in cells:
+                yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        case Tree(label=label, children=children):
+            yield unstyled(label)
+            for number, child in enumerate(children, 1):
+                last = number == len(children)
+                first, *rest = plain(child)
+                yield ("└─ " if last else "├─ ") + first
+                yield from (("   " if last else "│  ") + each for each in rest)
+
+
+def unstyled(line: Line) -> str:
+    """A line's text alone."""
+    return "".join(content for content, style in line if style in STYLES)
+
+
+def _view(name: str) -> Callable[[Any, dict[str, Any]], list[Block]]:
+    module, _, function = name.partition(".")
+    found: Callable[[Any, dict[str, Any]], list[Block]] = getattr(
+        import_module(f"rookery.cli.views.{module}"), function
+    )
+    return found
+
+
+def _ids(data: Any) -> Iterator[str]:
+    """The ids of a result, for scripts."""
+    if isinstance(data, list | tuple):
+        for each in data:
+            yield from _ids(each)
+        return
+    task = getattr(data, "task", data)
+    task = getattr(task, "task", task)
+    if isinstance(getattr(task, "id", None), str):
+        yield task.id

@@ -1,0 +1,1 @@
+"""Views: from an operation's result to blocks for a person. One module a feature."""

@@ -1,0 +1,25 @@
+"""How exports and imports look."""
+
+from __future__ import annotations
+
+from rookery.cli.document import text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.cli.document import Block
+    from rookery.tasks.transfer import Exported, Imported
+
+
+def exported(result: Exported, _values: dict[str, Any]) -> list[Block]:
+    """What was written."""
+    return [text(f"wrote {result.tasks} tasks and {result.learnings} learnings to {result.path}")]
+
+
+def imported(result: Imported, _values: dict[str, Any]) -> list[Block]:
+    """What was read."""
+    blocks: list[Block] = [text(f"read {result.tasks} tasks and {result.learnings} learnings from {result.path}")]
+    if result.backup:
+        blocks.append(text(f"deleted {result.deleted} tasks first; they are kept in {result.backup}", "dim"))
+    return blocks

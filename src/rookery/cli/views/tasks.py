@@ -1,0 +1,170 @@
+"""How tasks look."""
+
+from __future__ import annotations
+
+from rookery.base.text import one_line
+from rookery.cli.document import Fields, Paragraph, Table, Tree, line, text
+from rookery.tasks.listing import DEFAULT_LIMIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.cli.document import Block, Span
+    from rookery.tasks.model import Progress, TaskTree, TaskView
+
+_MARKS: dict[str, Span] = {
+    "PENDING": ("○", ""),
+    "IN_PROGRESS": ("◐", "busy"),
+    "PENDING_REVIEW": ("◇", "note"),
+    "NEEDS_REBASE": ("◇", "busy"),
+    "APPROVED": ("◆", "good"),
+    "AWAITING_HUMAN_REVIEW": ("◇", "note"),
+    "COMPLETED": ("●", "good"),
+    "CANCELLED": ("⊘", "dim"),
+    "FAILED": ("✕", "bad"),
+}
+_TITLE_WIDTH = 100
+_BAR_WIDTH = 30
+
+
+def one(view: TaskView, _values: dict[str, Any]) -> list[Block]:
+    """A task at length."""
+    task = view.task
+    rows = [
+        ("id", line((task.id, "id"))),
+        ("kind", line(view.kind)),
+        ("state", line(_state(view), *_waiting(view))),
+        ("priority", line(str(task.priority))),
+        ("parent", line((task.parent_id or "", "id"))),
+        ("blocked by", line((", ".join(view.blocked_by), "id"))),
+        ("blocks", line((", ".join(view.blocks), "id"))),
+        ("assignee", line(_holder(view))),
+        ("branch", line(task.branch or "")),
+        ("started from", line(task.start_commit or "")),
+        ("commit", line(task.commit or "")),
+        ("result", line(one_line(task.result or ""))),
+        ("archived", line(task.archived_at or "")),
+    ]
+    blocks: list[Block] = [
+        Paragraph((line(_MARKS[task.state], " ", (one_line(task.title), "title")),)),
+        Fields(tuple((name, value) for name, value in rows if value)),
+    ]
+    for name in ("description", "design"):
+        if getattr(task, name):
+            blocks += [text(name, "dim"), text(getattr(task, name), indent=2)]
+    for owner, context in zip(("context", "parent's context", "epic's context"), _contexts(view), strict=False):
+        if context:
+            blocks += [text(owner, "dim"), text(context, indent=2)]
+    for owner, learnings in zip(("learnings", "parent's learnings", "epic's learnings"), view.learnings, strict=True):
+        if learnings:
+            blocks.append(text(owner, "dim"))
+            blocks += [text(f"- {each.content}", indent=2) for each in learnings]
+    return blocks
+
+
+def offer(view: TaskView | None, values: dict[str, Any]) -> list[Block]:
+    """A task to work on, if there is one."""
+    if view is None:
+        return [text("Nothing is ready. `rook task list --open` shows what is held or waits.", "dim")]
+    return one(view, values)
+
+
+def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
+    """Tasks in a table, grouped by epic unless it is to be flat."""
+    if not views:
+        return [text("No tasks.", "dim")]
+    grouped = "flat" in values or "parent" in values
+    shown = views if not grouped or values.get("flat") else _by_epic(views)
+    rows = tuple(
+        (
+            line((view.task.id, "id")),
+            line(str(view.task.priority)),
+            line(_MARKS[view.task.state], " ", _state(view)),
+            line(
+                "  " * (view.depth if shown is not views else 0),
+                one_line(view.task.title, _TITLE_WIDTH),
+                *_waiting(view),
+            ),
+        )
+        for view in shown
+    )
+    blocks: list[Block] = [Table(("id", "pri", "state", "title"), rows, stretch=3)]
+    limit = values.get("limit") or DEFAULT_LIMIT
+    if len(views) == limit and "query" not in values:
+        blocks.append(text(f"{len(views)} shown; go on with --cursor {views[-1].task.id}", "dim"))
+    return blocks
+
+
+def tree(trees: TaskTree | list[TaskTree], _values: dict[str, Any]) -> list[Block]:
+    """Tasks as a tree."""
+    roots = trees if isinstance(trees, list) else [trees]
+    if not roots:
+        return [text('No tasks yet: `rook epic create "…"` makes the first.', "dim")]
+    return [_branch(root) for root in roots]
+
+
+def progress(counts: Progress, _values: dict[str, Any]) -> list[Block]:
+    """A bar and the counts behind it."""
+    full = _BAR_WIDTH * counts.percent // 100
+    bar = line(("█" * full, "good"), ("░" * (_BAR_WIDTH - full), "dim"), f" {counts.percent} %")
+    named = [
+        (name.replace("_", " "), line(str(value))) for name, value in counts.as_dict().items() if name != "percent"
+    ]
+    return [Paragraph((bar,)), Fields(tuple(named))]
+
+
+def deleted(result: dict[str, Any], _values: dict[str, Any]) -> list[Block]:
+    """What is gone."""
+    return [Paragraph(tuple(line("deleted ", (each, "id")) for each in result["deleted"]))]
+
+
+def _branch(node: TaskTree) -> Tree:
+    view = node.task
+    label = line(
+        _MARKS[view.task.state],
+        " ",
+        (one_line(view.task.title, _TITLE_WIDTH), "title" if view.depth == 0 else ""),
+        *_waiting(view),
+        ("  " + view.task.id, "dim"),
+        *([(f"  {_holder(view)}", "busy")] if view.task.state == "IN_PROGRESS" else []),
+    )
+    return Tree(label, tuple(_branch(child) for child in node.children))
+
+
+def _by_epic(views: list[TaskView]) -> list[TaskView]:
+    """Children right after their parents, where both are in the list."""
+    listed = {view.task.id for view in views}
+    beneath: dict[str | None, list[TaskView]] = {}
+    for view in views:
+        parent = view.task.parent_id if view.task.parent_id in listed else None
+        beneath.setdefault(parent, []).append(view)
+    ordered: list[TaskView] = []
+    waiting = beneath.get(None, [])[::-1]
+    while waiting:
+        view = waiting.pop()
+        ordered.append(view)
+        waiting += beneath.get(view.task.id, [])[::-1]
+    return ordered
+
+
+def _state(view: TaskView) -> str:
+    return view.task.state.lower().replace("_", " ")
+
+
+def _waiting(view: TaskView) -> list[Span]:
+    if not view.is_blocked or view.task.is_finished:
+        return []
+    count = len(view.waits_for)
+    return [(f"  waits for {count} task{'s' if count > 1 else ''}", "busy")]
+
+
+def _holder(view: TaskView) -> str:
+    task = view.task
+    if task.assignee is None:
+        return ""
+    return task.assignee + (f" until {task.lease_until}" if task.lease_until else "")
+
+
+def _contexts(view: TaskView) -> tuple[str, ...]:
+    return (view.task.context, *(above.context for above in view.ancestors))

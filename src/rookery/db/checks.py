@@ -1,0 +1,97 @@
+"""What the doctor asks of the database."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.errors import StorageFailed
+from rookery.config.project import database_path
+from rookery.db.database import SCHEMA_VERSION, Database
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CATEGORY = "database"
+
+
+def check_database(place: Place) -> Iterator[Finding]:
+    """The file opens, is whole, is at the right schema and logs ahead."""
+    if place.root is None or not os.path.exists(database_path(place.root)):
+        return
+    try:
+        db = Database.open(database_path(place.root))
+    except StorageFailed as error:
+        yield Finding(_CATEGORY, "opens", ERROR, error.message, error.hint)
+        return
+    try:
+        yield _integrity(db)
+        yield Finding(_CATEGORY, "schema", OK, f"version {SCHEMA_VERSION}")
+        mode = db.value("PRAGMA journal_mode")
+        if mode == "wal":
+            yield Finding(_CATEGORY, "journal", OK, "write-ahead log")
+        else:
+            yield Finding(
+                _CATEGORY,
+                "journal",
+                WARNING,
+                f"journal mode is {mode}; readers and writers wait for each other",
+                "run `rook doctor --fix`",
+                lambda path=db.path: _use_wal(path),  # type: ignore[misc]
+            )
+        yield _search_index(db)
+    finally:
+        db.close()
+
+
+def _integrity(db: Database) -> Finding:
+    try:
+        said = [str(row[0]) for row in db.all("PRAGMA integrity_check(5)")]
+        orphans = db.all("PRAGMA foreign_key_check")
+    except StorageFailed as error:
+        return Finding(_CATEGORY, "integrity", ERROR, error.message, error.hint)
+    if said != ["ok"] or orphans:
+        problems = [line for line in said if line != "ok"] + [f"{len(orphans)} rows refer to nothing"] * bool(orphans)
+        return Finding(
+            _CATEGORY, "integrity", ERROR, "; ".join(problems), "restore a backup from .rookery/backups, or an export"
+        )
+    return Finding(_CATEGORY, "integrity", OK, "whole")
+
+
+def _search_index(db: Database) -> Finding:
+    for index in ("tasks_search", "learnings_search"):
+        try:
+            with db.write():
+                db.connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
+        except apsw.Error:
+            return Finding(
+                _CATEGORY,
+                "search",
+                WARNING,
+                f"{index} does not agree with its table",
+                "run `rook doctor --fix`",
+                lambda path=db.path: _rebuild_search(path),  # type: ignore[misc]
+            )
+    return Finding(_CATEGORY, "search", OK, "index agrees with the tables")
+
+
+def _use_wal(path: str) -> str:
+    db = Database.open(path)
+    db.execute("PRAGMA journal_mode = wal")
+    db.close()
+    return "switched to the write-ahead log"
+
+
+def _rebuild_search(path: str) -> str:
+    db = Database.open(path)
+    with db.write():
+        for index in ("tasks_search", "learnings_search"):
+            db.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
+    db.close()
+    return "rebuilt the search index"
+
+
+CHECKS = (check_database,)

@@ -1,0 +1,175 @@
+"""One SQLite file through apsw: WAL, a busy timeout before anything else, `BEGIN IMMEDIATE` for every write.
+
+Callers open transactions, stores never do. Whatever SQLite cannot do comes out as StorageFailed with a hint.
+"""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from rookery.base.errors import StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, Self
+
+    Row = tuple[Any, ...]
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x524F4F4B  # "ROOK"
+BUSY_TIMEOUT_MS = 60_000
+
+_CODES = {
+    apsw.BusyError: ("storage_busy", "another process holds the database for very long; try again"),
+    apsw.FullError: ("storage_full", "make room on the disk; nothing was changed"),
+    apsw.ReadOnlyError: ("storage_read_only", "make the project's .rookery folder writable"),
+    apsw.CantOpenError: ("storage_unavailable", "check that .rookery exists and that you may write to it"),
+    apsw.CorruptError: ("storage_damaged", "run `rook doctor`, and restore a backup or an export"),
+    apsw.NotADBError: ("storage_damaged", "the file is no database: restore a backup, or move it away and `rook init`"),
+    apsw.IOError: ("storage_io", "check the disk; nothing was changed"),
+}
+
+
+class Database:
+    """An open database. Not shared between threads."""
+
+    def __init__(self, connection: apsw.Connection, path: str) -> None:
+        self.connection = connection
+        self.path = path
+        self._depth = 0
+
+    @classmethod
+    def open(cls, path: str) -> Self:
+        """Open an existing database and bring an older schema up to date."""
+        try:
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            version = connection.pragma("user_version")
+            if version != SCHEMA_VERSION:
+                from rookery.db.migrate import upgrade
+
+                upgrade(connection, path)
+            connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")
+        except apsw.Error as error:
+            raise storage_failed(error, path) from error
+        return cls(connection, path)
+
+    @classmethod
+    def create(cls, path: str) -> Self:
+        """Make the database if it is not there, whole or not at all, and open it."""
+        if not os.path.exists(path):
+            from rookery.db.migrate import create_file
+
+            try:
+                create_file(path)
+            except apsw.Error as error:
+                raise storage_failed(error, path) from error
+        return cls.open(path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+    def write(self) -> Transaction:
+        """A transaction that changes something: it holds the write lock from its first moment. Inner ones join it."""
+        return Transaction(self, "BEGIN IMMEDIATE")
+
+    def read(self) -> Transaction:
+        """A transaction that sees one state of the database from beginning to end."""
+        return Transaction(self, "BEGIN")
+
+    def execute(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> None:
+        """Run a statement for its effect."""
+        try:
+            self.connection.execute(sql, values)
+        except apsw.Error as error:
+            raise storage_failed(error, self.path) from error
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement once for each row of values."""
+        try:
+            self.connection.executemany(sql, rows)
+        except apsw.Error as error:
+            raise storage_failed(error, self.path) from error
+
+    def all(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> list[Row]:
+        """Every row of a query."""
+        try:
+            return self.connection.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise storage_failed(error, self.path) from error
+
+    def each(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Iterator[Row]:
+        """The rows of a query, read as they are asked for."""
+        try:
+            yield from self.connection.execute(sql, values)
+        except apsw.Error as error:
+            raise storage_failed(error, self.path) from error
+
+    def one(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Row | None:
+        """The first row of a query."""
+        try:
+            return self.connection.execute(sql, values).fetchone()
+        except apsw.Error as error:
+            raise storage_failed(error, self.path) from error
+
+    def value(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Any:
+        """The first column of the first row, or None."""
+        row = self.one(sql, values)
+        return None if row is None else row[0]
+
+    @property
+    def changed(self) -> int:
+        """How many rows the last statement changed."""
+        return self.connection.changes()
+
+    @property
+    def data_version(self) -> int:
+        """A number that is another one after somebody else has written."""
+        return int(self.value("PRAGMA data_version"))
+
+
+class Transaction:
+    """`with db.write(): …` commits at the end, or leaves everything as it was."""
+
+    def __init__(self, db: Database, begin: str) -> None:
+        self._db = db
+        self._begin = begin
+
+    def __enter__(self) -> Database:
+        if self._db._depth == 0:
+            self._db.execute(self._begin)
+        self._db._depth += 1
+        return self._db
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        self._db._depth -= 1
+        if self._db._depth:
+            return
+        if kind is None:
+            try:
+                self._db.execute("COMMIT")
+            except StorageFailed:
+                self._roll_back()
+                raise
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        # SQLite rolls back by itself on some errors (full disk): then there is nothing left to undo.
+        if self._db.connection.in_transaction:
+            self._db.connection.execute("ROLLBACK")
+
+
+def storage_failed(error: apsw.Error, path: str) -> StorageFailed:
+    """What SQLite said, as an error for people."""
+    if isinstance(error, apsw.ConstraintError | apsw.SQLError):
+        raise error  # a rule of ours was broken, or the SQL is wrong: that is our bug
+    for kind, (code, hint) in _CODES.items():
+        if isinstance(error, kind):
+            return StorageFailed(f"the database {path}: {error}", hint=hint, code=code)
+    return StorageFailed(f"the database {path}: {error}")

@@ -1,0 +1,89 @@
+-- Tasks, their edges and learnings, and the outbox.
+
+CREATE TABLE tasks (
+    seq          INTEGER PRIMARY KEY,
+    id           TEXT NOT NULL UNIQUE,
+    parent_id    TEXT REFERENCES tasks (id) ON DELETE CASCADE,
+    title        TEXT NOT NULL,
+    description  TEXT NOT NULL DEFAULT '',
+    context      TEXT NOT NULL DEFAULT '',
+    design       TEXT NOT NULL DEFAULT '',
+    priority     INTEGER NOT NULL DEFAULT 3 CHECK (priority BETWEEN 1 AND 5),
+    state        TEXT NOT NULL DEFAULT 'PENDING',
+    result       TEXT,
+    assignee     TEXT,
+    lease_until  TEXT,
+    attempts     INTEGER NOT NULL DEFAULT 0,
+    branch       TEXT,
+    commit_id    TEXT,
+    start_commit TEXT,
+    created_at   TEXT NOT NULL,
+    updated_at   TEXT NOT NULL,
+    started_at   TEXT,
+    completed_at TEXT,
+    archived_at  TEXT
+);
+
+-- The order in which people and agents see tasks: urgent first, then old first.
+CREATE INDEX tasks_by_parent ON tasks (parent_id, priority, created_at, id);
+CREATE INDEX tasks_unfinished ON tasks (parent_id, priority, created_at, id)
+    WHERE state NOT IN ('COMPLETED', 'CANCELLED') AND archived_at IS NULL;
+CREATE INDEX tasks_in_order ON tasks (priority, created_at, id);
+
+CREATE TABLE task_blockers (
+    task_id    TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    blocker_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    PRIMARY KEY (task_id, blocker_id)
+) WITHOUT ROWID;
+CREATE INDEX task_blockers_by_blocker ON task_blockers (blocker_id, task_id);
+
+-- The source is kept as it was even when that task is deleted: it says where the knowledge came from.
+CREATE TABLE learnings (
+    seq            INTEGER PRIMARY KEY,
+    id             TEXT NOT NULL UNIQUE,
+    task_id        TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+    content        TEXT NOT NULL,
+    source_task_id TEXT,
+    created_at     TEXT NOT NULL
+);
+CREATE INDEX learnings_by_task ON learnings (task_id, created_at, id);
+
+CREATE TABLE events (
+    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    id      TEXT NOT NULL,
+    at      TEXT NOT NULL,
+    type    TEXT NOT NULL,
+    actor   TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    data    TEXT NOT NULL
+);
+CREATE INDEX events_by_subject ON events (subject, seq);
+
+CREATE VIRTUAL TABLE tasks_search USING fts5 (
+    title, description, context, result,
+    content = 'tasks', content_rowid = 'seq', tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER tasks_search_insert AFTER INSERT ON tasks BEGIN
+    INSERT INTO tasks_search (rowid, title, description, context, result)
+    VALUES (new.seq, new.title, new.description, new.context, new.result);
+END;
+CREATE TRIGGER tasks_search_delete AFTER DELETE ON tasks BEGIN
+    INSERT INTO tasks_search (tasks_search, rowid, title, description, context, result)
+    VALUES ('delete', old.seq, old.title, old.description, old.context, old.result);
+END;
+CREATE TRIGGER tasks_search_update AFTER UPDATE OF title, description, context, result ON tasks BEGIN
+    INSERT INTO tasks_search (tasks_search, rowid, title, description, context, result)
+    VALUES ('delete', old.seq, old.title, old.description, old.context, old.result);
+    INSERT INTO tasks_search (rowid, title, description, context, result)
+    VALUES (new.seq, new.title, new.description, new.context, new.result);
+END;
+
+CREATE VIRTUAL TABLE learnings_search USING fts5 (
+    content, content = 'learnings', content_rowid = 'seq', tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER learnings_search_insert AFTER INSERT ON learnings BEGIN
+    INSERT INTO learnings_search (rowid, content) VALUES (new.seq, new.content);
+END;
+CREATE TRIGGER learnings_search_delete AFTER DELETE ON learnings BEGIN
+    INSERT INTO learnings_search (learnings_search, rowid, content) VALUES ('delete', old.seq, old.content);
+END;

@@ -1,0 +1,1 @@
+"""The outbox: every fact and its event commit together, and everybody reads the same events."""

@@ -1,0 +1,82 @@
+"""What we offer of the outbox."""
+
+from __future__ import annotations
+
+import time
+
+from rookery.base.clock import is_stamp, parse_duration, stamp
+from rookery.base.errors import InvalidInput
+from rookery.events import store
+from rookery.ops.operation import INTEGER, flag, op, option, options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.events.model import Event
+    from rookery.ops.context import Context
+
+_POLL_SECONDS = 0.1
+_DEFAULT_LIMIT = 50
+
+
+@op(
+    "events",
+    flag("follow", "Go on and show events as they happen, until interrupted."),
+    option("since", "Only what is newer: a duration such as 10m, or a time such as 2026-01-31T12:00:00.000Z."),
+    option("agent", "Only what this agent (or `human`) did."),
+    options("type", "Only this type, or a family of types such as `task`."),
+    option("limit", f"How many at most, the newest ones ({_DEFAULT_LIMIT}; 0 for all).", kind=INTEGER),
+    needs="events.read",
+    view="events.row",
+    streams=True,
+)
+def events(
+    ctx: Context,
+    follow: bool,
+    since: str | None,
+    agent: str | None,
+    type: tuple[str, ...],
+    limit: int | None,
+) -> Iterator[Event]:
+    """Show what has happened in the project.
+
+    Every change of a task, learning, agent or merge is an event, committed together with the change itself.
+    With `--json`, each event is an envelope on a line of its own.
+    """
+    if limit is not None and limit < 0:
+        raise InvalidInput("the limit is negative", hint="0 shows all")
+    start = None if since is None else _since(ctx, since)
+    # Without --follow a bare call shows the newest; a time asks for everything from then on.
+    count = limit if limit is not None else (0 if since is not None else _DEFAULT_LIMIT)
+    return _stream(ctx, follow, start, agent, type, count or -1)
+
+
+def _stream(
+    ctx: Context, follow: bool, since: str | None, agent: str | None, kinds: tuple[str, ...], limit: int
+) -> Iterator[Event]:
+    db = ctx.db
+    seen = store.last_seq(db)
+    for event in store.read(db, since=since, kinds=kinds, actor=agent, limit=limit, newest=True):
+        seen = max(seen, event.seq)
+        yield event
+    version = -1
+    while follow:
+        # data_version costs a page read: an idle follower does no more than that.
+        if db.data_version != version:
+            version = db.data_version
+            for event in store.read(db, after=seen, kinds=kinds, actor=agent):
+                seen = event.seq
+                yield event
+        time.sleep(_POLL_SECONDS)
+
+
+def _since(ctx: Context, text: str) -> str:
+    if is_stamp(text):
+        return text
+    try:
+        return stamp(ctx.clock() - parse_duration(text))
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{text!r} is neither a duration nor a time", hint="write 10m, 2h or 2026-01-31T12:00:00.000Z"
+        ) from error

@@ -1,0 +1,1 @@
+"""Tasks: a graph of epics, tasks and subtasks with inherited context and learnings."""

@@ -1,0 +1,61 @@
+"""The one function that puts a task together with its context chain, learnings and edges, for every interface."""
+
+from __future__ import annotations
+
+from rookery.tasks import store
+from rookery.tasks.model import TaskView
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.db.database import Database
+    from rookery.tasks.model import Learning, Task
+
+
+def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
+    """The tasks with all that follows from their places; a handful of queries, however many they are."""
+    known = {task.id: task for task in tasks}
+    for _ in range(2):
+        missing = {task.parent_id for task in known.values() if task.parent_id and task.parent_id not in known}
+        known |= store.get_many(db, missing)
+    lines = {task.id: _line(known, task) for task in tasks}
+    involved = {each.id for line in lines.values() for each in line}
+    waiting = store.open_blockers(db, involved)
+    learnings = store.learnings(db, involved)
+    blocked_by, blocks = store.edges(db, lines)
+    return [
+        TaskView(
+            task=task,
+            depth=len(line) - 1,
+            ancestors=line[1:],
+            learnings=_inherited(learnings, line),
+            blocked_by=tuple(blocked_by.get(task.id, ())),
+            blocks=tuple(blocks.get(task.id, ())),
+            waits_for=tuple(dict.fromkeys(each for one in line for each in waiting.get(one.id, ()))),
+        )
+        for task, line in ((task, lines[task.id]) for task in tasks)
+    ]
+
+
+def assemble_one(db: Database, task: Task) -> TaskView:
+    """One task with all that follows from its place."""
+    return assemble(db, [task])[0]
+
+
+def _line(known: dict[str, Task], task: Task) -> tuple[Task, ...]:
+    line = [task]
+    while line[-1].parent_id is not None:
+        line.append(known[line[-1].parent_id])
+    return tuple(line)
+
+
+def _inherited(learnings: dict[str, list[Learning]], line: tuple[Task, ...]) -> tuple[tuple[Learning, ...], ...]:
+    """Own, parent's, epic's. What went up from a task is not told to it again further up."""
+    told: set[tuple[str, str]] = set()
+    levels: list[tuple[Learning, ...]] = []
+    for task in line:
+        fresh = {(each.content, each.source_task_id or task.id): each for each in learnings.get(task.id, ())}
+        levels.append(tuple(each for key, each in fresh.items() if key not in told))
+        told |= fresh.keys()
+    return (*levels, (), ())[:3]

@@ -1,0 +1,65 @@
+"""Branches of tasks that are finished. Only what is proved to be landed is ever deleted.
+
+A branch goes when its task is finished or gone, nobody has it checked out, and the base contains its tip. Everything
+else stays, with the reason.
+"""
+
+from __future__ import annotations
+
+from rookery.base.ids import TASK, is_id
+from rookery.base.record import Record
+from rookery.tasks import store
+from rookery.tasks.work import BRANCH_PREFIX
+from rookery.vcs.model import RefMoved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.db.database import Database
+    from rookery.tasks.model import Task
+    from rookery.vcs.model import Vcs
+
+
+class Branch(Record):
+    """A branch of a task, and what becomes of it."""
+
+    branch: str
+    commit: str
+    task_id: str | None
+    state: str | None
+    verdict: str
+    """`removable`, `deleted` or `kept`."""
+    reason: str
+
+
+def clean_up(db: Database, vcs: Vcs, base: str, *, delete: bool) -> list[Branch]:
+    """Judge every branch of a task; with `delete`, remove what is proved to be landed."""
+    branches = vcs.branches(BRANCH_PREFIX)
+    wanted = {name: name.rpartition("/")[2] for name in branches}
+    tasks = store.get_many(db, [each for each in wanted.values() if is_id(TASK, each)])
+    used = set(vcs.checkouts().values())
+    target = vcs.resolve(base)
+    judged = []
+    for name, tip in sorted(branches.items()):
+        task = tasks.get(wanted[name])
+        reason = _why_kept(vcs, name, tip, task, used, target, base)
+        verdict = "kept" if reason else "removable"
+        if delete and not reason:
+            try:
+                vcs.delete_branch(name, tip)
+                verdict, reason = "deleted", f"{base} contains it"
+            except RefMoved:
+                verdict, reason = "kept", "it moved meanwhile"
+        judged.append(
+            Branch(name, tip, task and task.id, task and task.state, verdict, reason or f"{base} contains it")
+        )
+    return judged
+
+
+def _why_kept(vcs: Vcs, name: str, tip: str, task: Task | None, used: set[str], target: str, base: str) -> str:
+    if task is not None and not task.is_finished:
+        return f"its task is {task.state}"
+    if name in used:
+        return "it is checked out"
+    if not vcs.contains(tip, target):
+        return f"it holds work that {base} does not contain"
+    return ""

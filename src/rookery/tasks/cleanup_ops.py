@@ -1,0 +1,29 @@
+"""What we offer for tidying up after tasks."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidState
+from rookery.ops.operation import flag, op
+from rookery.tasks.cleanup import Branch, clean_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.context import Context
+
+
+@op(
+    "vcs cleanup",
+    flag("delete", "Delete the branches that are removable; without it they are only listed."),
+    needs="vcs.write",
+    view="vcs.cleanup",
+)
+def cleanup(ctx: Context, delete: bool) -> list[Branch]:
+    """List branches of finished tasks, or delete those whose work the base branch contains.
+
+    A branch with work that has not landed, or that somebody has checked out, is never deleted.
+    """
+    vcs = ctx.vcs()
+    base = ctx.config.project.base or vcs.default_branch()
+    if base is None:
+        raise InvalidState("there is no base branch to compare with", hint="set project.base")
+    return clean_up(ctx.db, vcs, base, delete=delete)

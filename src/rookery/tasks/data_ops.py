@@ -1,0 +1,38 @@
+"""What we offer of a project's data as a whole."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.ops.operation import PATH, arg, flag, op
+from rookery.tasks import transfer
+from rookery.tasks.ops import author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.context import Context
+
+
+@op("data export", arg("path", "The file to write.", kind=PATH), needs="data.read", view="data.exported")
+def export(ctx: Context, path: str) -> transfer.Exported:
+    """Write all tasks and learnings to a file.
+
+    The same state always gives the same bytes, but for the time of the export. A name that ends in `.jsonl` gives
+    one record a line, which git merges well.
+    """
+    return transfer.export_file(ctx.db, os.path.join(ctx.cwd, path), ctx.now())
+
+
+@op(
+    "data import",
+    arg("path", "The file to read, as `rook data export` writes it.", kind=PATH),
+    flag("clear", "Delete all tasks and learnings first; an export of them is kept in .rookery/backups."),
+    needs="data.write",
+    view="data.imported",
+)
+def import_(ctx: Context, path: str, clear: bool) -> transfer.Imported:
+    """Read tasks and learnings from a file: all of them, or none if anything is wrong."""
+    backups = os.path.join(ctx.root, ".rookery", "backups")
+    return transfer.import_file(
+        ctx.db, os.path.join(ctx.cwd, path), author(ctx), clear=clear, backups=backups, progress=ctx.progress
+    )

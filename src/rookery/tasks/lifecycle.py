@@ -1,0 +1,248 @@
+"""What happens to a task at work: claimed, released, completed, reopened, cancelled, failed, archived.
+
+Every step is checked against the table of transitions under the write lock. Whoever lost a lease to somebody else is
+fenced: what they still want to say of the task is refused, and their work stays where it is.
+"""
+
+from __future__ import annotations
+
+from rookery.base.clock import stamp
+from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.text import check_text
+from rookery.config.environ import HUMAN
+from rookery.tasks import learnings, ready, store
+from rookery.tasks.assembly import assemble_one
+from rookery.tasks.model import (
+    ACTIVE,
+    CANCELLED,
+    COMPLETED,
+    IN_PROGRESS,
+    PENDING,
+    AlreadyClaimed,
+    NotReady,
+    PendingChildren,
+    Task,
+    TaskView,
+    next_state,
+)
+from rookery.tasks.store import Author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rookery.db.database import Database
+
+NO_ONE: dict[str, Any] = {"assignee": None, "lease_until": None}
+
+
+def claim(
+    db: Database, author: Author, *, agent: str, lease: float, clock: float, epic: str | None = None
+) -> TaskView | None:
+    """Take the next ready task for an agent, for as long as the lease; None if nothing is ready."""
+    check_name(agent)
+    with db.write():
+        root = None if epic is None else store.get(db, store.resolve(db, epic))
+        task = ready.next_ready(db, author.now, root)
+        if task is None:
+            return None
+        until = stamp(clock + lease)
+        return assemble_one(db, begin(db, task, "task.claimed", author, assignee=agent, lease_until=until))
+
+
+def begin(db: Database, task: Task, kind: str, author: Author, **holder: Any) -> Task:
+    """Put a task into somebody's hands: one more attempt, which fences everybody before."""
+    return store.change(
+        db,
+        task,
+        kind,
+        author,
+        state=IN_PROGRESS,
+        attempts=task.attempts + 1,
+        started_at=task.started_at or author.now,
+        **holder,
+    )
+
+
+def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, clock: float) -> TaskView:
+    """Hold a claimed task for longer."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        if task.state != IN_PROGRESS:
+            raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
+        check_holder(task, agent)
+        return assemble_one(db, store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease)))
+
+
+def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
+    """Give a task back for others to take."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        state = next_state("release", task)
+        check_holder(task, agent)
+        return assemble_one(db, store.change(db, task, "task.released", author, state=state, **NO_ONE))
+
+
+def check_completable(db: Database, task: Task, *, agent: str, attempt: int | None = None) -> None:
+    """Everything that `complete` can be refused for, before anything is done."""
+    next_state("complete", task)
+    check_holder(task, agent, attempt)
+    if store.has_unfinished_children(db, task.id):
+        raise PendingChildren(
+            f"{task.id} has children that are not finished", hint=f"`rook task tree {task.id}` shows them"
+        )
+    check_unblocked(db, task)
+
+
+def complete(
+    db: Database,
+    text: str,
+    author: Author,
+    *,
+    agent: str,
+    attempt: int | None = None,
+    result: str | None = None,
+    learned: Sequence[str] = (),
+    commit: str | None = None,
+) -> TaskView:
+    """Finish a task, hand its learnings up, and finish every parent that has nothing left to wait for."""
+    check_text("the result", result or "")
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        check_completable(db, task, agent=agent, attempt=attempt)
+        for content in learned:
+            learnings.keep(db, task.id, content, None, author)
+        changes: dict[str, Any] = {} if commit is None else {"commit": commit}
+        task = _finish(db, task, author, result=result, **changes)
+        _bubble(db, task, author)
+        return assemble_one(db, task)
+
+
+def reopen(db: Database, text: str, author: Author) -> TaskView:
+    """Take a finished or failed task up again, together with the completed tasks above it."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        state = next_state("reopen", task)
+        line = (task, *store.ancestors(db, task))
+        for each in line:
+            if each.archived_at is not None:
+                raise InvalidState(f"{each.id} is archived", hint=f"`rook task unarchive {each.id}` first")
+        for above in line[1:]:
+            if above.state == CANCELLED:
+                raise InvalidState(f"{above.id} above it is cancelled", hint=f"`rook task reopen {above.id}` first")
+        opened = store.change(db, task, "task.reopened", author, state=state, completed_at=None, result=None, **NO_ONE)
+        for above in line[1:]:
+            if above.state == COMPLETED:
+                store.change(
+                    db, above, "task.reopened", author, state=PENDING, completed_at=None, result=None, **NO_ONE
+                )
+        return assemble_one(db, opened)
+
+
+def cancel(db: Database, text: str, author: Author, *, reason: str | None = None) -> TaskView:
+    """Give a task up, and everything unfinished beneath it."""
+    check_text("the reason", reason or "")
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        next_state("cancel", task)
+        for each in reversed(store.descendants(db, task.id)):
+            if not each.is_finished:
+                store.change(db, each, "task.cancelled", author, state=CANCELLED, result=reason, **NO_ONE)
+        task = store.change(db, task, "task.cancelled", author, state=CANCELLED, result=reason, **NO_ONE)
+        _bubble(db, task, author)
+        return assemble_one(db, task)
+
+
+def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | None = None) -> TaskView:
+    """Record that a task could not be done. It stays open for its parent until it is reopened or cancelled."""
+    check_text("the reason", reason or "")
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        state = next_state("fail", task)
+        check_holder(task, agent)
+        return assemble_one(db, store.change(db, task, "task.failed", author, state=state, result=reason, **NO_ONE))
+
+
+def archive(db: Database, text: str, author: Author) -> TaskView:
+    """Put a finished task away, with everything beneath it."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        if not task.is_finished:
+            raise InvalidState(f"{task.id} is {task.state}", hint="complete or cancel it first")
+        if task.archived_at is not None:
+            raise InvalidState(f"{task.id} is archived already")
+        for each in store.descendants(db, task.id):
+            if each.archived_at is None:
+                store.change(db, each, "task.archived", author, archived_at=author.now)
+        return assemble_one(db, store.change(db, task, "task.archived", author, archived_at=author.now))
+
+
+def unarchive(db: Database, text: str, author: Author) -> TaskView:
+    """Bring a task back, with everything beneath it."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        if task.archived_at is None:
+            raise InvalidState(f"{task.id} is not archived")
+        for above in store.ancestors(db, task):
+            if above.archived_at is not None:
+                raise InvalidState(f"{above.id} above it is archived", hint=f"`rook task unarchive {above.id}`")
+        for each in store.descendants(db, task.id):
+            store.change(db, each, "task.unarchived", author, archived_at=None)
+        return assemble_one(db, store.change(db, task, "task.unarchived", author, archived_at=None))
+
+
+def check_holder(task: Task, agent: str, attempt: int | None = None) -> None:
+    """An agent speaks only for what it holds; a person may speak for anything."""
+    if attempt is not None and attempt != task.attempts:
+        raise AlreadyClaimed(
+            f"attempt {attempt} at {task.id} is over; {task.assignee or 'nobody'} holds attempt {task.attempts}",
+            hint="your commits stay on the branch; take another task",
+        )
+    if agent != HUMAN and task.assignee not in (None, agent):
+        raise AlreadyClaimed(
+            f"{task.id} is held by {task.assignee}, not by {agent}",
+            hint="your commits stay on the branch; take another task",
+        )
+
+
+def check_unblocked(db: Database, task: Task) -> None:
+    """Neither the task nor anything above it waits for a blocker."""
+    line = [each.id for each in (task, *store.ancestors(db, task))]
+    for waiting, blockers in store.open_blockers(db, line).items():
+        states = [f"{each.id} ({each.state})" for each in store.get_many(db, blockers).values()]
+        raise NotReady(
+            f"{waiting} waits for {', '.join(states)}",
+            hint="finish the blockers first, or `rook task unblock`; a cancelled blocker still blocks",
+        )
+
+
+def _finish(db: Database, task: Task, author: Author, **changes: Any) -> Task:
+    done = store.change(
+        db, task, "task.completed", author, state=COMPLETED, completed_at=author.now, lease_until=None, **changes
+    )
+    if task.parent_id is not None:
+        learnings.hand_up(db, task.id, task.parent_id, author)
+    return done
+
+
+def _bubble(db: Database, child: Task, author: Author) -> None:
+    """Complete parents whose last open child has just finished, unless they wait, are held or nothing got done."""
+    while child.parent_id is not None:
+        parent = store.get(db, child.parent_id)
+        if parent.state not in ACTIVE or parent.is_held(author.now) or store.has_unfinished_children(db, parent.id):
+            return
+        if not any(each.state == COMPLETED for each in store.children(db, parent.id)):
+            return
+        if any(store.open_blockers(db, [each.id for each in (parent, *store.ancestors(db, parent))]).values()):
+            return
+        child = _finish(db, parent, author)
+
+
+def check_name(agent: str) -> None:
+    """An agent's name is part of branch and folder names."""
+    allowed = agent.replace("-", "").replace("_", "").replace(".", "")
+    if not (allowed.isascii() and allowed.isalnum() and agent[0].isalnum() and len(agent) <= 64):
+        raise InvalidInput(f"{agent!r} is no name for an agent", hint="letters, digits, - _ and ., at most 64 of them")
+    if ".." in agent or agent.endswith((".", ".lock")):
+        raise InvalidInput(f"{agent!r} cannot be part of a branch name", hint="choose a plainer name")

@@ -1,0 +1,292 @@
+"""Pure types and rules of the task graph. The transitions are data: the documentation is drawn from them."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput, InvalidState, Refused
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PENDING = "PENDING"
+IN_PROGRESS = "IN_PROGRESS"
+PENDING_REVIEW = "PENDING_REVIEW"
+NEEDS_REBASE = "NEEDS_REBASE"
+APPROVED = "APPROVED"
+AWAITING_HUMAN_REVIEW = "AWAITING_HUMAN_REVIEW"
+COMPLETED = "COMPLETED"
+CANCELLED = "CANCELLED"
+FAILED = "FAILED"
+
+STATES = (
+    PENDING,
+    IN_PROGRESS,
+    PENDING_REVIEW,
+    NEEDS_REBASE,
+    APPROVED,
+    AWAITING_HUMAN_REVIEW,
+    COMPLETED,
+    CANCELLED,
+    FAILED,
+)
+
+# Three questions that look alike and are not. Only completed work satisfies a blocker: a cancelled blocker still
+# blocks, because nobody did what the blocked task waits for.
+ACTIVE = frozenset({PENDING, IN_PROGRESS})
+FINISHED = frozenset({COMPLETED, CANCELLED})
+SATISFIES_BLOCKER = frozenset({COMPLETED})
+_UNFINISHED = frozenset(STATES) - FINISHED
+
+TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
+    "claim": (frozenset({PENDING, IN_PROGRESS}), IN_PROGRESS),
+    "start": (frozenset({PENDING, IN_PROGRESS}), IN_PROGRESS),
+    "release": (frozenset({IN_PROGRESS}), PENDING),
+    "submit": (frozenset({IN_PROGRESS, NEEDS_REBASE}), PENDING_REVIEW),
+    "request changes": (frozenset({PENDING_REVIEW, AWAITING_HUMAN_REVIEW}), IN_PROGRESS),
+    "request rebase": (frozenset({PENDING_REVIEW}), NEEDS_REBASE),
+    "approve": (frozenset({PENDING_REVIEW}), APPROVED),
+    "hand over": (frozenset({IN_PROGRESS}), AWAITING_HUMAN_REVIEW),
+    "complete": (frozenset({PENDING, IN_PROGRESS, APPROVED, AWAITING_HUMAN_REVIEW}), COMPLETED),
+    "fail": (_UNFINISHED - {FAILED}, FAILED),
+    "cancel": (_UNFINISHED, CANCELLED),
+    "reopen": (frozenset({COMPLETED, CANCELLED, FAILED}), PENDING),
+}
+
+MAX_DEPTH = 2
+KINDS = ("epic", "task", "subtask")
+MOST_URGENT, DEFAULT_PRIORITY, LEAST_URGENT = 1, 3, 5
+
+
+class ParentNotFound(Refused):
+    """The parent that is named does not exist."""
+
+    code = "parent_not_found"
+
+
+class BlockerNotFound(Refused):
+    """The blocker that is named does not exist."""
+
+    code = "blocker_not_found"
+
+
+class TooDeep(Refused):
+    """A subtask can have no children."""
+
+    code = "max_depth"
+    default_hint = "an epic has tasks, a task has subtasks, and that is all"
+
+
+class ParentCycle(Refused):
+    """A task would be its own ancestor."""
+
+    code = "parent_cycle"
+
+
+class BlockerCycle(Refused):
+    """Tasks would wait for each other for ever."""
+
+    code = "blocker_cycle"
+
+
+class InvalidRelation(Refused):
+    """A task cannot block its own ancestor or descendant."""
+
+    code = "invalid_relation"
+
+
+class PendingChildren(Refused):
+    """A parent finishes after its children."""
+
+    code = "pending_children"
+
+
+class NotReady(Refused):
+    """The task, or one above it, waits for something."""
+
+    code = "not_ready"
+
+
+class AlreadyClaimed(Refused):
+    """Somebody else holds the task."""
+
+    code = "already_claimed"
+
+
+class ImportInvalid(Refused):
+    """The file is damaged, foreign or contradicts itself; nothing was imported."""
+
+    code = "import_invalid"
+
+
+class Task(Record):
+    """A task as it is stored."""
+
+    id: str
+    parent_id: str | None
+    title: str
+    description: str
+    context: str
+    design: str
+    priority: int
+    state: str
+    result: str | None
+    assignee: str | None
+    lease_until: str | None
+    attempts: int
+    branch: str | None
+    commit: str | None
+    start_commit: str | None
+    created_at: str
+    updated_at: str
+    started_at: str | None
+    completed_at: str | None
+    archived_at: str | None
+
+    @property
+    def is_finished(self) -> bool:
+        """True if its parent need not wait for it any longer."""
+        return self.state in FINISHED
+
+    def is_available(self, now: str) -> bool:
+        """True if somebody may take it: nobody has, or whoever did let the lease run out."""
+        if self.state == PENDING:
+            return True
+        return self.state == IN_PROGRESS and self.lease_until is not None and self.lease_until <= now
+
+    def is_held(self, now: str) -> bool:
+        """True if somebody is at work on it: without a lease until they say so, else until it runs out."""
+        return self.state == IN_PROGRESS and not self.is_available(now)
+
+
+class Learning(Record):
+    """Something that was found out, where it is kept and which task it came from."""
+
+    id: str
+    task_id: str
+    content: str
+    source_task_id: str | None
+    created_at: str
+
+
+class TaskView(Record):
+    """A task with everything that follows from its place in the graph."""
+
+    task: Task
+    depth: int
+    ancestors: tuple[Task, ...]
+    """Its parent and its epic, nearest first."""
+    learnings: tuple[tuple[Learning, ...], ...]
+    """Its own, its parent's and its epic's, each learning once."""
+    blocked_by: tuple[str, ...]
+    blocks: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    """The unfinished blockers of the task and of everything above it."""
+
+    @property
+    def kind(self) -> str:
+        """epic, task or subtask."""
+        return KINDS[self.depth]
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if it, or something above it, waits for a task that is not completed."""
+        return bool(self.waits_for)
+
+    def to_json(self) -> dict[str, Any]:
+        """The task as every interface gives it."""
+        task = self.task
+        parent, epic = (*self.ancestors, None, None)[:2]
+        own = task.as_dict()
+        data = {
+            "id": task.id,
+            "kind": self.kind,
+            "depth": self.depth,
+            "parent_id": task.parent_id,
+            "title": task.title,
+            "description": task.description,
+            "context": task.context,
+            "context_chain": {
+                "own": task.context,
+                "parent": None if parent is None else parent.context,
+                "epic": None if epic is None else epic.context,
+            },
+            "learnings": dict(zip(("own", "parent", "epic"), self.learnings, strict=True)),
+            "state": task.state,
+            "is_blocked": self.is_blocked,
+            "blocked_by": self.blocked_by,
+            "blocks": self.blocks,
+        }
+        for name in _REST:
+            data[name] = own[name]
+        if self.depth == 0:
+            data["design"] = task.design
+        return data
+
+
+_REST = (
+    "priority",
+    "result",
+    "assignee",
+    "lease_until",
+    "attempts",
+    "branch",
+    "commit",
+    "start_commit",
+    "created_at",
+    "updated_at",
+    "started_at",
+    "completed_at",
+    "archived_at",
+)
+
+
+class TaskTree(Record):
+    """A task and what is beneath it."""
+
+    task: TaskView
+    children: tuple[TaskTree, ...]
+
+
+class Progress(Record):
+    """How far a part of the graph is. Every task counts once, under its state; ready and blocked count beside it."""
+
+    total: int
+    completed: int
+    cancelled: int
+    failed: int
+    in_progress: int
+    in_review: int
+    pending: int
+    ready: int
+    blocked: int
+    percent: int
+
+
+def check_priority(priority: int) -> int:
+    """The priority, if it is one."""
+    if not MOST_URGENT <= priority <= LEAST_URGENT:
+        raise InvalidInput(
+            f"priority {priority} is not between {MOST_URGENT} and {LEAST_URGENT}", hint="1 is most urgent, 5 least"
+        )
+    return priority
+
+
+def next_state(step: str, task: Task) -> str:
+    """The state that a step leads to; raises InvalidState where the table does not allow it."""
+    sources, target = TRANSITIONS[step]
+    if task.state not in sources:
+        raise InvalidState(f"cannot {step} {task.id}: it is {task.state}", hint=_way_out(step, task))
+    return target
+
+
+def _way_out(step: str, task: Task) -> str:
+    if task.state == COMPLETED and step == "complete":
+        return "it is done already"
+    if "reopen" in _steps_from(task.state) and step != "reopen":
+        return f"`rook task reopen {task.id}` first"
+    return "from here: " + ", ".join(_steps_from(task.state))
+
+
+def _steps_from(state: str) -> list[str]:
+    return [step for step, (sources, _) in TRANSITIONS.items() if state in sources]

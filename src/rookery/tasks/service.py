@@ -1,0 +1,228 @@
+"""Planning: make, change, connect, find and delete tasks. What happens to them at work is in `lifecycle`."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput, InvalidState, NotFound
+from rookery.base.ids import TASK, new_id
+from rookery.base.record import Record
+from rookery.base.text import check_text, check_title
+from rookery.tasks import graph, listing, ready, store
+from rookery.tasks.assembly import assemble, assemble_one
+from rookery.tasks.model import (
+    DEFAULT_PRIORITY,
+    PENDING,
+    BlockerNotFound,
+    ParentNotFound,
+    Task,
+    TaskTree,
+    TaskView,
+    check_priority,
+)
+from rookery.tasks.store import Author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.db.database import Database
+    from rookery.tasks.model import Progress
+
+
+class Draft(Record):
+    """What a person says of a new task."""
+
+    title: str
+    description: str = ""
+    context: str = ""
+    design: str = ""
+    parent: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    blocked_by: tuple[str, ...] = ()
+
+
+def create(db: Database, draft: Draft, author: Author) -> TaskView:
+    """Add a task with its blockers, or nothing."""
+    check_title(draft.title)
+    for name in ("description", "context", "design"):
+        check_text(f"the {name}", getattr(draft, name))
+    check_priority(draft.priority)
+    with db.write():
+        parent = None if draft.parent is None else _parent(db, draft.parent)
+        if parent is not None:
+            graph.check_parent(db, None, parent)
+            _check_open(parent)
+        task = Task(
+            id=new_id(TASK),
+            parent_id=None if parent is None else parent.id,
+            title=draft.title,
+            description=draft.description,
+            context=draft.context,
+            design=draft.design,
+            priority=draft.priority,
+            state=PENDING,
+            result=None,
+            assignee=None,
+            lease_until=None,
+            attempts=0,
+            branch=None,
+            commit=None,
+            start_commit=None,
+            created_at=author.now,
+            updated_at=author.now,
+            started_at=None,
+            completed_at=None,
+            archived_at=None,
+        )
+        store.insert(db, task, author)
+        for text in draft.blocked_by:
+            _block(db, task, text, author)
+        return assemble_one(db, task)
+
+
+def get(db: Database, text: str) -> TaskView:
+    """One task with all that follows from its place."""
+    with db.read():
+        return assemble_one(db, store.get(db, store.resolve(db, text)))
+
+
+def update(
+    db: Database, text: str, author: Author, changes: dict[str, str | int], *, parent: str | None = None
+) -> TaskView:
+    """Change a task's words, priority or place; `parent` is an id, or "none" for a root."""
+    for name, value in changes.items():
+        if name == "title":
+            check_title(str(value))
+        elif name == "priority":
+            check_priority(int(value))
+        else:
+            check_text(f"the {name}", str(value))
+    if not changes and parent is None:
+        raise InvalidInput("nothing to change", hint="give at least one of the options")
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        if parent is not None:
+            task = _move(db, task, parent, author)
+        if changes:
+            task = store.change(db, task, "task.updated", author, **changes)
+        return assemble_one(db, task)
+
+
+def block(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:
+    """Let a task wait for others."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        for blocker in by:
+            _block(db, task, blocker, author)
+        return assemble_one(db, task)
+
+
+def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:
+    """Let a task no longer wait for others, or (with none named) for any."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        blocked_by, _ = store.edges(db, [task.id])
+        for blocker in [_blocker_id(db, each) for each in by] or blocked_by.get(task.id, []):
+            if not store.remove_blocker(db, task.id, blocker, author):
+                raise BlockerNotFound(f"{task.id} does not wait for {blocker}")
+        return assemble_one(db, task)
+
+
+def delete(db: Database, text: str, author: Author, *, force: bool = False) -> list[str]:
+    """Delete a task with everything beneath it, and return the ids that are gone."""
+    with db.write():
+        task = store.get(db, store.resolve(db, text))
+        for each in (task, *store.descendants(db, task.id)):
+            if each.is_held(author.now) and not force:
+                raise InvalidState(
+                    f"{each.assignee} is at work on {each.id}",
+                    hint="`rook task cancel` it, or delete it with --force",
+                )
+        return store.delete(db, task.id, author)
+
+
+def next_ready(db: Database, now: str, epic: str | None = None) -> TaskView | None:
+    """The task to work on next, or None."""
+    with db.read():
+        root = None if epic is None else store.get(db, store.resolve(db, epic))
+        task = ready.next_ready(db, now, root)
+        return None if task is None else assemble_one(db, task)
+
+
+def list_tasks(db: Database, query: listing.Query, now: str) -> list[TaskView]:
+    """The tasks that fit, urgent first, then old first."""
+    with db.read():
+        return assemble(db, listing.select(db, query, now))
+
+
+def search(db: Database, query: str, limit: int) -> list[TaskView]:
+    """Tasks that hold every word, the best first."""
+    check_text("the query", query, limit=10_000)
+    if not query.strip():
+        raise InvalidInput("nothing to search for", hint="give one or more words")
+    with db.read():
+        return assemble(db, store.search(db, query, limit))
+
+
+def tree(db: Database, text: str | None) -> list[TaskTree]:
+    """One task with everything beneath it, or every root that is not archived."""
+    with db.read():
+        if text is None:
+            roots = [task for task in store.children(db, None) if task.archived_at is None]
+        else:
+            roots = [store.get(db, store.resolve(db, text))]
+        below = [task for root in roots for task in store.descendants(db, root.id)]
+        views = {view.task.id: view for view in assemble(db, [*roots, *below])}
+        beneath: dict[str, list[TaskView]] = {}
+        for task in below:
+            beneath.setdefault(str(task.parent_id), []).append(views[task.id])
+        return [_branch(views[root.id], beneath) for root in roots]
+
+
+def progress(db: Database, text: str | None, now: str) -> Progress:
+    """How far the project, or the part beneath one task, is."""
+    with db.read():
+        root = None if text is None else store.resolve(db, text)
+        return listing.progress(db, root, now)
+
+
+def _branch(view: TaskView, beneath: dict[str, list[TaskView]]) -> TaskTree:
+    return TaskTree(view, tuple(_branch(child, beneath) for child in beneath.get(view.task.id, ())))
+
+
+def _parent(db: Database, text: str) -> Task:
+    try:
+        return store.get(db, store.resolve(db, text))
+    except NotFound as error:
+        raise ParentNotFound(f"no task {text} to be the parent", hint=error.hint) from error
+
+
+def _blocker_id(db: Database, text: str) -> str:
+    try:
+        return store.resolve(db, text)
+    except NotFound as error:
+        raise BlockerNotFound(f"no task {text} to wait for", hint=error.hint) from error
+
+
+def _block(db: Database, task: Task, text: str, author: Author) -> None:
+    blocker = store.get(db, _blocker_id(db, text))
+    if store.add_blocker(db, task.id, blocker.id, author):
+        graph.check_blocker(db, task, blocker)
+
+
+def _move(db: Database, task: Task, parent: str, author: Author) -> Task:
+    if parent == "none":
+        return store.change(db, task, "task.updated", author, parent_id=None)
+    target = _parent(db, parent)
+    graph.check_parent(db, task, target)
+    if not task.is_finished:
+        _check_open(target)
+    moved = store.change(db, task, "task.updated", author, parent_id=target.id)
+    graph.check_move(db, moved, target)
+    return moved
+
+
+def _check_open(parent: Task) -> None:
+    """Beneath finished work everything is finished."""
+    if parent.is_finished or parent.archived_at is not None:
+        state = "archived" if parent.archived_at is not None else parent.state
+        raise InvalidState(f"the parent {parent.id} is {state}", hint=f"`rook task reopen {parent.id}` first")

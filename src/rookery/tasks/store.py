@@ -1,0 +1,252 @@
+"""The tables of tasks, blockers and learnings. Every change goes through `insert`, `change`, … and says its event."""
+
+from __future__ import annotations
+
+from rookery.base.ids import LEARNING, TASK, resolve_id
+from rookery.base.record import Record
+from rookery.db.dialect import marks, match_words
+from rookery.events.store import publish
+from rookery.tasks.model import Learning, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from rookery.db.database import Database
+
+COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.__fields__)
+SELECT = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS) + " FROM tasks t"
+_LEARNING_COLUMNS = ", ".join(Learning.__fields__)
+_INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
+_CHUNK = 500
+
+
+class Author(Record):
+    """Who changes something, and when."""
+
+    name: str
+    now: str
+
+
+def resolve(db: Database, text: str) -> str:
+    """The task id that the text names, whole or by its beginning."""
+    return resolve_id(
+        TASK, text, lambda low, high: _ids(db, "SELECT id FROM tasks WHERE id >= ? AND id < ? LIMIT 2", low, high)
+    )
+
+
+def resolve_learning(db: Database, text: str) -> str:
+    """The learning id that the text names."""
+    return resolve_id(
+        LEARNING,
+        text,
+        lambda low, high: _ids(db, "SELECT id FROM learnings WHERE id >= ? AND id < ? LIMIT 2", low, high),
+    )
+
+
+def _ids(db: Database, sql: str, *values: object) -> list[str]:
+    return [row[0] for row in db.all(sql, values)]
+
+
+def get(db: Database, task_id: str) -> Task:
+    """The task with that whole id, which the caller knows to exist."""
+    row = db.one(f"{SELECT} WHERE t.id = ?", (task_id,))
+    if row is None:
+        raise LookupError(task_id)
+    return Task(*row)
+
+
+def get_many(db: Database, ids: Iterable[str]) -> dict[str, Task]:
+    """The tasks with those ids."""
+    found = in_chunks(db, f"{SELECT} WHERE t.id IN (%s)", ids)
+    return {row[0]: Task(*row) for row in found}
+
+
+def children(db: Database, parent_id: str | None) -> list[Task]:
+    """A task's children, or the roots, in order."""
+    return [Task(*row) for row in db.all(f"{SELECT} WHERE t.parent_id IS ? ORDER BY {ORDER}", (parent_id,))]
+
+
+ORDER = "t.priority, t.created_at, t.id"
+
+
+def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
+    """The task's parent and its parent's parent, nearest first."""
+    line: list[Task] = []
+    while task.parent_id is not None:
+        task = get(db, task.parent_id)
+        line.append(task)
+    return tuple(line)
+
+
+def descendants(db: Database, task_id: str) -> list[Task]:
+    """Everything beneath a task, parents before children."""
+    rows = db.all(
+        f"WITH RECURSIVE below (id, depth) AS (SELECT id, 1 FROM tasks WHERE parent_id = ? "
+        f"UNION ALL SELECT c.id, b.depth + 1 FROM tasks c JOIN below b ON c.parent_id = b.id) "
+        f"{SELECT} JOIN below ON below.id = t.id ORDER BY below.depth, {ORDER}",
+        (task_id,),
+    )
+    return [Task(*row) for row in rows]
+
+
+def has_unfinished_children(db: Database, task_id: str) -> bool:
+    """True if some child is neither completed nor cancelled."""
+    return bool(
+        db.value(
+            "SELECT 1 FROM tasks WHERE parent_id = ? AND state NOT IN ('COMPLETED', 'CANCELLED') "
+            "AND archived_at IS NULL LIMIT 1",
+            (task_id,),
+        )
+    )
+
+
+def edges(db: Database, ids: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """For each task: what blocks it, and what it blocks."""
+    ids = list(ids)
+    blocked_by: dict[str, list[str]] = {}
+    blocks: dict[str, list[str]] = {}
+    for task_id, blocker_id in in_chunks(
+        db, "SELECT task_id, blocker_id FROM task_blockers WHERE task_id IN (%s) ORDER BY 1, 2", ids
+    ):
+        blocked_by.setdefault(task_id, []).append(blocker_id)
+    for task_id, blocker_id in in_chunks(
+        db, "SELECT task_id, blocker_id FROM task_blockers WHERE blocker_id IN (%s) ORDER BY 2, 1", ids
+    ):
+        blocks.setdefault(blocker_id, []).append(task_id)
+    return blocked_by, blocks
+
+
+def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
+    """For each task: the blockers that are not completed."""
+    found: dict[str, list[str]] = {}
+    for task_id, blocker_id in in_chunks(
+        db,
+        "SELECT b.task_id, b.blocker_id FROM task_blockers b JOIN tasks t ON t.id = b.blocker_id "
+        "WHERE b.task_id IN (%s) AND t.state <> 'COMPLETED' ORDER BY 1, 2",
+        ids,
+    ):
+        found.setdefault(task_id, []).append(blocker_id)
+    return found
+
+
+def search(db: Database, query: str, limit: int) -> list[Task]:
+    """Tasks that hold every word of the query, the best first."""
+    matched = match_words(query)
+    if not matched:
+        return []
+    rows = db.all(
+        f"{SELECT} JOIN (SELECT rowid, rank FROM tasks_search WHERE tasks_search MATCH ? ORDER BY rank LIMIT ?) hit "
+        f"ON hit.rowid = t.seq ORDER BY hit.rank, {ORDER}",
+        (matched, limit),
+    )
+    return [Task(*row) for row in rows]
+
+
+def insert(db: Database, task: Task, author: Author) -> None:
+    """Add a task."""
+    db.execute(_INSERT, task._values())
+    publish(db, "task.created", task.id, {"task": task.as_dict()}, actor=author.name, at=author.now)
+
+
+def change(db: Database, task: Task, kind: str, author: Author, **changes: Any) -> Task:
+    """Change a task if it is still in the state in which the caller saw it."""
+    changes["updated_at"] = author.now
+    columns = ", ".join(f"{'commit_id' if name == 'commit' else name} = ?" for name in changes)
+    db.execute(
+        f"UPDATE tasks SET {columns} WHERE id = ? AND state = ? AND attempts = ?",
+        (*changes.values(), task.id, task.state, task.attempts),
+    )
+    if db.changed != 1:
+        raise LookupError(f"{task.id} is no longer {task.state}")  # only without a write transaction: our bug
+    publish(db, kind, task.id, {"set": changes}, actor=author.name, at=author.now)
+    return task.replace(**changes)
+
+
+def delete(db: Database, task_id: str, author: Author) -> list[str]:
+    """Delete a task with everything beneath it; one event each, children first."""
+    gone = [*(task.id for task in reversed(descendants(db, task_id))), task_id]
+    for each in gone:
+        db.execute("DELETE FROM tasks WHERE id = ?", (each,))
+        publish(db, "task.deleted", each, {}, actor=author.name, at=author.now)
+    return gone
+
+
+def add_blocker(db: Database, task_id: str, blocker_id: str, author: Author) -> bool:
+    """Let one task wait for another; False if it does already."""
+    db.execute(
+        "INSERT INTO task_blockers (task_id, blocker_id) VALUES (?, ?) ON CONFLICT DO NOTHING", (task_id, blocker_id)
+    )
+    if not db.changed:
+        return False
+    publish(db, "task.blocked", task_id, {"blocker_id": blocker_id}, actor=author.name, at=author.now)
+    return True
+
+
+def remove_blocker(db: Database, task_id: str, blocker_id: str, author: Author) -> bool:
+    """Let a task no longer wait for another; False if it did not."""
+    db.execute("DELETE FROM task_blockers WHERE task_id = ? AND blocker_id = ?", (task_id, blocker_id))
+    if not db.changed:
+        return False
+    publish(db, "task.unblocked", task_id, {"blocker_id": blocker_id}, actor=author.name, at=author.now)
+    return True
+
+
+def insert_learning(db: Database, learning: Learning, author: Author) -> Learning:
+    """Keep a learning once: the same words from the same source on the same task are the learning that is there."""
+    row = db.one(
+        f"SELECT {_LEARNING_COLUMNS} FROM learnings WHERE task_id = ? AND content = ? AND source_task_id IS ?",
+        (learning.task_id, learning.content, learning.source_task_id),
+    )
+    if row is not None:
+        return Learning(*row)
+    db.execute(f"INSERT INTO learnings ({_LEARNING_COLUMNS}) VALUES (?, ?, ?, ?, ?)", learning._values())
+    publish(db, "learning.added", learning.id, {"learning": learning.as_dict()}, actor=author.name, at=author.now)
+    return learning
+
+
+def delete_learning(db: Database, learning_id: str, author: Author) -> None:
+    """Forget a learning where it is kept; copies that went up the tree stay."""
+    db.execute("DELETE FROM learnings WHERE id = ?", (learning_id,))
+    publish(db, "learning.deleted", learning_id, {}, actor=author.name, at=author.now)
+
+
+def get_learning(db: Database, learning_id: str) -> Learning:
+    """The learning with that whole id, which the caller knows to exist."""
+    row = db.one(f"SELECT {_LEARNING_COLUMNS} FROM learnings WHERE id = ?", (learning_id,))
+    if row is None:
+        raise LookupError(learning_id)
+    return Learning(*row)
+
+
+def learnings(db: Database, ids: Iterable[str]) -> dict[str, list[Learning]]:
+    """Each task's own learnings, oldest first."""
+    found: dict[str, list[Learning]] = {}
+    for row in in_chunks(
+        db, f"SELECT {_LEARNING_COLUMNS} FROM learnings WHERE task_id IN (%s) ORDER BY created_at, id", ids
+    ):
+        found.setdefault(row[1], []).append(Learning(*row))
+    return found
+
+
+def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
+    """Learnings that hold every word of the query, the best first."""
+    matched = match_words(query)
+    if not matched:
+        return []
+    columns = ", ".join(f"l.{name}" for name in Learning.__fields__)
+    rows = db.all(
+        f"SELECT {columns} FROM learnings l JOIN (SELECT rowid, rank FROM learnings_search "
+        f"WHERE learnings_search MATCH ? ORDER BY rank LIMIT ?) hit ON hit.rowid = l.seq ORDER BY hit.rank, l.id",
+        (matched, limit),
+    )
+    return [Learning(*row) for row in rows]
+
+
+def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query over many ids; `%s` in it stands for the list."""
+    wanted: Sequence[str] = list(ids)
+    for start in range(0, len(wanted), _CHUNK):
+        part = wanted[start : start + _CHUNK]
+        yield from db.all(sql % marks(len(part)), part)

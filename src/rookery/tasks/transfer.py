@@ -1,0 +1,168 @@
+"""Export and import: one versioned file with every task and learning, exact both ways.
+
+An import is checked as a whole before anything is written (`validation`), in any order of its records, and commits in
+one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.base.errors import Refused
+from rookery.base.record import Record
+from rookery.tasks import store
+from rookery.tasks.model import ImportInvalid, Learning, Task
+from rookery.tasks.validation import check_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rookery.db.database import Database
+    from rookery.tasks.store import Author
+
+FORMAT = "rookery"
+VERSION = 1
+_REPORT_EVERY = 100
+
+
+class Exported(Record):
+    """What was written."""
+
+    path: str
+    tasks: int
+    learnings: int
+
+
+class Imported(Record):
+    """What was read, and what it took the place of."""
+
+    path: str
+    tasks: int
+    learnings: int
+    deleted: int
+    backup: str | None
+
+
+def export_file(db: Database, path: str, now: str) -> Exported:
+    """Write everything; the file appears whole."""
+    with db.read():
+        tasks = [Task(*row).as_dict() for row in db.each(f"{store.SELECT} ORDER BY t.id")]
+        blocked_by, _ = store.edges(db, [task["id"] for task in tasks])
+        columns = ", ".join(Learning.__fields__)
+        learnings = [Learning(*row).as_dict() for row in db.each(f"SELECT {columns} FROM learnings ORDER BY id")]
+    for task in tasks:
+        task["blocked_by"] = blocked_by.get(task["id"], [])
+    header = {"format": FORMAT, "version": VERSION, "exported_at": now}
+    _write_whole(path, (_as_lines if path.endswith(".jsonl") else _as_document)(header, tasks, learnings))
+    return Exported(path, len(tasks), len(learnings))
+
+
+def import_file(
+    db: Database,
+    path: str,
+    author: Author,
+    *,
+    clear: bool,
+    backups: str,
+    progress: Callable[[str, int], Callable[[int], None]],
+) -> Imported:
+    """Read everything, or raise ImportInvalid that says where the file is wrong and change nothing."""
+    document = _read(path)
+    _check_header(document, path)
+    with db.write():
+        present = (
+            {} if clear else {row[0]: (row[1], row[2]) for row in db.all("SELECT id, parent_id, state FROM tasks")}
+        )
+        edges = [] if clear else db.all("SELECT task_id, blocker_id FROM task_blockers")
+        taken = set() if clear else {row[0] for row in db.all("SELECT id FROM learnings")}
+        tasks, learnings = check_document(document, path, present, edges, taken)
+        backup, deleted = _clear(db, author, backups) if clear else (None, 0)
+        report = progress("importing", len(tasks))
+        for number, (task, _) in enumerate(tasks, 1):
+            store.insert(db, task, author)
+            if number % _REPORT_EVERY == 0 or number == len(tasks):
+                report(number)
+        for task, blockers in tasks:
+            for blocker in blockers:
+                store.add_blocker(db, task.id, blocker, author)
+        for learning in learnings:
+            store.insert_learning(db, learning, author)
+    return Imported(path, len(tasks), len(learnings), deleted, backup)
+
+
+def _clear(db: Database, author: Author, backups: str) -> tuple[str | None, int]:
+    roots = [row[0] for row in db.all("SELECT id FROM tasks WHERE parent_id IS NULL")]
+    if not roots:
+        return None, 0
+    os.makedirs(backups, exist_ok=True)
+    path = os.path.join(backups, f"before-import-{author.now.replace(':', '')}.json")
+    export_file(db, path, author.now)
+    return path, sum(len(store.delete(db, root, author)) for root in roots)
+
+
+def _as_document(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:
+    return json.dumps({**header, "tasks": tasks, "learnings": learnings}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _as_lines(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:
+    records = [header, *({"task": task} for task in tasks), *({"learning": learning} for learning in learnings)]
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def _write_whole(path: str, text: str) -> None:
+    draft = f"{path}.new-{os.getpid()}"
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise Refused(
+            f"cannot write {path}: {error.strerror}", hint="choose a file in a folder that you may write to", code="io"
+        ) from error
+
+
+def _read(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise ImportInvalid(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ImportInvalid(f"{path} is not UTF-8 at byte {error.start}", hint=_HINT) from error
+    try:
+        if path.endswith(".jsonl"):
+            return _join_lines([json.loads(each) for each in text.splitlines() if each.strip()])
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ImportInvalid(f"{path} is not JSON: {error}", hint=_HINT) from error
+
+
+_HINT = "only files made by `rook data export` can be imported"
+
+
+def _join_lines(records: list[Any]) -> dict[str, Any]:
+    header, *rest = records or [{}]
+    if not all(isinstance(each, dict) for each in records):
+        raise ImportInvalid("a line of the file is not a JSON object", hint=_HINT)
+    return {
+        **header,
+        "tasks": [each["task"] for each in rest if "task" in each],
+        "learnings": [each["learning"] for each in rest if "learning" in each],
+    }
+
+
+def _check_header(document: Any, path: str) -> None:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ImportInvalid(f"{path} is not an export of Rookery", hint=_HINT)
+    if document.get("version") != VERSION:
+        raise ImportInvalid(
+            f"{path} has version {document.get('version')!r}, and this Rookery reads {VERSION}",
+            hint="import it with the Rookery that wrote it, or a newer one",
+        )

@@ -1,0 +1,125 @@
+"""Where a task meets version control: `start` gives it a branch, `complete` records what was done there.
+
+Checks come first, then version control, then the state, each safe to repeat: killed in between, the same command
+finds the branch or the commit that is already there and goes on.
+"""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidState
+from rookery.base.text import one_line
+from rookery.tasks import lifecycle, ready, store
+from rookery.tasks.assembly import assemble_one
+from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
+from rookery.vcs.model import DirtyCheckout, NothingToCommit, UnknownRevision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.db.database import Database
+    from rookery.tasks.store import Author
+    from rookery.vcs.model import Vcs
+
+BRANCH_PREFIX = "rook/"
+
+
+def branch_name(agent: str, task_id: str) -> str:
+    """The branch of one agent's work on one task."""
+    return f"{BRANCH_PREFIX}{agent}/{task_id}"
+
+
+def start(
+    db: Database, vcs: Vcs, text: str, author: Author, *, agent: str, base: str = "", checkout: bool = False
+) -> TaskView:
+    """Begin a task, or the next one beneath it, on a branch of its own; nobody's checkout is touched unless asked."""
+    task = _startable(db, text, author, agent)
+    if checkout and not vcs.status().is_clean:
+        raise DirtyCheckout("the checkout has changes, so it was not switched and nothing was started")
+    branch = branch_name(agent, task.id)
+    start_commit = _ensure_branch(vcs, branch, base, task)
+    with db.write():
+        task = _startable(db, task.id, author, agent)
+        if task.assignee != agent or not task.is_held(author.now):
+            task = lifecycle.begin(db, task, "task.started", author, assignee=agent, lease_until=None)
+        if (task.branch, task.start_commit) != (branch, start_commit):
+            task = store.change(db, task, "task.branched", author, branch=branch, start_commit=start_commit)
+        view = assemble_one(db, task)
+    if checkout:
+        vcs.switch(branch)
+    return view
+
+
+def complete(
+    db: Database,
+    vcs: Vcs,
+    text: str,
+    author: Author,
+    *,
+    agent: str,
+    attempt: int | None = None,
+    result: str | None = None,
+    learned: Sequence[str] = (),
+) -> TaskView:
+    """Commit what is in the task's checkout, and finish the task with that commit."""
+    with db.read():
+        task = store.get(db, store.resolve(db, text))
+        lifecycle.check_completable(db, task, agent=agent, attempt=attempt)
+    commit = _record_work(vcs, task)
+    return lifecycle.complete(
+        db, task.id, author, agent=agent, attempt=attempt, result=result, learned=learned, commit=commit
+    )
+
+
+def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
+    """The task itself, or the next one beneath it; raises why it cannot be started."""
+    lifecycle.check_name(agent)
+    task = store.get(db, store.resolve(db, text))
+    next_state("start", task)
+    lifecycle.check_unblocked(db, task)
+    for above in store.ancestors(db, task):
+        if above.state not in ACTIVE:
+            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+    if store.has_unfinished_children(db, task.id):
+        leaf = ready.next_ready(db, author.now, task)
+        if leaf is None:
+            raise NotReady(f"nothing beneath {task.id} is ready", hint=f"`rook task tree {task.id}` shows why")
+        return leaf
+    if task.is_held(author.now) and task.assignee != agent:
+        raise AlreadyClaimed(f"{task.assignee} is at work on {task.id}", hint=f"`rook task release {task.id}` first")
+    return task
+
+
+def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
+    """The commit that the task's branch starts from; the branch is made if it is not there."""
+    tip = vcs.branches(branch).get(branch)
+    if tip is None:
+        origin = _base_commit(vcs, base)
+        vcs.create_branch(branch, origin)
+        return origin
+    return task.start_commit if task.branch == branch and task.start_commit is not None else tip
+
+
+def _base_commit(vcs: Vcs, base: str) -> str:
+    name = base or vcs.default_branch()
+    try:
+        commit = vcs.current_commit() if name is None else vcs.resolve(name)
+    except UnknownRevision:
+        if base:
+            raise
+        commit = vcs.current_commit()
+    if commit is None:
+        raise InvalidState("the repository has no commit to start from", hint="make a first commit")
+    return commit
+
+
+def _record_work(vcs: Vcs, task: Task) -> str | None:
+    """The commit that holds the task's work, made here if this is its checkout and something is uncommitted."""
+    if task.branch is None:
+        return vcs.current_commit()
+    if vcs.current_branch() != task.branch:
+        return vcs.branches(task.branch).get(task.branch) or vcs.current_commit()
+    try:
+        return vcs.commit(f"{one_line(task.title, 72)}\n\nTask: {task.id}\n")
+    except NothingToCommit:
+        return vcs.current_commit()
