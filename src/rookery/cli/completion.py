@@ -71,9 +71,11 @@ def _cases(operations: list[Op]) -> str:
         choices = " ".join(choice for param in each.params if param.positional for choice in param.choices)
         group, _, verb = each.name.partition(" ")
         lines.append(f'    "{group} {verb}") words="{(choices + " " + flags).strip()}" ;;')
-        for param in each.params:
-            if param.choices and not param.positional:
-                lines.append(f'    "{group} {verb} {param.flag}") words="{" ".join(param.choices)}" ;;')
+        lines += [
+            f'    "{group} {verb} {param.flag}") words="{" ".join(param.choices)}" ;;'
+            for param in each.params
+            if param.choices and not param.positional
+        ]
     return "\n".join(lines)
 
 

@@ -49,9 +49,8 @@ def clean_up(db: Database, vcs: Vcs, base: str, *, delete: bool) -> list[Branch]
                 verdict, reason = "deleted", f"{base} contains it"
             except RefMoved:
                 verdict, reason = "kept", "it moved meanwhile"
-        judged.append(
-            Branch(name, tip, task and task.id, task and task.state, verdict, reason or f"{base} contains it")
-        )
+        task_id, state = (None, None) if task is None else (task.id, task.state)
+        judged.append(Branch(name, tip, task_id, state, verdict, reason or f"{base} contains it"))
     return judged
 
 
