@@ -1,0 +1,1 @@
+"""Tools for developing Rookery itself; not part of the package."""

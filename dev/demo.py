@@ -1,0 +1,111 @@
+"""The main job, for real, on a temporary repository: `./rook-dev demo [--keep] [--fast]`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+
+class Stage:
+    """A temporary repository, and what is shown of the work in it."""
+
+    def __init__(self, *, fast: bool) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="rook-demo-"))
+        self.repo = self.folder / "acme"
+        self.fast = fast or not sys.stdout.isatty()
+        self.rook_program = shutil.which("rook") or sys.exit("rook is not installed: run ./rook-dev demo")
+
+    def say(self, text: str) -> None:
+        """Tell what comes next."""
+        print(f"\n\033[1m# {text}\033[0m" if sys.stdout.isatty() else f"\n# {text}", flush=True)
+        if not self.fast:
+            time.sleep(0.8)
+
+    def rook(self, *words: str, cwd: Path | None = None) -> None:
+        """Run a command as a person would, and show it with what it prints."""
+        shown = " ".join(_quoted(word) for word in words)
+        print(f"\033[2m$\033[0m rook {shown}" if sys.stdout.isatty() else f"$ rook {shown}", flush=True)
+        subprocess.run([self.rook_program, *words], cwd=cwd or self.repo, check=True)
+
+    def ask(self, *words: str) -> Any:
+        """Run a command as a program would."""
+        done = subprocess.run(
+            [self.rook_program, *words, "--json"], cwd=self.repo, check=True, capture_output=True, text=True
+        )
+        return json.loads(done.stdout)["data"]
+
+    def git(self, *words: str) -> None:
+        """Set something up with plain git."""
+        identity = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org")
+        subprocess.run(["git", *identity, *words], cwd=self.repo, check=True, capture_output=True)
+
+
+def main() -> None:
+    """Walk through an epic with tasks, blockers, learnings and completion."""
+    stage = Stage(fast="--fast" in sys.argv)
+    try:
+        _plan_and_work(stage)
+    finally:
+        if "--keep" in sys.argv:
+            print(f"\nkept in {stage.repo}")
+        else:
+            shutil.rmtree(stage.folder)
+
+
+def _plan_and_work(stage: Stage) -> None:
+    stage.repo.mkdir()
+    stage.git("init", "-b", "main")
+    (stage.repo / "shop.py").write_text("PRICES = {}\n")
+    stage.git("add", ".")
+    stage.git("commit", "-m", "Begin")
+
+    stage.say("A project in any repository")
+    stage.rook("init", "--yes")
+
+    stage.say("An epic, tasks beneath it, and what has to wait for what")
+    epic = stage.ask("epic", "create", "Sell things", "--context", "Prices are in cents, always.")["id"]
+    prices = stage.ask("task", "create", "Price list", "--parent", epic, "--priority", "1")["id"]
+    parse = stage.ask("task", "create", "Read prices from a file", "--parent", prices)["id"]
+    check = stage.ask("task", "create", "Refuse negative prices", "--parent", prices, "--blocked-by", parse)["id"]
+    stage.ask("task", "create", "Checkout", "--parent", epic, "--blocked-by", prices)
+    stage.rook("task", "tree")
+
+    stage.say("What comes next? The deepest task that waits for nothing")
+    stage.rook("task", "next-ready", "--quiet")
+
+    stage.say("Start it on a branch of its own, work, and complete it with what was learned")
+    stage.rook("task", "start", parse, "--checkout", "--quiet")
+    (stage.repo / "prices.py").write_text("def read(path):\n    return dict(line.split() for line in open(path))\n")
+    stage.rook("task", "complete", parse, "--result", "prices.py", "--learning", "Names hold no spaces.", "--quiet")
+    stage.rook("task", "tree")
+
+    stage.say("Its sibling may begin now, and knows what was learned")
+    stage.rook("task", "get", check)
+
+    stage.say("Two agents ask at once: each gets a task of its own")
+    stage.ask("task", "create", "Write the manual", "--parent", epic, "--priority", "5")
+    for agent in ("ada", "ben"):
+        stage.rook("task", "claim", "--agent", agent, "--lease", "30m", "--quiet")
+    stage.rook("task", "tree")
+
+    stage.say("When the last child is done, its parent is done too, and the next thing opens up")
+    stage.rook("task", "complete", check, "--agent", "ada", "--result", "refused", "--quiet")
+    stage.rook("task", "tree")
+    stage.rook("task", "progress", epic)
+
+    stage.say("Every step was an event")
+    stage.rook("events", "--limit", "6")
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if " " in word else word
+
+
+if __name__ == "__main__":
+    main()
