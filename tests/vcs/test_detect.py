@@ -56,6 +56,12 @@ def test_a_bare_repository_is_not_taken_for_the_one_around_it(tmp_path: Path) ->
     assert detect(bare) is None
 
 
+def test_a_checkout_may_hold_what_a_bare_repository_holds(tmp_path: Path) -> None:
+    root = make(tmp_path / "repo", ".git", "objects", "refs")
+    (tmp_path / "repo" / "HEAD").touch()
+    assert detect(root) == ("git", root)
+
+
 def test_nothing_is_found_outside(tmp_path: Path) -> None:
     assert detect(str(tmp_path)) is None
     with pytest.raises(NoRepository) as caught:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rookery.base.errors import InvalidState, NoRepository, ProgramFailed
+from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.config.model import VcsConfig
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.git import Git
@@ -205,9 +205,19 @@ def test_a_change_within_the_time_of_the_index_is_seen(git_repository: GitReposi
     assert [d.path for d in vcs.diff()] == ["README.md", "untracked"]
 
 
-def test_a_merge_that_is_resolved_is_concluded(git_repository: GitRepository) -> None:
+def test_the_branch_before_is_no_name(git_repository: GitRepository) -> None:
+    vcs = git_repository.vcs()
+    vcs.create_branch("work", "main")
+    vcs.switch("work")
+    with pytest.raises(InvalidInput):
+        vcs.switch("@{-1}")
+    assert vcs.current_branch() == "work"
+
+
+@pytest.mark.parametrize("text", ["both\n", "theirs\n"])
+def test_a_merge_that_is_resolved_is_concluded(git_repository: GitRepository, text: str) -> None:
     git_repository.make_conflict()
-    git_repository.write("shared.txt", "both\n")
+    git_repository.write("shared.txt", text)
     run(git_repository.path, "git", "add", "shared.txt")
     vcs = git_repository.vcs()
     commit = vcs.commit("Merge main")

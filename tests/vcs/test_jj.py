@@ -147,6 +147,40 @@ def test_a_merge_without_changes_of_its_own_can_be_committed(jj_repository: JjRe
         vcs.commit("Again")
 
 
+def test_of_two_branches_that_are_merged_the_first_is_current(jj_repository: JjRepository) -> None:
+    vcs = jj_repository.vcs()
+    for branch in ("b", "a"):
+        vcs.create_branch(branch, "main")
+        vcs.switch(branch)
+        jj_repository.write(branch)
+        vcs.commit(f"On {branch}")
+    (jj_repository.path / ".jj" / "rookery-branch").unlink()
+    jj_repository.jj("new", "b", "a")
+    assert vcs.current_branch() == "b"
+    assert vcs.checkouts() == {str(jj_repository.path): "b"}
+
+
+def test_a_stale_workspace_says_what_to_do(jj_repository: JjRepository, tmp_path: Path) -> None:
+    jj_repository.add_checkout(tmp_path / "other", "main")
+    other = jj_repository.vcs(tmp_path / "other")
+    assert other.status().is_clean
+    jj_repository.jj("edit", "main")
+    jj_repository.write("README.md", "rewritten\n")
+    jj_repository.jj("util", "snapshot")
+    with pytest.raises(InvalidState) as caught:
+        other.status()
+    assert "update-stale" in caught.value.hint
+
+
+def test_a_commit_that_git_made_in_the_store_can_be_kept(jj_repository: JjRepository) -> None:
+    vcs = jj_repository.vcs()
+    tree = jj_repository.git("rev-parse", vcs.resolve("main") + "^{tree}")
+    made = jj_repository.git("-c", "user.name=X", "-c", "user.email=x@y", "commit-tree", "-m", "By git", tree)
+    vcs.save_ref("snapshots/1", made)
+    assert vcs.saved_refs() == {"snapshots/1": made}
+    assert not vcs.contains(made, "main")
+
+
 def test_git_beside_jj_sees_the_branches(colocated: ColocatedRepository) -> None:
     vcs = open_vcs(str(colocated.path), VcsConfig())
     assert isinstance(vcs, Jj)

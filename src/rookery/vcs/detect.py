@@ -21,23 +21,22 @@ def detect(start: str, backend: str = AUTO) -> tuple[str, str] | None:
     """The kind and the top of the checkout that `start` lies in; jj goes before git where both are."""
     kinds = (JJ, GIT) if backend == AUTO else (backend,)
     folder = os.path.realpath(start)
-    while not is_bare(folder):
+    while True:
         for kind in kinds:
             if os.path.exists(os.path.join(folder, _MARKS[kind])):
                 return kind, folder
         above = os.path.dirname(folder)
-        if above == folder:
-            break
+        if above == folder or is_bare(folder):
+            return None
         folder = above
-    return None
 
 
 def is_bare(folder: str) -> bool:
     """True if the folder is a git repository that has no checkout."""
     if os.path.basename(folder) == _MARKS[GIT]:
         return False
-    names = (os.path.join(folder, name) for name in ("HEAD", "objects", "refs"))
-    return all(os.path.exists(name) for name in names)
+    has_folders = all(os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs"))
+    return has_folders and os.path.isfile(os.path.join(folder, "HEAD"))
 
 
 def open_vcs(start: str, settings: VcsConfig) -> Vcs:

@@ -30,7 +30,7 @@ PATCH = ("--patch", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 
 _READING = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 _WRITING = {"GIT_TERMINAL_PROMPT": "0"}
-_NOWHERE = ("not a git repository", "must be run in a work tree", "detected dubious ownership")
+_NOWHERE = ("not a git repository", "must be run in a work tree")
 
 
 class GitStore:

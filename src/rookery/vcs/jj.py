@@ -8,9 +8,10 @@ several are at one commit a file in the workspace's `.jj` remembers which one wa
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 
-from rookery.base.errors import InvalidState, ProgramFailed
+from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.process import run
 from rookery.config.environ import child_environ
 from rookery.config.project import main_checkout
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from rookery.vcs.jj_view import Here
     from rookery.vcs.model import LogEntry
 
+_FULL_ID = re.compile("[0-9a-f]{40}").fullmatch
 _AS_IT_IS = "--ignore-working-copy"
 _TAKE_ALL = '--config=snapshot.auto-track="all()"'
 _MEMORY = "rookery-branch"
@@ -137,6 +139,11 @@ class Jj:
 
     def resolve(self, revision: str) -> str:
         """The commit that a bookmark, a commit id or any revset for one commit stands for."""
+        if _FULL_ID(revision):
+            # Also a commit that git made in the store, and jj has not heard of.
+            found = self._store().find_commit(revision)
+            if found is not None:
+                return found
         bookmarks = self._bookmarks()
         if revision in bookmarks:
             return _one(revision, bookmarks[revision])
@@ -320,7 +327,12 @@ class Jj:
         return run(argv, cwd=self.root, timeout=self._timeout, env=child_environ(), check=False)
 
 
-def _failure(done: Finished) -> ProgramFailed:
+def _failure(done: Finished) -> Refused:
+    if "working copy is stale" in done.stderr:
+        return InvalidState(
+            "this workspace is stale: its commit was changed from elsewhere",
+            hint="run `jj workspace update-stale` here",
+        )
     command = " ".join(word for word in done.argv[1:] if not word.startswith("-"))
     return ProgramFailed(f"`jj {command[:100]}` exited with {done.status}: {done.last_words}")
 

@@ -83,9 +83,12 @@ class Here(Record):
         return None if is_root(self.parents[0]) else self.parents[0]
 
     def direct_bookmarks(self) -> list[Bookmark]:
-        """Those at the working copy itself, else those at what it stands on."""
-        own = [mark for mark in self.bookmarks if mark.commit == self.commit]
-        return own or [mark for mark in self.bookmarks if mark.commit in self.parents]
+        """Those at the working copy itself, else those at the first commit that it stands on and that has any."""
+        for commit in (self.commit, *self.parents):
+            found = [mark for mark in self.bookmarks if mark.commit == commit]
+            if found:
+                return found
+        return []
 
 
 def is_root(commit: str) -> bool:
@@ -148,8 +151,8 @@ def parse_workspaces(text: str) -> dict[str, list[str]]:
     fields = text.split("\0")[:-1]
     found = {}
     for root, own, beneath in zip(*[iter(fields)] * 3, strict=True):
-        marks = json.loads(own) or [mark for marks in json.loads(beneath) for mark in marks]
-        found[root] = [name for name, _ in marks]
+        places: list[list[list[str]]] = [json.loads(own), *json.loads(beneath)]
+        found[root] = [mark[0] for mark in next(filter(None, places), [])]
     return found
 
 
