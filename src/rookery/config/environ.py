@@ -49,3 +49,31 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         user_config=os.path.join(config_home, "rookery", "config.yaml"),
         settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN},
     )
+
+
+# Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands.
+_GIT_PLACES = {
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+}
+
+
+def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
+    env = os.environ if source is None else source
+    return {name: value for name, value in env.items() if name not in _GIT_PLACES}

@@ -6,6 +6,7 @@ import os
 import time
 
 from rookery.base.clock import stamp
+from rookery.base.errors import NotInitialised
 from rookery.config.environ import Environ, read_environ
 from rookery.config.project import database_path, find_root
 
@@ -70,12 +71,24 @@ class Context:
 
     @property
     def config(self) -> Config:
-        """The project's configuration. YAML costs 20 ms, so only what needs a setting asks for it."""
+        """The project's configuration; outside a project, what the user, the environment and the flags say.
+
+        YAML costs 20 ms, so only what needs a setting asks for it.
+        """
         if self._config is None:
             from rookery.config.loader import load_config
 
-            self._config = load_config(self.root, self.environ, self.flags).config
+            self._config = load_config(self._root_if_any(), self.environ, self.flags).config
         return self._config
+
+    def _root_if_any(self) -> str | None:
+        """The project's root, None outside a project. A project that the environment names must be there."""
+        try:
+            return self.root
+        except NotInitialised:
+            if self.environ.root is not None:
+                raise
+            return None
 
     def vcs(self) -> Vcs:
         """The checkout that the caller stands in; raises NoRepository."""

@@ -6,18 +6,28 @@ on one backend is readable on the other.
 
 from __future__ import annotations
 
-from rookery.base.errors import InvalidState, Refused
+from rookery.base.clock import stamp
+from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
+from rookery.base.text import check_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Protocol
 else:
     Protocol = object
 
 GIT = "git"
 JJ = "jj"
+
+NAME = "Rookery"
+EMAIL = "rookery@localhost"
+"""Who commits where the user has told the backend no name and address."""
+
+TRUNKS = ("main", "master", "trunk")
+MAX_MESSAGE = 100_000
+_LAST_SECOND = 253_402_300_799
 
 
 class NothingToCommit(InvalidState):
@@ -92,6 +102,43 @@ class FileDiff(Record):
     old_path: str | None = None
 
 
+def check_message(message: str) -> str:
+    """The text itself, if it can be a commit's message."""
+    if not message.strip():
+        raise InvalidInput("the commit message is empty", hint="say what the commit does")
+    return check_text("the commit message", message, limit=MAX_MESSAGE)
+
+
+def check_room(name: str, names: Iterable[str]) -> None:
+    """Raise if git could not keep the branch beside the others: a ref is a file or a folder, never both."""
+    for other in names:
+        if other.startswith(name + "/") or name.startswith(other + "/"):
+            raise InvalidState(f"branch {name} cannot be made beside branch {other}", hint="take another name")
+
+
+def moved(name: str, expected: str | None, actual: str | None) -> RefMoved:
+    """The error for a branch or saved ref that is not where the caller last saw it."""
+    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="look again where it is")
+
+
+def _place(commit: str | None) -> str:
+    return "not there" if commit is None else f"at {commit[:12]}"
+
+
+def commit_time(seconds: str) -> str:
+    """A commit's time as it is written in records. Git stores any number; what no calendar holds is cut."""
+    return stamp(min(max(int(seconds), 0), _LAST_SECOND))
+
+
+def choose_default(remote_default: str | None, branches: Iterable[str], current: str | None) -> str | None:
+    """The branch that others start from, out of those that are here."""
+    here = set(branches)
+    for name in (remote_default, *TRUNKS):
+        if name in here:
+            return name
+    return current
+
+
 class Vcs(Protocol):
     """One checkout of one repository. Every method runs the backend's own command line and may raise ProgramFailed."""
 
@@ -109,7 +156,10 @@ class Vcs(Protocol):
         """The newest commits that the checkout contains, down to but without `since`."""
 
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
-        """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not."""
+        """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not.
+
+        Where both have gone on since they parted, it counts from where they parted.
+        """
 
     def patch(self, base: str | None = None) -> str:
         """The same as `diff`, as a patch for people."""
@@ -117,7 +167,8 @@ class Vcs(Protocol):
     def commit(self, message: str) -> str:
         """Commit everything that is changed here, untracked files included, and return the commit.
 
-        Raises NothingToCommit, or Conflicted where a merge is unresolved.
+        The current branch, if there is one, then has the commit as its tip. Raises NothingToCommit, or Conflicted
+        where a merge is unresolved.
         """
 
     def current_commit(self) -> str | None:
@@ -127,7 +178,10 @@ class Vcs(Protocol):
         """The branch that this checkout is on, if it is on one."""
 
     def default_branch(self) -> str | None:
-        """The branch that others start from: the remote's default, else main, master or trunk, else the current one."""
+        """The branch that others start from, of those that are here.
+
+        It is the remote's default, else main, master or trunk, else the current one.
+        """
 
     def resolve(self, revision: str) -> str:
         """The commit that a branch name or commit id stands for; raises UnknownRevision."""
@@ -136,10 +190,17 @@ class Vcs(Protocol):
         """Branch names that begin with `prefix`, and their tips."""
 
     def create_branch(self, name: str, at: str) -> None:
-        """Make a branch without touching any checkout; if it is there already at `at`, fine, elsewhere raises RefMoved."""
+        """Make a branch without touching any checkout.
+
+        If it is there already at `at`, fine; elsewhere raises RefMoved. A name that git would not take raises
+        InvalidInput.
+        """
 
     def delete_branch(self, name: str, expected: str) -> None:
-        """Delete a branch if it is still at `expected`, else raises RefMoved. The caller has proved that nothing is lost."""
+        """Delete a branch if it is still at `expected`, else raises RefMoved.
+
+        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it.
+        """
 
     def switch(self, branch: str) -> None:
         """Check the branch out here; raises DirtyCheckout unless the checkout is clean."""
@@ -151,7 +212,10 @@ class Vcs(Protocol):
         """True if `commit` is `within` or one of its ancestors."""
 
     def save_ref(self, name: str, commit: str) -> None:
-        """Keep a commit reachable under `refs/rookery/<name>`, whatever happens to its branch."""
+        """Keep a commit reachable under `refs/rookery/<name>`, whatever happens to its branch.
+
+        A name that keeps another commit already raises RefMoved, so that no saved work is lost to newer work.
+        """
 
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
         """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""

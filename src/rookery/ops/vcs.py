@@ -1,0 +1,103 @@
+"""Operations on the checkout that the caller stands in. They need a repository, and no Rookery project."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput, NoRepository
+from rookery.base.record import Record
+from rookery.ops.operation import INTEGER, Param, arg, flag, op, option
+from rookery.vcs.model import FileDiff, LogEntry, Status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.ops.context import Context
+
+NONE = "none"
+
+
+class Detected(Record):
+    """Which version control is here; `kind` is git, jj or none."""
+
+    kind: str
+    root: str | None = None
+    main_root: str | None = None
+    branch: str | None = None
+    commit: str | None = None
+
+
+class Difference(Record):
+    """What a checkout has that its base has not; `patch` only when it was asked for."""
+
+    base: str | None
+    files: tuple[FileDiff, ...]
+    patch: str | None = None
+
+
+class Committed(Record):
+    """A commit that was made, and the branch that it is on."""
+
+    commit: str
+    branch: str | None
+    message: str
+
+
+@op("vcs detect", needs="vcs.read", view="vcs.detect")
+def detect(ctx: Context) -> Detected:
+    """Say which version control is here, and where it stands.
+
+    Outside a repository the kind is `none`; that is an answer, not an error.
+    """
+    try:
+        vcs = ctx.vcs()
+    except NoRepository:
+        return Detected(NONE)
+    return Detected(vcs.kind, vcs.root, vcs.main_root(), vcs.current_branch(), vcs.current_commit())
+
+
+@op("vcs status", needs="vcs.read", view="vcs.status")
+def status(ctx: Context) -> Status:
+    """List what is changed in this checkout, untracked files included."""
+    return ctx.vcs().status()
+
+
+@op(
+    "vcs log",
+    option("limit", "How many commits to list.", kind=INTEGER, default=20, short="n"),
+    needs="vcs.read",
+    view="vcs.log",
+)
+def log(ctx: Context, limit: int) -> Sequence[LogEntry]:
+    """List the newest commits of this checkout."""
+    if limit < 1:
+        raise InvalidInput(f"{limit} is no number of commits", hint="give --limit 1 or more")
+    return ctx.vcs().log(limit)
+
+
+@op(
+    "vcs diff",
+    arg("base", "A branch or commit to compare with; the last commit unless given.", required=False),
+    flag("patch", "Give the changed lines too."),
+    needs="vcs.read",
+    view="vcs.diff",
+)
+def diff(ctx: Context, base: str | None, patch: bool) -> Difference:
+    """List the files that this checkout changed, uncommitted and untracked ones included.
+
+    With a base that has gone on since, only what was done here counts.
+    """
+    vcs = ctx.vcs()
+    return Difference(base, tuple(vcs.diff(base)), vcs.patch(base) if patch else None)
+
+
+@op(
+    "vcs commit",
+    Param("message", "What the commit does.", required=True, short="m", long_text=True),
+    needs="vcs.write",
+    view="vcs.commit",
+)
+def commit(ctx: Context, message: str) -> Committed:
+    """Commit everything that is changed in this checkout, untracked files included."""
+    vcs = ctx.vcs()
+    made = vcs.commit(message)
+    return Committed(made, vcs.current_branch(), message)

@@ -1,0 +1,103 @@
+"""What the doctor asks about version control."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rookery.base.check import ERROR, OK, WARNING, Finding
+from rookery.base.errors import ProgramFailed
+from rookery.config.project import main_checkout
+from rookery.vcs.detect import detect
+from rookery.vcs.git_store import git_version
+from rookery.vcs.model import JJ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.base.check import Place
+
+CATEGORY = "vcs"
+OLD_LOCK = 600.0
+"""A lock that is older than these seconds was left by a git that died."""
+
+_GIT = (2, 38)  # `git merge-tree --write-tree` came with it
+_JJ = (0, 38)  # templates that tell a workspace's folder came with it
+
+
+def check_git(_place: Place) -> Iterator[Finding]:
+    """Git is installed, and new enough to predict merges."""
+    try:
+        version = git_version()
+    except ProgramFailed as error:
+        yield Finding(CATEGORY, "git", ERROR, error.message, hint=error.hint)
+        return
+    if _numbers(version) < _GIT:
+        yield Finding(
+            CATEGORY, "git", WARNING, f"git {version} cannot predict merges", hint="install git 2.38 or newer"
+        )
+        return
+    yield Finding(CATEGORY, "git", OK, f"git {version}")
+
+
+def check_jj(place: Place) -> Iterator[Finding]:
+    """Jj is installed where the repository is one of its own."""
+    found = detect(place.root or place.cwd)
+    if found is None or found[0] != JJ:
+        return
+    from rookery.vcs.jj import jj_version
+
+    try:
+        version = jj_version()
+    except ProgramFailed as error:
+        hint = "install jj, or set vcs.backend to git where there is a `.git` too"
+        yield Finding(CATEGORY, "jj", ERROR, error.message, hint=hint)
+        return
+    if _numbers(version) < _JJ:
+        yield Finding(CATEGORY, "jj", WARNING, f"jj {version} is too old", hint="install jj 0.38 or newer")
+        return
+    yield Finding(CATEGORY, "jj", OK, f"jj {version}")
+
+
+def check_repository(place: Place) -> Iterator[Finding]:
+    """There is a repository; without one tasks work, but cannot be started or completed."""
+    start = place.root or place.cwd
+    found = detect(start)
+    if found is None:
+        hint = "run `git init`: tasks can be kept without it, but not started or completed"
+        yield Finding(CATEGORY, "repository", WARNING, f"no repository in {start} or above it", hint=hint)
+        return
+    yield Finding(CATEGORY, "repository", OK, f"{found[0]} repository at {found[1]}")
+
+
+def check_locks(place: Place) -> Iterator[Finding]:
+    """No git that died has left its lock on a checkout."""
+    for path in _lock_files(place.root or place.cwd):
+        try:
+            age = time.time() - os.stat(path).st_mtime
+        except FileNotFoundError:
+            continue
+        if age > OLD_LOCK:
+            message = f"{path} is {age / 60:.0f} minutes old and keeps git from changing that checkout"
+            yield Finding(CATEGORY, "lock", WARNING, message, hint=f"if no git is running there: rm '{path}'")
+
+
+def _lock_files(start: str) -> list[str]:
+    """Where git puts its lock: in the main checkout's git folder, and in each linked worktree's own."""
+    found = detect(start)
+    if found is None:
+        return []
+    folder = os.path.join(main_checkout(found[1]) or found[1], ".git")
+    linked = os.path.join(folder, "worktrees")
+    names = sorted(os.listdir(linked)) if os.path.isdir(linked) else []
+    return [os.path.join(place, "index.lock") for place in (folder, *(os.path.join(linked, name) for name in names))]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`2.39.5.windows.1` and `0.46.0-abc` as numbers that compare."""
+    parts = version.replace("-", ".").split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdecimal())
+
+
+CHECKS = (check_git, check_jj, check_repository, check_locks)

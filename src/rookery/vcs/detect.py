@@ -1,0 +1,67 @@
+"""Which version control holds a folder, found by walking up, without starting a program."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.errors import NoRepository
+from rookery.vcs.model import GIT, JJ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.config.model import VcsConfig
+    from rookery.vcs.model import Vcs
+
+AUTO = "auto"
+_MARKS = {JJ: ".jj", GIT: ".git"}
+_HINTS = {JJ: "run `jj git init --colocate` here, or set vcs.backend to auto", GIT: "", AUTO: ""}
+
+
+def detect(start: str, backend: str = AUTO) -> tuple[str, str] | None:
+    """The kind and the top of the checkout that `start` lies in; jj goes before git where both are."""
+    kinds = (JJ, GIT) if backend == AUTO else (backend,)
+    folder = os.path.realpath(start)
+    while True:
+        for kind in kinds:
+            if os.path.exists(os.path.join(folder, _MARKS[kind])):
+                return kind, folder
+        above = os.path.dirname(folder)
+        if above == folder or is_bare(folder):
+            return None
+        folder = above
+
+
+def is_bare(folder: str) -> bool:
+    """True if the folder is a git repository that has no checkout."""
+    if os.path.basename(folder) == _MARKS[GIT]:
+        return False
+    has_folders = all(os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs"))
+    return has_folders and os.path.isfile(os.path.join(folder, "HEAD"))
+
+
+def open_vcs(start: str, settings: VcsConfig) -> Vcs:
+    """The checkout that `start` lies in; raises NoRepository."""
+    found = detect(start, settings.backend)
+    if found is None:
+        raise _nothing(start, settings.backend)
+    kind, root = found
+    if kind == JJ:
+        from rookery.vcs.jj import Jj
+
+        return Jj(root, settings.timeout)
+    from rookery.vcs.git import Git
+
+    return Git(root, settings.timeout)
+
+
+def _nothing(start: str, backend: str) -> NoRepository:
+    folder = os.path.realpath(start)
+    while os.path.dirname(folder) != folder:
+        if is_bare(folder):
+            return NoRepository(
+                f"{folder} is a bare repository: it has no checkout",
+                hint="make one with `git worktree add FOLDER`, and go there",
+            )
+        folder = os.path.dirname(folder)
+    what = "repository" if backend == AUTO else f"{backend} repository"
+    return NoRepository(f"no {what} in {start} or above it", hint=_HINTS[backend])

@@ -1,0 +1,234 @@
+"""Git: one checkout, through the command line."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.errors import InvalidState, ProgramFailed
+from rookery.config.project import main_checkout
+from rookery.vcs.git_store import COUNTED, DIFF, HEADS, PATCH, GitStore
+from rookery.vcs.model import (
+    GIT,
+    Conflicted,
+    DirtyCheckout,
+    NothingToCommit,
+    Status,
+    UnknownRevision,
+    check_message,
+    check_room,
+    choose_default,
+)
+from rookery.vcs.porcelain import (
+    CONFLICTED,
+    DETACHED,
+    LOG_FORMAT,
+    parse_diff,
+    parse_log,
+    parse_status,
+    parse_worktrees,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.vcs.model import FileDiff, LogEntry
+
+_REFUSAL_LINES = 60
+
+
+class Git:
+    """A git checkout, the main one or a linked worktree."""
+
+    kind = GIT
+
+    def __init__(self, root: str, timeout: float) -> None:
+        self.root = root
+        # A broken `.git` must not lead git on to a repository further up.
+        self._store = GitStore(root, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(root)})
+
+    def main_root(self) -> str:
+        """The top of the repository's main checkout."""
+        return main_checkout(self.root) or self.root
+
+    def status(self) -> Status:
+        """What is changed here, untracked files included and ignored ones not."""
+        text = self._store.read(
+            *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-ahead-behind"),
+            *("--find-renames", "--ignore-submodules=none"),
+        )
+        commit, branch, changes = parse_status(text)
+        # A branch can have the very name that git prints for none.
+        return Status(self.current_branch() if branch == DETACHED else branch, commit, tuple(changes))
+
+    def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
+        """The newest commits that the checkout contains, down to but without `since`."""
+        start = self.current_commit()
+        if start is None:
+            return []
+        without = () if since is None else ("^" + self.resolve(since),)
+        return parse_log(
+            self._store.read(
+                *(
+                    "log",
+                    "-z",
+                    "--no-show-signature",
+                    "--no-patch",
+                    "--encoding=UTF-8",
+                    f"--format=tformat:{LOG_FORMAT}",
+                ),
+                *(f"--max-count={limit}", start, *without, "--"),
+            )
+        )
+
+    def diff(self, base: str | None = None) -> Sequence[FileDiff]:
+        """What the checkout has that `base` (or its last commit) has not."""
+        found = parse_diff(self._diff(base, *COUNTED))
+        # Compared with a commit, a conflicted file is listed as modified.
+        unresolved = self._store.read("diff", "--name-only", "--diff-filter=U", "-z", "--no-relative", "--").split("\0")
+        return [each.replace(kind=CONFLICTED) if each.path in unresolved else each for each in found]
+
+    def patch(self, base: str | None = None) -> str:
+        """The same, as a patch for people."""
+        return self._diff(base, *PATCH)
+
+    def commit(self, message: str) -> str:
+        """Commit everything that is changed here and return the commit."""
+        check_message(message)
+        status = self.status()
+        unresolved = [change.path for change in status.changes if change.kind == CONFLICTED]
+        if unresolved:
+            raise Conflicted(
+                f"{len(unresolved)} files hold conflicts: {', '.join(map(repr, unresolved[:5]))}",
+                hint="resolve them and `git add` them first",
+            )
+        is_merging = self._store.find_commit("MERGE_HEAD") is not None
+        if not status.changes and not is_merging:
+            raise NothingToCommit("nothing has changed since the last commit")
+        self._store.write("add", "--all")
+        if not is_merging and self._store.ask("diff", "--cached", "--quiet", "--ignore-submodules=dirty") is not None:
+            raise NothingToCommit(
+                "nothing has changed that can be committed here", hint="changes inside a submodule are committed there"
+            )
+        self._commit_index(message)
+        return self._store.get_commit("HEAD")
+
+    def current_commit(self) -> str | None:
+        """The commit that this checkout stands on; None before the first one."""
+        return self._store.find_commit("HEAD")
+
+    def current_branch(self) -> str | None:
+        """The branch that this checkout is on, if it is on one."""
+        ref = self._store.ask("symbolic-ref", "--quiet", "HEAD")
+        return None if ref is None else ref.rstrip("\n").removeprefix(HEADS)
+
+    def default_branch(self) -> str | None:
+        """The remote's default, else main, master or trunk, else the current one."""
+        ref = self._store.ask("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
+        remote = None if ref is None else ref.rstrip("\n").removeprefix("refs/remotes/origin/")
+        return choose_default(remote, self.branches(), self.current_branch())
+
+    def resolve(self, revision: str) -> str:
+        """The commit that a branch name or commit id stands for. A branch goes before a tag of the same name."""
+        return self._store.get_commit(HEADS + revision, revision)
+
+    def branches(self, prefix: str = "") -> dict[str, str]:
+        """Branch names that begin with `prefix`, and their tips."""
+        return {name: tip for name, tip in self._store.refs(HEADS).items() if name.startswith(prefix)}
+
+    def create_branch(self, name: str, at: str) -> None:
+        """Make a branch without touching any checkout."""
+        self._store.check_branch_name(name)
+        commit = self.resolve(at)
+        try:
+            self._store.create_ref(HEADS + name, commit)
+        except ProgramFailed:
+            check_room(name, self.branches())
+            raise
+
+    def delete_branch(self, name: str, expected: str) -> None:
+        """Delete a branch if it is still at `expected`."""
+        self._store.check_branch_name(name)
+        for folder, branch in self.checkouts().items():
+            if branch == name:
+                raise InvalidState(f"branch {name} is checked out in {folder}", hint="switch it away or remove it")
+        self._store.delete_ref(HEADS + name, self._store.get_commit(expected))
+
+    def switch(self, branch: str) -> None:
+        """Check the branch out here, if the checkout is clean."""
+        self._store.check_branch_name(branch)
+        if self._store.find_commit(HEADS + branch) is None:
+            raise UnknownRevision(f"there is no branch {branch}")
+        changes = self.status().changes
+        if changes:
+            raise DirtyCheckout(f"{len(changes)} files in {self.root} are not committed")
+        self._store.write("switch", "--quiet", "--no-guess", branch)
+
+    def checkouts(self) -> dict[str, str]:
+        """Every checkout of the repository: its folder and the branch that it is on."""
+        found = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
+        # The first is the main one; for a submodule git names its folder in the outer `.git` instead.
+        folders = [self.main_root() if index == 0 else folder for index, (folder, _, _) in enumerate(found)]
+        return {folder: branch for folder, (_, branch, is_bare) in zip(folders, found, strict=True) if not is_bare}
+
+    def contains(self, commit: str, within: str) -> bool:
+        """True if `commit` is `within` or one of its ancestors."""
+        return self._store.contains(self.resolve(commit), self.resolve(within))
+
+    def save_ref(self, name: str, commit: str) -> None:
+        """Keep a commit reachable under `refs/rookery/<name>`."""
+        self._store.save_ref(name, commit)
+
+    def saved_refs(self, prefix: str = "") -> dict[str, str]:
+        """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
+        return self._store.saved_refs(prefix)
+
+    def _diff(self, base: str | None, *form: str) -> str:
+        start = self._start(base)
+        untracked = self._untracked()
+        if not untracked:
+            return self._store.read(*DIFF, *form, start, "--")
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
+            env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_LITERAL_PATHSPECS": "1"}
+            self._copy_index(env["GIT_INDEX_FILE"])
+            self._store.write(
+                *("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"),
+                stdin="\0".join(untracked),
+                env=env,
+            )
+            return self._store.read(*DIFF, *form, start, "--", env=env)
+
+    def _start(self, base: str | None) -> str:
+        """What the checkout is compared with."""
+        here = self.current_commit()
+        if base is not None:
+            return self._store.fork_point(self.resolve(base), here)
+        return self._store.empty_tree() if here is None else here
+
+    def _untracked(self) -> list[str]:
+        """Files that git would add; a repository inside this one (its name ends in `/`) is no file."""
+        listed = self._store.read("ls-files", "-z", "--others", "--exclude-standard").split("\0")
+        return [path for path in listed if path and not path.endswith("/")]
+
+    def _copy_index(self, target: str) -> None:
+        """Copy the index with its time: git trusts a file's own time only against that of the index."""
+        path = self._store.read("rev-parse", "--git-path", "index").rstrip("\n")
+        source = os.path.join(self.root, path)
+        if not os.path.exists(source):
+            return
+        with open(source, "rb") as old, open(target, "wb") as new:
+            new.write(old.read())
+        found = os.stat(source)
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+    def _commit_index(self, message: str) -> None:
+        """Commit what is staged, with the user's hooks and name."""
+        who = [word for key, value in self._store.identity().items() for word in ("-c", f"{key}={value}")]
+        done = self._store.run(*who, "commit", "--quiet", "--cleanup=whitespace", "--file=-", stdin=message)
+        if not done.ok:
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-_REFUSAL_LINES:]
+            raise ProgramFailed(
+                "git refused the commit:\n" + "\n".join(said), hint="nothing was committed; the changes are staged"
+            )

@@ -1,0 +1,182 @@
+"""A git repository without its checkout: commits, refs and ancestry. The one place that starts git.
+
+Behind every jj repository lies such a store too, so both backends use it.
+"""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
+from rookery.base.process import Finished, run
+from rookery.config.environ import child_environ
+from rookery.vcs.model import EMAIL, NAME, UnknownRevision, moved
+from rookery.vcs.porcelain import parse_diff
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rookery.vcs.model import FileDiff
+
+HEADS = "refs/heads/"
+SAVED = "refs/rookery/"
+
+# The user's own settings must not change what we read.
+DIFF = (
+    *("-c", "diff.autoRefreshIndex=true", "diff", "--no-color", "--no-ext-diff"),
+    *("--no-textconv", "--no-relative", "--find-renames", "--ignore-submodules=none"),
+)
+COUNTED = ("--raw", "--numstat", "-z", "--no-abbrev")
+PATCH = ("--patch", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+
+_READING = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+_WRITING = {"GIT_TERMINAL_PROMPT": "0"}
+_NOWHERE = ("not a git repository", "must be run in a work tree")
+
+
+class GitStore:
+    """The repository that git finds in `folder`, or at `options` such as `--git-dir`."""
+
+    def __init__(
+        self, folder: str, timeout: float, *, options: tuple[str, ...] = (), env: Mapping[str, str] | None = None
+    ) -> None:
+        self._folder = folder
+        self._timeout = timeout
+        self._options = options
+        self._env = dict(env or {})
+
+    def read(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
+        """What git prints for a question that changes nothing; raises if it fails."""
+        done = self.run(*args, stdin=stdin, env=_READING | dict(env or {}))
+        if not done.ok:
+            raise failure(done, args)
+        return done.stdout
+
+    def ask(self, *args: str) -> str | None:
+        """What git prints for a question that may have no answer."""
+        done = self.run(*args, env=_READING)
+        if done.status not in (0, 1):
+            raise failure(done, args)
+        return done.stdout if done.ok else None
+
+    def write(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Run a command that changes the repository; raises if it fails."""
+        done = self.run(*args, stdin=stdin, env=_WRITING | dict(env or {}))
+        if not done.ok:
+            raise failure(done, args)
+
+    def run(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Finished:
+        """Run git to its end, whatever comes of it."""
+        return run(
+            ["git", "--no-pager", *self._options, *args],
+            cwd=self._folder,
+            timeout=self._timeout,
+            env=child_environ() | self._env | (dict(env) if env else {}),
+            stdin=stdin,
+            check=False,
+        )
+
+    def find_commit(self, *names: str) -> str | None:
+        """The commit that the first name with a meaning stands for.
+
+        The names go in by standard input, so that none can be taken as an option.
+        """
+        if any(char in name for name in names for char in "\n\0"):
+            return None
+        answers = self.read("cat-file", "--batch-check", stdin="".join(f"{name}^{{commit}}\n" for name in names))
+        for answer in answers.splitlines():
+            words = answer.split(" ")
+            if len(words) == 3 and words[1] == "commit":
+                return words[0]
+        return None
+
+    def get_commit(self, *names: str) -> str:
+        """The same; raises UnknownRevision."""
+        found = self.find_commit(*names)
+        if found is None:
+            raise UnknownRevision(f"{names[-1]!r} stands for no commit here")
+        return found
+
+    def refs(self, under: str) -> dict[str, str]:
+        """Every ref beneath a folder of refs, without that folder, and the commit that it is at."""
+        lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", under).splitlines()
+        return {name.removeprefix(under): commit for name, _, commit in (line.partition("\0") for line in lines)}
+
+    def create_ref(self, ref: str, commit: str) -> None:
+        """Make a ref; there already at the commit is fine, elsewhere raises RefMoved."""
+        made = self.run("update-ref", "-m", "rook: create", ref, commit, "", env=_WRITING)
+        if made.ok:
+            return
+        current = self.find_commit(ref)
+        if current is None:
+            raise failure(made, ("update-ref",))
+        if current != commit:
+            raise moved(ref.removeprefix(HEADS), commit, current)
+
+    def delete_ref(self, ref: str, expected: str) -> None:
+        """Delete a ref that is still at `expected`, else raises RefMoved."""
+        gone = self.run("update-ref", "-m", "rook: delete", "-d", ref, expected, env=_WRITING)
+        if gone.ok:
+            return
+        current = self.find_commit(ref)
+        if current == expected:
+            raise failure(gone, ("update-ref",))
+        raise moved(ref.removeprefix(HEADS), expected, current)
+
+    def save_ref(self, name: str, commit: str) -> None:
+        """Keep a commit under `refs/rookery/`."""
+        ref = SAVED + name
+        if not self.run("check-ref-format", ref).ok:
+            raise InvalidInput(f"{name!r} cannot be the name of a ref", hint="see `git help check-ref-format`")
+        self.create_ref(ref, self.get_commit(commit))
+
+    def saved_refs(self, prefix: str) -> dict[str, str]:
+        """What is kept under `refs/rookery/`, by the names that begin with `prefix`."""
+        return {name: commit for name, commit in self.refs(SAVED).items() if name.startswith(prefix)}
+
+    def check_branch_name(self, name: str) -> str:
+        """The name itself, if a branch can have it."""
+        done = self.run("check-ref-format", "--branch", name) if "\0" not in name else None
+        # `@{-1}` is understood, as the branch before: only a name that stands for itself is one.
+        if done is None or done.stdout != name + "\n":
+            raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="see `git help check-ref-format`")
+        return name
+
+    def contains(self, commit: str, within: str) -> bool:
+        """True if a commit is another or one of its ancestors."""
+        return self.ask("merge-base", "--is-ancestor", commit, within) is not None
+
+    def fork_point(self, base: str, tip: str | None) -> str:
+        """Where `tip` parted from `base`; `base` itself if they have nothing in common."""
+        found = None if tip is None else self.ask("merge-base", base, tip)
+        return base if found is None else found.strip()
+
+    def empty_tree(self) -> str:
+        """What the first commit is compared with."""
+        return self.read("hash-object", "-t", "tree", "--stdin", stdin="").strip()
+
+    def diff(self, old: str, new: str) -> list[FileDiff]:
+        """What changed between two commits or trees."""
+        return parse_diff(self.read(*DIFF, *COUNTED, old, new, "--"))
+
+    def identity(self) -> dict[str, str]:
+        """The name and address that the user has given git, else Rookery's own."""
+        given = self.ask("config", "-z", "--get-regexp", r"^user\.(name|email)$") or ""
+        found = dict(entry.split("\n", 1) for entry in given.split("\0") if "\n" in entry)
+        return {"user.name": found.get("user.name") or NAME, "user.email": found.get("user.email") or EMAIL}
+
+
+def failure(done: Finished, args: tuple[str, ...]) -> Exception:
+    """The error for a git command that failed."""
+    said = done.last_words
+    if any(words in said for words in _NOWHERE):
+        return NoRepository(f"git finds no checkout here: {said}")
+    if "index.lock" in said:
+        return InvalidState(
+            f"git is locked: {said}", hint="wait for the other git; if none runs, it was killed: remove the lock file"
+        )
+    return ProgramFailed(f"`git {' '.join(args)[:100]}` exited with {done.status}: {said}")
+
+
+def git_version(timeout: float = 10) -> str:
+    """What `git --version` says of itself; raises ProgramFailed."""
+    return run(["git", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("git version ").strip()

@@ -1,0 +1,98 @@
+"""Reading what git prints for programs: pure, NUL separated, so that any file name comes through as it is."""
+
+from __future__ import annotations
+
+from rookery.vcs.model import Change, FileDiff, LogEntry, commit_time
+
+ADDED = "added"
+CONFLICTED = "conflicted"
+DELETED = "deleted"
+MODIFIED = "modified"
+RENAMED = "renamed"
+TYPE_CHANGED = "type_changed"
+UNTRACKED = "untracked"
+
+_KINDS = {"A": ADDED, "C": "copied", "D": DELETED, "M": MODIFIED, "R": RENAMED, "T": TYPE_CHANGED, "U": CONFLICTED}
+
+LOG_FORMAT = "%H%x00%an <%ae>%x00%at%x00%B"
+DETACHED = "(detached)"
+
+
+def parse_status(text: str) -> tuple[str | None, str, list[Change]]:
+    """The commit, the branch and the changes of `git status --porcelain=v2 --branch -z`."""
+    commit, branch, changes = None, DETACHED, []
+    tokens = iter(text.split("\0"))
+    for token in tokens:
+        mark, _, rest = token.partition(" ")
+        if mark == "#":
+            field, _, value = rest.partition(" ")
+            if field == "branch.oid" and value != "(initial)":
+                commit = value
+            elif field == "branch.head":
+                branch = value
+        elif mark == "1":
+            state, path = rest[:2], rest.split(" ", 7)[7]
+            changes.append(Change(path, _kind(state), staged=state[0] != "."))
+        elif mark == "2":
+            state, path = rest[:2], rest.split(" ", 8)[8]
+            changes.append(Change(path, _kind(state), staged=state[0] != ".", old_path=next(tokens)))
+        elif mark == "u":
+            changes.append(Change(rest.split(" ", 9)[9], CONFLICTED))
+        elif mark == "?":
+            changes.append(Change(rest, UNTRACKED))
+    return commit, branch, changes
+
+
+def _kind(state: str) -> str:
+    """One word for what is staged and what happened since."""
+    staged, since = state[0], state[1]
+    if since == "D":
+        return DELETED
+    return _KINDS[since if staged == "." else staged]
+
+
+def parse_diff(text: str) -> list[FileDiff]:
+    """The paths of `git diff --raw --numstat -z`: first what happened to each, then how many lines."""
+    kinds: dict[str, tuple[str, str | None]] = {}
+    counts: dict[str, tuple[int | None, int | None]] = {}
+    tokens = iter(text.split("\0")[:-1])
+    for token in tokens:
+        if token.startswith(":"):
+            letter = token.rpartition(" ")[2][0]
+            old = next(tokens) if letter in "RC" else None
+            path = next(tokens)
+            # A conflicted path is listed a second time with what lies in the checkout.
+            if kinds.get(path, ("", None))[0] != CONFLICTED:
+                kinds[path] = (_KINDS[letter], old)
+        else:
+            added, deleted, path = token.split("\t", 2)
+            if not path:
+                next(tokens)
+                path = next(tokens)
+            counts[path] = (_count(added), _count(deleted))
+    return [FileDiff(path, kind, *counts.get(path, (None, None)), old) for path, (kind, old) in sorted(kinds.items())]
+
+
+def _count(text: str) -> int | None:
+    return None if text == "-" else int(text)
+
+
+def parse_log(text: str) -> list[LogEntry]:
+    """The commits of `git log -z` in LOG_FORMAT."""
+    fields = text.split("\0")[:-1]
+    return [
+        LogEntry(commit, message.rstrip("\n"), author, commit_time(seconds))
+        for commit, author, seconds, message in zip(*[iter(fields)] * 4, strict=True)
+    ]
+
+
+def parse_worktrees(text: str) -> list[tuple[str, str, bool]]:
+    """Folder, branch ('' for none) and whether it is a bare repository, from `git worktree list --porcelain -z`."""
+    found = []
+    for block in text.split("\0\0"):
+        lines = (line.partition(" ") for line in block.strip("\0").split("\0"))
+        fields = {name: value for name, _, value in lines}
+        if "worktree" in fields:
+            branch = fields.get("branch", "").removeprefix("refs/heads/")
+            found.append((fields["worktree"], branch, "bare" in fields))
+    return found

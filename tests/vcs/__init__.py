@@ -1,0 +1,1 @@
+"""Tests of git and jj, with the real programs."""
