@@ -30,6 +30,15 @@ def find_root(start: str, given: str | None = None) -> str:
     raise NotInitialised(f"no Rookery project in {start} or above it")
 
 
+def find_repository(start: str) -> str | None:
+    """The main checkout of the repository that `start` lies in, where `find_root` will look for the project."""
+    for folder in _upward(os.path.abspath(start)):
+        main = main_checkout(folder)
+        if main is not None:
+            return main
+    return None
+
+
 def is_project(root: str) -> bool:
     """True if the folder holds a project's state."""
     return os.path.isfile(database_path(root))
@@ -58,8 +67,13 @@ def main_checkout(folder: str) -> str | None:
     gitdir = os.path.normpath(os.path.join(folder, pointer))
     common = os.path.join(gitdir, "commondir")
     if not os.path.isfile(common):
-        return None  # a submodule belongs to the repository around it
-    return os.path.dirname(os.path.normpath(os.path.join(gitdir, _read(common))))
+        # A submodule belongs to the repository around it; with `git init --separate-git-dir` the folder is the top.
+        is_own = os.path.isfile(os.path.join(gitdir, "HEAD")) and f"{os.sep}modules{os.sep}" not in gitdir
+        return folder if is_own else None
+    main = os.path.normpath(os.path.join(gitdir, _read(common)))
+    top = os.path.dirname(main)
+    # A bare repository has no main checkout: its own folder stands for it, as in `git worktree list`.
+    return top if os.path.lexists(os.path.join(top, ".git")) else main
 
 
 def _upward(folder: str) -> list[str]:

@@ -1,0 +1,93 @@
+"""What the doctor asks of the configuration and of the project's folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.errors import NotInitialised
+from rookery.config.environ import read_environ
+from rookery.config.loader import FILE, LOCAL_FILE, gather
+from rookery.config.project import FOLDER, find_repository, is_project
+from rookery.config.template import GITIGNORE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.base.check import Check
+
+_CATEGORY = "config"
+
+
+def check_project(place: Place) -> Iterator[Finding]:
+    """There is a project, whole enough to be found."""
+    if place.root is not None:
+        yield Finding(_CATEGORY, "project", OK, f"the project is at {place.root}")
+        return
+    given = read_environ().root
+    if given is not None and not is_project(given):
+        message = f"ROOKERY_ROOT is {given}, and there is no project there"
+        yield Finding(_CATEGORY, "project", ERROR, message, "unset it, or run `rook init` there")
+        return
+    started = os.path.join(find_repository(place.cwd) or place.cwd, FOLDER)
+    if os.path.lexists(started):
+        message = f"{started} is there, but holds no database"
+        yield Finding(_CATEGORY, "project", ERROR, message, "run `rook init`; it keeps what is there")
+        return
+    message = f"no Rookery project in {place.cwd} or above it"
+    yield Finding(_CATEGORY, "project", WARNING, message, NotInitialised.default_hint)
+
+
+def check_settings(place: Place) -> Iterator[Finding]:
+    """Every file and variable holds only what it may."""
+    mistakes = gather(place.root, read_environ(), {}).mistakes
+    for mistake in mistakes:
+        yield Finding(
+            _CATEGORY, "settings", ERROR, str(mistake), "mend it; `rook config explain KEY` tells what a key accepts"
+        )
+    if not mistakes:
+        yield Finding(_CATEGORY, "settings", OK, "every setting is valid")
+
+
+def check_gitignore(place: Place) -> Iterator[Finding]:
+    """The state ignores itself, so that no `git add -A` takes the database along."""
+    if place.root is None:
+        return
+    path = os.path.join(place.root, FOLDER, ".gitignore")
+    if os.path.isfile(path) and os.path.getsize(path):
+        yield Finding(_CATEGORY, "gitignore", OK, "the project's state is kept out of version control")
+        return
+
+    def write() -> str:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(GITIGNORE)
+        return f"wrote {path}"
+
+    message = f"{path} is missing, so that the database can be committed"
+    yield Finding(_CATEGORY, "gitignore", WARNING, message, "`rook doctor --fix` writes it", write)
+
+
+def check_local_untracked(place: Place) -> Iterator[Finding]:
+    """The settings of one checkout are not shared with others."""
+    if place.root is None:
+        return
+    name = f"{FOLDER}/{LOCAL_FILE}"
+    if _is_in_index(os.path.join(place.root, ".git", "index"), name):
+        message = f"{name} is tracked, so that one checkout's settings reach all"
+        hint = f"`git rm --cached {name}`; what all should share belongs in {FOLDER}/{FILE}"
+        yield Finding(_CATEGORY, "local settings", WARNING, message, hint)
+
+
+def _is_in_index(index: str, name: str) -> bool:
+    """True if git's index holds the path. Read from the file: git belongs to `vcs`, above.
+
+    Version 4 of the index, which nobody has without asking for it, shortens paths, so there it may stay unseen.
+    """
+    try:
+        with open(index, "rb") as file:
+            return name.encode() + b"\0" in file.read()
+    except OSError:
+        return False
+
+
+CHECKS: tuple[Check, ...] = (check_project, check_settings, check_gitignore, check_local_untracked)

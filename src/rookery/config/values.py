@@ -1,0 +1,174 @@
+"""From what is written to a value: a YAML node, or text from the environment or a flag.
+
+Numbers and durations are read from their text, not by YAML's own rules: to YAML `1:30` is the number 90.
+"""
+
+from __future__ import annotations
+
+import math
+from difflib import get_close_matches
+from typing import Any
+
+import yaml
+
+from rookery.base.clock import parse_duration
+from rookery.base.errors import InvalidInput, RookError
+from rookery.base.text import check_text
+from rookery.config.schema import BOOLEAN, DURATION, INTEGER, NUMBER, TEXT, TEXTS, Key
+
+_TAG = "tag:yaml.org,2002:"
+_TRUE = {"true", "yes", "on"}
+_FALSE = {"false", "no", "off"}
+_SHOWN = {
+    "str": "text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+    "timestamp": "a date",
+    "seq": "a list",
+    "map": "a mapping",
+}
+_FITTING = {
+    TEXT: {"str"},
+    BOOLEAN: {"bool"},
+    INTEGER: {"int"},
+    NUMBER: {"int", "float"},
+    DURATION: {"int", "float", "str"},
+}
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
+
+
+class BadValue(Exception):  # noqa: N818
+    """The value does not fit the key; `node` is the part of it that does not."""
+
+    def __init__(self, message: str, node: yaml.Node | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node = node
+
+
+def from_node(key: Key, node: yaml.Node) -> Any:
+    """The value that a node of a YAML file gives to a key; raises BadValue."""
+    kind = kind_of(node)
+    if kind == "null":
+        if key.optional:
+            return None
+        raise BadValue(f"{key.name} has no value; remove the line, or give it {_a(key)}", node)
+    if key.kind == TEXTS:
+        return _texts_from_node(key, node)
+    if kind not in _FITTING[key.kind] or not isinstance(node, yaml.ScalarNode):
+        raise BadValue(f"{key.name} must be {_a(key)}, not {_SHOWN.get(kind, kind)}{_quoting(key, node)}", node)
+    return _from_scalar(key, node.value)
+
+
+def from_text(key: Key, text: str) -> Any:
+    """The value that a variable or a flag gives to a key; raises BadValue. A list is separated by commas."""
+    if not text and key.optional:
+        return None
+    if key.kind != TEXTS:
+        return _from_scalar(key, text)
+    return tuple(_check_text(key, part.strip()) for part in text.split(",") if part.strip())
+
+
+def kind_of(node: yaml.Node) -> str:
+    """The last part of a node's tag: `str`, `int`, `map` …"""
+    return str(node.tag).removeprefix(_TAG)
+
+
+def show_duration(seconds: float) -> str:
+    """Seconds as people write them, so that `parse_duration` gives the same number back."""
+    for unit, size in _UNITS:
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds // size:.0f}{unit}"
+    return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds!r}s"
+
+
+def show_value(key: Key, value: Any) -> str:
+    """A value as people write it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if key.kind == DURATION:
+        return show_duration(value)
+    return ", ".join(value) if key.kind == TEXTS else str(value)
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """A suggestion in brackets to append to a message, or nothing."""
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _texts_from_node(key: Key, node: yaml.Node) -> tuple[str, ...]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise BadValue(f"{key.name} must be a list, not {_SHOWN.get(kind_of(node), kind_of(node))}", node)
+    texts = []
+    for item in node.value:
+        if kind_of(item) != "str" or not isinstance(item, yaml.ScalarNode):
+            shown = _SHOWN.get(kind_of(item), kind_of(item))
+            raise BadValue(f"{key.name} must hold texts only, not {shown}{_quoting(key, item)}", item)
+        texts.append(_check_text(key, item.value))
+    return tuple(texts)
+
+
+def _from_scalar(key: Key, text: str) -> Any:
+    if key.kind == TEXT:
+        return _check_text(key, text)
+    if key.kind == BOOLEAN:
+        return _boolean(key, text)
+    try:
+        number = parse_duration(text) if key.kind == DURATION else _number(key, text)
+    except InvalidInput as error:
+        raise BadValue(f"{key.name} is {text!r}, which is no duration; {error.hint}") from error
+    _check_limits(key, number, text)
+    return number
+
+
+def _boolean(key: Key, text: str) -> bool:
+    word = text.lower()
+    if word not in _TRUE | _FALSE:
+        raise BadValue(f"{key.name} is {text!r}; it must be true or false")
+    return word in _TRUE
+
+
+def _number(key: Key, text: str) -> float:
+    try:
+        number = int(text) if key.kind == INTEGER else float(text)
+    except ValueError as error:
+        raise BadValue(f"{key.name} is {text!r}; it must be {_a(key)}") from error
+    if isinstance(number, float) and not math.isfinite(number):
+        raise BadValue(f"{key.name} is {text!r}; it must be {_a(key)}")
+    return number
+
+
+def _check_limits(key: Key, number: float, text: str) -> None:
+    low = -math.inf if key.minimum is None else key.minimum
+    high = math.inf if key.maximum is None else key.maximum
+    if not low <= number <= high:
+        raise BadValue(f"{key.name} is {text}; it must be {_a(key)}")
+
+
+def _check_text(key: Key, text: str) -> str:
+    try:
+        check_text(key.name, text)
+    except RookError as error:
+        raise BadValue(error.message) from error
+    if key.choices and text not in key.choices:
+        suggestion = did_you_mean(text, list(key.choices))
+        raise BadValue(f"{key.name} is {text!r}; it must be one of {', '.join(key.choices)}{suggestion}")
+    return text
+
+
+def _a(key: Key) -> str:
+    """What the key accepts, as it stands in a sentence."""
+    words = key.accepts
+    return words if words.startswith(("one of", "true", "text")) else f"a {words}"
+
+
+def _quoting(key: Key, node: yaml.Node) -> str:
+    """YAML takes `1.0`, `no` and `2026-01-31` for something else than text; quotes help."""
+    if key.kind not in (TEXT, TEXTS) or not isinstance(node, yaml.ScalarNode) or kind_of(node) not in _SHOWN:
+        return ""
+    return f'; put it in quotes: "{node.value}"'

@@ -1,0 +1,158 @@
+"""What the doctor asks of the installation itself."""
+
+from __future__ import annotations
+
+import compileall
+import importlib.util
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+
+import rookery
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.errors import StorageFailed
+from rookery.config.project import FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.base.check import Check
+
+_CATEGORY = "install"
+_PYTHON = (3, 11)
+_SQLITE = (3, 51, 3)
+_PACKAGES = ("apsw", "pyyaml", "rich")
+_PYC_HEADER = 16
+
+
+def check_python(_place: Place) -> Iterator[Finding]:
+    """Python is new enough."""
+    yield judge_python(sys.version_info[:3])
+
+
+def judge_python(version: tuple[int, ...]) -> Finding:
+    """Whether Rookery runs on a version of Python."""
+    shown = "Python " + ".".join(map(str, version))
+    if version >= _PYTHON:
+        return Finding(_CATEGORY, "python", OK, shown)
+    return Finding(_CATEGORY, "python", ERROR, f"{shown} is too old", "install Rookery with Python 3.11 or later")
+
+
+def check_sqlite(_place: Place) -> Iterator[Finding]:
+    """The SQLite that apsw carries is past the bug that corrupts databases in WAL mode."""
+    import apsw
+
+    yield judge_sqlite(apsw.sqlite_lib_version())
+
+
+def judge_sqlite(version: str) -> Finding:
+    """Whether a project's database is safe with a version of SQLite."""
+    if tuple(map(int, version.split("."))) >= _SQLITE:
+        return Finding(_CATEGORY, "sqlite", OK, f"SQLite {version}")
+    message = f"SQLite {version} has a bug that can corrupt the database when several agents write"
+    return Finding(_CATEGORY, "sqlite", ERROR, message, "upgrade apsw to 3.51.3 or later")
+
+
+def check_packages(_place: Place) -> Iterator[Finding]:
+    """What Rookery needs is installed."""
+    yield Finding(_CATEGORY, "rookery", OK, f"rookery {rookery.__version__}")
+    for name in _PACKAGES:
+        try:
+            yield Finding(_CATEGORY, name, OK, f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            yield Finding(_CATEGORY, name, ERROR, f"{name} is not installed", "install Rookery again")
+
+
+def check_yaml_is_fast(_place: Place) -> Iterator[Finding]:
+    """PyYAML was built with libyaml; without it every file takes ten times as long."""
+    import yaml
+
+    if not yaml.__with_libyaml__:
+        message = "PyYAML was built without libyaml and is slow"
+        yield Finding(_CATEGORY, "libyaml", WARNING, message, "install a PyYAML wheel for this platform")
+
+
+def check_bytecode(_place: Place) -> Iterator[Finding]:
+    """Rookery's modules are compiled; else every command compiles them anew and takes twice as long."""
+    yield judge_bytecode(os.path.dirname(os.path.abspath(rookery.__file__)))
+
+
+def judge_bytecode(package: str) -> Finding:
+    """Whether the modules in a folder have current bytecode."""
+    sources = list(_sources(package))
+    stale = [path for path in sources if not is_compiled(path)]
+    if not stale:
+        return Finding(_CATEGORY, "bytecode", OK, f"{len(sources)} modules are compiled")
+    hint = "`rook doctor --fix` compiles them"
+    if sys.dont_write_bytecode:
+        hint += "; Python does not do it by itself here, as PYTHONDONTWRITEBYTECODE is set"
+    message = f"{len(stale)} of {len(sources)} modules are not compiled, which makes every command slower"
+    return Finding(_CATEGORY, "bytecode", WARNING, message, hint, lambda: _compile(package, len(stale)))
+
+
+def is_compiled(path: str) -> bool:
+    """True if Python would take the compiled form of a source file instead of compiling it."""
+    try:
+        with open(importlib.util.cache_from_source(path), "rb") as file:
+            header = file.read(_PYC_HEADER)
+        source = os.stat(path)
+    except OSError:
+        return False
+    if len(header) < _PYC_HEADER or header[:4] != importlib.util.MAGIC_NUMBER:
+        return False
+    kind = int.from_bytes(header[4:8], "little")
+    if kind & 1:  # compiled against a hash; Python compares it only if the second bit says so
+        return not kind & 2 or header[8:16] == _hash_of(path)
+    written = (int(source.st_mtime) & 0xFFFFFFFF, source.st_size & 0xFFFFFFFF)
+    return written == (int.from_bytes(header[8:12], "little"), int.from_bytes(header[12:16], "little"))
+
+
+def check_permissions(place: Place) -> Iterator[Finding]:
+    """We can write the project's folder, and strangers cannot."""
+    if place.root is None:
+        return
+    folder = os.path.join(place.root, FOLDER)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        hint = f"`chmod u+rwx {folder}`, or take it back from its owner"
+        yield Finding(_CATEGORY, "permissions", ERROR, f"{folder} cannot be written", hint)
+        return
+    mode = stat.S_IMODE(os.stat(folder).st_mode)
+    if not mode & stat.S_IWOTH:
+        yield Finding(_CATEGORY, "permissions", OK, f"{folder} can be written")
+        return
+
+    def close() -> str:
+        os.chmod(folder, mode & ~stat.S_IWOTH)
+        return f"closed {folder} to other users"
+
+    message = f"every user of this machine can write {folder}"
+    yield Finding(_CATEGORY, "permissions", WARNING, message, f"`chmod o-w {folder}`", close)
+
+
+def _sources(package: str) -> Iterator[str]:
+    for folder, _, files in os.walk(package):
+        for name in sorted(files):
+            if name.endswith(".py"):
+                yield os.path.join(folder, name)
+
+
+def _hash_of(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return importlib.util.source_hash(file.read())
+
+
+def _compile(package: str, count: int) -> str:
+    if not compileall.compile_dir(package, quiet=2):
+        raise StorageFailed(f"not every module beneath {package} could be compiled")
+    return f"compiled {count} modules"
+
+
+CHECKS: tuple[Check, ...] = (
+    check_python,
+    check_sqlite,
+    check_packages,
+    check_yaml_is_fast,
+    check_bytecode,
+    check_permissions,
+)

@@ -1,0 +1,106 @@
+"""The operations on the configuration: what is in force, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rookery.base.errors import NotFound, NotInitialised
+from rookery.base.record import Record
+from rookery.config.loader import Loaded, Origin, load_config
+from rookery.config.project import find_root
+from rookery.config.schema import Key, keys
+from rookery.config.values import did_you_mean, show_value
+from rookery.ops.context import Context
+from rookery.ops.operation import arg, op
+
+
+class Setting(Record):
+    """One key with the value in force. Durations are seconds; `shown` is for people."""
+
+    key: str
+    value: Any
+    shown: str
+    origin: Origin
+
+
+class LayerValue(Record):
+    """What one layer says of a key."""
+
+    layer: str
+    value: Any
+    shown: str
+    origin: Origin
+
+
+class Explained(Record):
+    """All there is to know of one key; `layers` has the lowest first, and the last one is in force."""
+
+    key: str
+    value: Any
+    shown: str
+    default: Any
+    default_shown: str
+    accepts: str
+    choices: tuple[str, ...]
+    variable: str
+    documentation: str
+    origin: Origin
+    layers: tuple[LayerValue, ...]
+
+
+@op("config show", needs="config.read", view="config.show")
+def show(ctx: Context) -> list[Setting]:
+    """Show every setting that is in force, and where it comes from."""
+    loaded = _load(ctx)
+    return [_setting(key, loaded) for key in keys().values()]
+
+
+@op("config explain", arg("key", "The setting, such as tasks.lease."), needs="config.read", view="config.explain")
+def explain(ctx: Context, key: str) -> Explained:
+    """Show one setting: its value, what it means, what it accepts, and what each layer says of it."""
+    found = _find(key)
+    loaded = _load(ctx)
+    setting = _setting(found, loaded)
+    return Explained(
+        key=found.name,
+        value=setting.value,
+        shown=setting.shown,
+        default=found.default,
+        default_shown=show_value(found, found.default),
+        accepts=found.accepts,
+        choices=found.choices,
+        variable=found.variable,
+        documentation=found.documentation,
+        origin=setting.origin,
+        layers=tuple(
+            LayerValue(said.origin.layer, said.value, show_value(found, said.value), said.origin)
+            for said in loaded.said[found.name]
+        ),
+    )
+
+
+def _load(ctx: Context) -> Loaded:
+    return load_config(_root_if_any(ctx), ctx.environ, ctx.flags)
+
+
+def _root_if_any(ctx: Context) -> str | None:
+    """The project's root, or None outside of one. A wrong ROOKERY_ROOT is told, not passed over."""
+    try:
+        return find_root(ctx.cwd, ctx.environ.root)
+    except NotInitialised:
+        if ctx.environ.root is not None:
+            raise
+        return None
+
+
+def _setting(key: Key, loaded: Loaded) -> Setting:
+    in_force = loaded.said[key.name][-1]
+    return Setting(key.name, in_force.value, show_value(key, in_force.value), in_force.origin)
+
+
+def _find(name: str) -> Key:
+    if name in keys():
+        return keys()[name]
+    within = [key.name for key in keys().values() if key.section == name]
+    hint = f"{name} holds {', '.join(within)}" if within else "`rook config show` lists every key"
+    raise NotFound(f"there is no key {name}{did_you_mean(name, list(keys()))}", hint=hint)

@@ -1,0 +1,242 @@
+"""`rook init`: makes a project of a repository, or finishes and repairs one.
+
+The order of the steps makes a kill harmless: what keeps the state out of git comes first, and the database, by which
+a project is known, comes last. Whatever is missing in between is made by the next `rook init`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refused, StorageFailed
+from rookery.base.record import Record
+from rookery.base.text import check_text
+from rookery.config.loader import FILE, load_config
+from rookery.config.model import Config
+from rookery.config.project import FOLDER, database_path, find_repository, find_root
+from rookery.config.template import GITIGNORE, render_template
+from rookery.ops.context import Context
+from rookery.ops.operation import flag, op
+from rookery.vcs.model import Vcs
+
+
+class Initialised(Record):
+    """What `rook init` found, made and kept."""
+
+    root: str
+    vcs: str | None
+    base: str | None
+    created: tuple[str, ...]
+    """What was made or written anew, beneath the root."""
+    kept: tuple[str, ...]
+    """What was there and was left as it is."""
+    notes: tuple[str, ...]
+    """What may surprise."""
+    next: tuple[str, ...]
+    """What to do now."""
+
+
+@op(
+    "init",
+    flag("yes", "Ask nothing; take what was found."),
+    flag("force", "Write config.yaml anew (the old one is kept beside it), and do without a repository."),
+    needs="project.write",
+    view="project.init",
+)
+def init(ctx: Context, yes: bool = False, force: bool = False) -> Initialised:
+    """Make a project of the repository that you are in.
+
+    Everything is kept in `.rookery/` at the top of the main checkout; no tracked file is touched. Running it again
+    keeps settings and data, and makes what is missing.
+    """
+    root, in_repository = _find_place(ctx, force)
+    folder = os.path.join(root, FOLDER)
+    _refuse_strange_folder(root, folder)
+    config_file = os.path.join(folder, FILE)
+    writes_config = force or not os.path.lexists(config_file)
+    config = load_config(None if force else root, ctx.environ, ctx.flags).config
+    vcs = _open_vcs(ctx, root, config) if in_repository else None
+    asks = writes_config and ctx.is_interactive and not yes
+    base = None if vcs is None else _choose_base(vcs, config.project.base, asks=asks, checks=writes_config)
+    created, kept = _make(folder, render_template({"project.base": base} if base else {}), force)
+    has_commit = vcs is None or vcs.current_commit() is not None
+    return Initialised(
+        root,
+        vcs.kind if vcs else None,
+        base,
+        tuple(created),
+        tuple(kept),
+        tuple(_notes(ctx, root, vcs)),
+        tuple(_next_steps(vcs, base, has_commit)),
+    )
+
+
+def _find_place(ctx: Context, force: bool) -> tuple[str, bool]:
+    """The root of the project to be, and whether it is a repository's."""
+    start = ctx.environ.root or ctx.cwd
+    if not os.path.isdir(start):
+        raise InvalidInput(f"{start} is not a folder", hint="set ROOKERY_ROOT to the project's root, or unset it")
+    root = find_repository(start)
+    if root is not None:
+        return root, True
+    if force:
+        return os.path.abspath(start), False
+    try:
+        return find_root(start), False  # made with --force before
+    except NotInitialised:
+        raise NoRepository(
+            f"{start} is not inside a git or jj repository",
+            hint="run `git init` first, or `rook init --force` to plan tasks without version control",
+        ) from None
+
+
+def _refuse_strange_folder(root: str, folder: str) -> None:
+    """Refuse before anything is made where the state would land somewhere else, or nowhere."""
+    if os.path.islink(folder):
+        target = os.path.realpath(folder)
+        if os.path.commonpath([target, os.path.realpath(root)]) != os.path.realpath(root):
+            raise Refused(f"{folder} is a link that leads out of the project, to {target}", hint="remove the link")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise Refused(f"{folder} is in the way: it is not a folder", hint="move it away; Rookery keeps its state there")
+
+
+def _open_vcs(ctx: Context, root: str, config: Config) -> Vcs:
+    from rookery.vcs.detect import open_vcs
+
+    # The folder of a bare repository is not a checkout; the caller's is.
+    has_checkout = any(os.path.lexists(os.path.join(root, name)) for name in (".git", ".jj"))
+    return open_vcs(root if has_checkout else ctx.cwd, config.vcs)
+
+
+def _choose_base(vcs: Vcs, configured: str, *, asks: bool, checks: bool) -> str | None:
+    """The branch that work starts from: as configured, else as answered, else as guessed."""
+    guess = vcs.default_branch()
+    base = configured or guess
+    if not configured and asks:
+        base = _ask_base(guess)
+    if base is not None and base != guess and checks and vcs.current_commit() is not None:
+        vcs.resolve(base)
+    return None if base is None else check_text("the name of the base branch", base)
+
+
+def _ask_base(guess: str | None) -> str | None:
+    try:
+        answer = input(f"Work starts from and lands on the branch [{guess or 'none'}]: ").strip()
+    except EOFError:
+        raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
+    return answer or guess
+
+
+def _make(folder: str, config: str, force: bool) -> tuple[list[str], list[str]]:
+    """Make what is missing, and say what was made and what was kept."""
+    from rookery.db.database import Database
+
+    made = _Made()
+    try:
+        made.note(FOLDER + "/", _make_folder(folder))
+        with _alone(folder):
+            ignore = os.path.join(folder, ".gitignore")
+            made.note(f"{FOLDER}/.gitignore", not _has_content(ignore) and _write(ignore, GITIGNORE.encode()))
+            _make_config(os.path.join(folder, FILE), config, force, made)
+            database = database_path(os.path.dirname(folder))
+            is_new = not os.path.exists(database)
+            Database.create(database).close()
+            made.note(f"{FOLDER}/{os.path.basename(database)}", is_new)
+    except OSError as error:
+        raise StorageFailed(
+            f"{error.filename or folder} cannot be written: {error.strerror}",
+            hint="make the folder writable and run `rook init` again; it goes on where it stopped",
+        ) from error
+    return made.created, made.kept
+
+
+class _Made:
+    """A list of what was made and one of what was kept."""
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+        self.kept: list[str] = []
+
+    def note(self, path: str, is_new: bool) -> None:
+        (self.created if is_new else self.kept).append(path)
+
+
+def _make_folder(folder: str) -> bool:
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return False
+    return True
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Hold the folder's lock, so that two inits at once make everything once. A kill lets go of it."""
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # NFS cannot lock a folder; files are put in place whole even so
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _make_config(path: str, text: str, force: bool, made: _Made) -> None:
+    if not os.path.lexists(path):
+        made.note(f"{FOLDER}/{FILE}", _write(path, text.encode()))
+        return
+    old = _read(path) if force else b""
+    if not force or old == text.encode():
+        made.note(f"{FOLDER}/{FILE}", False)
+        return
+    backup = _free_name(path)
+    made.note(f"{FOLDER}/{os.path.basename(backup)}", _write(backup, old))
+    made.note(f"{FOLDER}/{FILE}", _write(path, text.encode()))
+
+
+def _free_name(path: str) -> str:
+    number = 1
+    while os.path.lexists(f"{path}.bak-{number}"):
+        number += 1
+    return f"{path}.bak-{number}"
+
+
+def _write(path: str, data: bytes) -> bool:
+    """Put a file in place whole: it is there with all that belongs in it, or it is not there."""
+    half = path + ".new"
+    with open(half, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(half, path)
+    return True
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _has_content(path: str) -> bool:
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def _notes(ctx: Context, root: str, vcs: Vcs | None) -> Iterator[str]:
+    if os.path.realpath(ctx.cwd) != os.path.realpath(root):
+        what = "the repository's main checkout" if vcs else "the project's root"
+        yield f"you are in {ctx.cwd}; the project is at {root}, {what}"
+
+
+def _next_steps(vcs: Vcs | None, base: str | None, has_commit: bool) -> Iterator[str]:
+    if vcs is None:
+        yield "tasks can be planned; to start and complete them, run `git init` and then `rook init` again"
+    elif not has_commit:
+        yield "make a first commit; work starts from one"
+    elif base is None:
+        yield f"set project.base in {FOLDER}/{FILE}: no branch to start from was found"
+    yield 'rook task create "…" plans the first task'
+    yield "rook doctor checks that everything works"

@@ -1,0 +1,1 @@
+"""The terminal that interactive agents run in: tmux."""

@@ -1,0 +1,73 @@
+"""What the doctor asks of the configuration and the project's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from rookery.base.check import ERROR, OK, WARNING, Place
+from rookery.config.checks import check_gitignore, check_local_untracked, check_project, check_settings
+
+
+@pytest.fixture
+def place(repo: Path) -> Place:
+    (repo / ".rookery").mkdir()
+    (repo / ".rookery" / "rookery.db").touch()
+    return Place(str(repo), str(repo))
+
+
+def test_a_project_that_is_there(place: Place) -> None:
+    assert [found.status for found in check_project(place)] == [OK]
+
+
+def test_no_project_is_worth_a_warning(tmp_path: Path) -> None:
+    (found,) = check_project(Place(None, str(tmp_path)))
+    assert found.status == WARNING
+    assert "rook init" in found.hint
+
+
+def test_a_wrong_root_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOKERY_ROOT", str(tmp_path))
+    (found,) = check_project(Place(None, str(tmp_path)))
+    assert (found.status, found.message) == (ERROR, f"ROOKERY_ROOT is {tmp_path}, and there is no project there")
+
+
+def test_a_folder_without_a_database_is_an_error(repo: Path) -> None:
+    (repo / ".rookery").mkdir()
+    (repo / "below").mkdir()
+    (found,) = check_project(Place(None, str(repo / "below")))
+    assert (found.status, found.message) == (ERROR, f"{repo}/.rookery is there, but holds no database")
+
+
+def test_every_mistake_is_a_finding_of_its_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [found.status for found in check_settings(place)] == [OK]
+    path = Path(place.cwd) / ".rookery" / "config.yaml"
+    path.write_text("tasks:\n  lease: soon\nnope: 1\n")
+    monkeypatch.setenv("ROOKERY_VCS_BACKEND", "svn")
+    found = list(check_settings(place))
+    assert [one.status for one in found] == [ERROR] * 3
+    assert [one.message.split(": ")[0] for one in found] == [f"{path}:2:10", f"{path}:3:1", "ROOKERY_VCS_BACKEND"]
+
+
+def test_a_missing_gitignore_is_written(place: Place) -> None:
+    (found,) = check_gitignore(place)
+    assert found.status == WARNING
+    assert found.repair is not None
+    found.repair()
+    assert [one.status for one in check_gitignore(place)] == [OK]
+    assert git(Path(place.cwd), "status", "--porcelain") == ""
+
+
+def test_local_settings_must_not_be_tracked(place: Place) -> None:
+    repo = Path(place.cwd)
+    (repo / ".rookery" / "config.local.yaml").touch()
+    assert list(check_local_untracked(place)) == []
+    git(repo, "add", "-f", ".rookery/config.local.yaml")
+    assert [found.status for found in check_local_untracked(place)] == [WARNING]
+
+
+def test_outside_a_project_its_folder_is_not_asked_for(tmp_path: Path) -> None:
+    outside = Place(None, str(tmp_path))
+    assert [*check_gitignore(outside), *check_local_untracked(outside)] == []

@@ -1,0 +1,91 @@
+"""Keys are read from dataclasses: types, defaults, limits and documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from rookery.config.model import Config
+from rookery.config.schema import BOOLEAN, DURATION, INTEGER, NUMBER, TEXT, TEXTS, keys, read_sections, sections
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Every shape that a key can have."""
+
+    word: str = "a"
+    """A word."""
+    switch: bool = True
+    count: int = field(default=3, metadata={"minimum": 1, "maximum": 9})
+    """How many,
+    on two lines."""
+    ratio: float = 0.5
+    wait: float = field(default=60.0, metadata={"duration": True})
+    names: tuple[str, ...] = ("x",)
+    also: list[str] = field(default_factory=list)
+    maybe: str | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """Two words, so that the section's name differs from its class."""
+
+    shapes: Shapes = field(default_factory=Shapes)
+
+
+@dataclass(frozen=True)
+class Strange:
+    """A type that YAML cannot hold."""
+
+    thing: complex = 1j
+
+
+@dataclass(frozen=True)
+class StrangeModel:
+    """Holds it."""
+
+    strange: Strange = field(default_factory=Strange)
+
+
+def test_every_field_type_has_a_kind() -> None:
+    found = {key.field: key.kind for key in read_sections(Model)["shapes"].keys}
+    assert found == {
+        "word": TEXT,
+        "switch": BOOLEAN,
+        "count": INTEGER,
+        "ratio": NUMBER,
+        "wait": DURATION,
+        "names": TEXTS,
+        "also": TEXTS,
+        "maybe": TEXT,
+    }
+
+
+def test_defaults_limits_and_documentation_come_along() -> None:
+    shapes = {key.field: key for key in read_sections(Model)["shapes"].keys}
+    assert shapes["also"].default == []
+    assert shapes["maybe"].optional
+    assert not shapes["word"].optional
+    assert shapes["word"].documentation == "A word."
+    assert shapes["switch"].documentation == ""
+    assert shapes["count"].documentation == "How many,\non two lines."
+    assert shapes["count"].accepts == "whole number, at least 1, at most 9"
+    assert shapes["count"].variable == "ROOKERY_SHAPES_COUNT"
+
+
+def test_a_type_that_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"strange\.thing"):
+        read_sections(StrangeModel)
+
+
+def test_every_key_of_ours_is_documented() -> None:
+    assert all(section.documentation for section in sections().values())
+    assert all(key.documentation.endswith(".") for key in keys().values())
+
+
+def test_every_default_of_ours_is_the_models() -> None:
+    config = Config()
+    assert {name: getattr(getattr(config, key.section), key.field) for name, key in keys().items()} == {
+        name: key.default for name, key in keys().items()
+    }

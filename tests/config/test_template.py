@@ -1,0 +1,81 @@
+"""The written configuration and the reference say what the model says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.model import Config
+from rookery.config.reference import render_reference
+from rookery.config.schema import BOOLEAN, NUMBER, TEXTS, Key, keys
+from rookery.config.template import render_template, yaml_value
+
+
+def load(folder: Path, text: str) -> Config:
+    path = folder / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    environ = read_environ({"HOME": str(folder)}).replace(user_config=str(path))
+    return load_config(None, environ, {}).config
+
+
+def test_the_template_changes_nothing(tmp_path: Path) -> None:
+    assert load(tmp_path, render_template()) == Config()
+
+
+def test_every_key_of_the_template_can_be_uncommented_as_it_stands(tmp_path: Path) -> None:
+    text, count = re.subn(r"^  # (\w+:)", r"  \1", render_template(), flags=re.MULTILINE)
+    assert count == len(keys())
+    environ = read_environ({"HOME": str(tmp_path)}).replace(user_config=str(tmp_path / "config.yaml"))
+    (tmp_path / "config.yaml").write_text(text)
+    loaded = load_config(None, environ, {})
+    assert loaded.config == Config()
+    assert {origin.layer for origin in loaded.origins.values()} == {"user"}
+
+
+def test_the_template_tells_what_each_key_is_for() -> None:
+    text = " ".join(render_template().replace("#", "").split())
+    assert all(" ".join(key.documentation.split()) in text for key in keys().values())
+    assert "One of: auto, git, jj." in text
+    assert max(map(len, render_template().splitlines())) <= 110
+
+
+def test_a_value_that_is_known_is_written_uncommented(tmp_path: Path) -> None:
+    config = load(tmp_path, render_template({"project.base": "develop", "tasks.lease": 90.0}))
+    assert (config.project.base, config.tasks.lease) == ("develop", 90.0)
+    assert "\n  lease: 90s\n" in render_template({"tasks.lease": 90.0})
+
+
+@pytest.mark.parametrize(
+    "base", ["no", "1.0", "null", "a: b", "#x", "@", "-", "ünïcode", "a'b", 'a"b', "2026-01-31", "~", " x"]
+)
+def test_any_branch_name_survives(tmp_path: Path, base: str) -> None:
+    assert load(tmp_path, render_template({"project.base": base})).project.base == base
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(base=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=300))
+def test_any_text_survives(tmp_path: Path, base: str) -> None:
+    assert load(tmp_path, render_template({"project.base": base})).project.base == base
+
+
+def test_every_kind_can_be_written() -> None:
+    assert yaml_value(Key("a.b", BOOLEAN, True), True) == "true"
+    assert yaml_value(Key("a.b", NUMBER, 0.5), 0.5) == "0.5"
+    assert yaml_value(Key("a.b", TEXTS, ()), ("a", "b, c", "1")) == "[a, \"b, c\", '1']"
+    assert yaml_value(Key("a.b", TEXTS, (), optional=True), None) == "null"
+
+
+def test_the_reference_names_every_key_with_default_and_variable() -> None:
+    page = render_reference()
+    for key in keys().values():
+        assert f"### `{key.name}`" in page
+        assert key.documentation in page
+        assert f"`{key.variable}`" in page
+    assert "- Default: `30m`" in page
+    assert "- Accepts: one of auto, git, jj" in page
