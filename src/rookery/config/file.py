@@ -57,7 +57,7 @@ def read_file(path: str) -> Read:
     return Read(reader.values, tuple(reader.mistakes))
 
 
-class _Stop(Exception):  # noqa: N818
+class _Stop(Exception):
     """The file cannot be read any further; the mistake is noted."""
 
 

@@ -39,7 +39,7 @@ _FITTING = {
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
-class BadValue(Exception):  # noqa: N818
+class BadValue(Exception):
     """The value does not fit the key; `node` is the part of it that does not."""
 
     def __init__(self, message: str, node: yaml.Node | None = None) -> None:
