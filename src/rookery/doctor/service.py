@@ -16,6 +16,7 @@ CATEGORIES = {
     "install": "rookery.doctor.checks",
     "config": "rookery.config.checks",
     "database": "rookery.db.checks",
+    "tasks": "rookery.tasks.checks",
     "vcs": "rookery.vcs.checks",
     "terminal": "rookery.terminal.checks",
 }

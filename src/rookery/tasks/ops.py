@@ -21,9 +21,9 @@ REASON = option("reason", "Why; kept as the result.", long_text=True)
 LEASE = option("lease", "How long it is held without a sign of life, such as 90s or 30m (config: tasks.lease).")
 
 
-def author(ctx: Context) -> Author:
-    """The caller, now."""
-    return Author(ctx.actor, ctx.now())
+def author(ctx: Context, agent: str | None = None) -> Author:
+    """The caller, or the agent that the caller speaks for, now."""
+    return Author(agent or ctx.actor, ctx.now())
 
 
 @op(
@@ -157,20 +157,22 @@ def claim(ctx: Context, epic: str | None, agent: str | None, lease: str | None) 
     nothing: commits stay on their branch.
     """
     seconds = ctx.config.tasks.lease if lease is None else parse_duration(lease)
-    return lifecycle.claim(ctx.db, author(ctx), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock(), epic=epic)
+    return lifecycle.claim(
+        ctx.db, author(ctx, agent), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock(), epic=epic
+    )
 
 
 @op("task renew", TASK, AGENT, LEASE, needs="task.write", view="tasks.one")
 def renew(ctx: Context, task: str, agent: str | None, lease: str | None) -> TaskView:
     """Hold a claimed task for longer."""
     seconds = ctx.config.tasks.lease if lease is None else parse_duration(lease)
-    return lifecycle.renew(ctx.db, task, author(ctx), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock())
+    return lifecycle.renew(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock())
 
 
 @op("task release", TASK, AGENT, needs="task.write", view="tasks.one")
 def release(ctx: Context, task: str, agent: str | None) -> TaskView:
     """Give a task back for others to take."""
-    return lifecycle.release(ctx.db, task, author(ctx), agent=agent or ctx.actor)
+    return lifecycle.release(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor)
 
 
 @op("task reopen", TASK, needs="task.write", view="tasks.one")
@@ -188,7 +190,7 @@ def cancel(ctx: Context, task: str, reason: str | None) -> TaskView:
 @op("task fail", TASK, REASON, AGENT, needs="task.write", view="tasks.one")
 def fail(ctx: Context, task: str, reason: str | None, agent: str | None) -> TaskView:
     """Record that a task could not be done."""
-    return lifecycle.fail(ctx.db, task, author(ctx), agent=agent or ctx.actor, reason=reason)
+    return lifecycle.fail(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, reason=reason)
 
 
 @op("task archive", TASK, needs="task.write", view="tasks.one")
