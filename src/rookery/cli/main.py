@@ -67,6 +67,10 @@ def _run(words: list[str]) -> int:
             _print_stream(operation, result, settings)
         else:
             _print_result(operation, result, settings, context, values)
+        if context.has_database:
+            from rookery.agents.pulse import notice
+
+            notice(context)
         return int(getattr(result, "exit_status", 0))
     finally:
         context.close()

@@ -33,7 +33,7 @@ class Environ(Record):
     """`ROOKERY_TASKS_LEASE=1h` as `{"ROOKERY_TASKS_LEASE": "1h"}`."""
 
 
-_OWN = {"ROOKERY_ROOT", "ROOKERY_AGENT"}
+_OWN = {"ROOKERY_ROOT", "ROOKERY_AGENT", "ROOKERY_SESSION", "ROOKERY_PORT", "ROOKERY_PORTS"}
 
 
 def read_environ(source: Mapping[str, str] | None = None) -> Environ:
@@ -77,3 +77,8 @@ def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
     env = os.environ if source is None else source
     return {name: value for name, value in env.items() if name not in _GIT_PLACES}
+
+
+def unmarked_environ() -> dict[str, str]:
+    """The environment for a process that must not be taken for the calling agent's own."""
+    return {name: value for name, value in child_environ().items() if name not in _OWN}

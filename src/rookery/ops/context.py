@@ -70,6 +70,11 @@ class Context:
         return self._db
 
     @property
+    def has_database(self) -> bool:
+        """True if the state was asked for."""
+        return self._db is not None
+
+    @property
     def config(self) -> Config:
         """The project's configuration; outside a project, what the user, the environment and the flags say.
 

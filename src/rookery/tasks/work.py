@@ -94,13 +94,14 @@ def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
     """The commit that the task's branch starts from; the branch is made if it is not there."""
     tip = vcs.branches(branch).get(branch)
     if tip is None:
-        origin = _base_commit(vcs, base)
+        origin = base_commit(vcs, base)
         vcs.create_branch(branch, origin)
         return origin
     return task.start_commit if task.branch == branch and task.start_commit is not None else tip
 
 
-def _base_commit(vcs: Vcs, base: str) -> str:
+def base_commit(vcs: Vcs, base: str) -> str:
+    """The commit that work starts from: of the base that is named, else of the default branch, else where we stand."""
     name = base or vcs.default_branch()
     try:
         commit = vcs.current_commit() if name is None else vcs.resolve(name)
