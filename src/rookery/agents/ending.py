@@ -6,6 +6,7 @@ from rookery.agents import store
 from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.agents.roles import NOTHING, find_role
 from rookery.base.errors import Refused
+from rookery.base.text import one_line
 from rookery.mail import service as mail
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
@@ -27,7 +28,7 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
         turn = store.running_turn(db, session.id)
         if turn is not None:
             store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
-            mail.redeliver(db, turn.id)
+            mail.redeliver(db, turn.id, now)
         ended = store.change_session(
             db,
             session,
@@ -45,11 +46,11 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
         if tell_parent and outcome != COMPLETED:
             mail.send_from_system(
                 db,
-                to=session.parent,
-                kind="worker_died",
-                subject=f"{session.agent} {outcome}: {reason}"[:200],
-                body=f"{session.agent}, a {session.role}, has ended ({outcome}): {reason}\n"
+                session.parent,
+                one_line(f"{session.agent} {outcome}: {reason}", 200),
+                f"{session.agent}, a {session.role}, has ended ({outcome}): {reason}\n"
                 f"Its branch is {session.branch}; nothing that it made is lost.",
+                type="worker_died",
                 payload={"agent": session.agent, "task_id": session.task_id or "", "reason": reason[:2000]},
                 priority="high",
                 now=now,

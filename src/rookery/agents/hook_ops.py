@@ -6,7 +6,6 @@ from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.home import Home
 from rookery.agents.model import COMPLETED, TURN_DONE, WAITING, Session
-from rookery.agents.roles import find_role
 from rookery.agents.start import start_runner
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.agents.wake import wake
@@ -48,14 +47,14 @@ def stop(ctx: Context) -> str:
         session = store.session(db, session.id)
         store.change_turn(db, turn, snapshot=snapshot)
         _close(home, session, turn.id)
-        finished = mail.terminal_since(db, session.id, find_role(session.role).ends_with)
+        finished = mail.terminal_since(db, session.id)
         if finished:
-            end_session(home, session.id, COMPLETED, f"said {finished}")
+            end_session(home, session.id, COMPLETED, f"said {finished.type}")
         else:
             store.change_session(
                 db, store.session(db, session.id), "agent.waiting", actor=session.agent, at=home.now(), state=WAITING
             )
-        has_mail = mail.has_unseen(db, session.agent)
+        has_mail = mail.waiting(db, session.agent)
     if finished:
         start_runner(home, session)  # it sees that the life is over, and ends what is left of it
     elif has_mail:

@@ -16,6 +16,7 @@ from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.identity import prove
+from rookery.mail.model import Draft
 from rookery.ops.operation import INTEGER, PATH, arg, flag, op, option, options
 from rookery.runtimes.index import RUNTIMES
 from rookery.runtimes.model import HEADLESS, TMUX
@@ -144,21 +145,12 @@ def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
 )
 def nudge(ctx: Context, name: str, message: str | None) -> Nudged:
     """Remind an agent: it gets a message at its next turn, and a waiting one is woken."""
-    caller = prove(ctx.db, ctx.environ)
-    session = store.living(ctx.db, name)
-    if session is None:
+    if store.living(ctx.db, name) is None:
         if store.latest(ctx.db, name) is None:
             raise NoSuchAgent(f"no agent {name}", hint="`rook status` shows who is there")
         raise InvalidState(f"{name} has ended", hint="`rook sling` brings one to life")
-    sent = mail.send(
-        ctx.db,
-        caller,
-        to=[name],
-        kind="health_check",
-        subject="How is it going?",
-        body=message or "Please say with a status message where you are and what you wait for.",
-        now=ctx.now(),
-    )
+    words = message or "Please say with a status message where you are and what you wait for."
+    sent = mail.send(ctx.db, ctx.environ, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
     ctx.wake([name])
     return Nudged(name, sent.messages[0].id)
 

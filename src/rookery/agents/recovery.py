@@ -57,7 +57,7 @@ def _mend(home: Home, session: Session) -> Mended | None:
 
 
 def _mend_headless(home: Home, session: Session) -> Mended | None:
-    waits = session.state == "waiting" and not mail.has_unseen(home.db, session.agent)
+    waits = session.state == "waiting" and not mail.waiting(home.db, session.agent)
     if waits:
         return None
     start_runner(home, session)
@@ -73,6 +73,6 @@ def _mend_terminal(home: Home, session: Session) -> Mended | None:
     end_processes(home, session)
     take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
     status = "its terminal is gone" if pane is None else f"exit status {pane.exit_status}"
-    finished = mail.terminal_since(home.db, session.id, ("worker_done",))
+    finished = mail.terminal_since(home.db, session.id)
     end_session(home, session.id, "completed" if finished else CRASHED, status)
     return Mended(session.agent, status, "ended")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 from rookery.agents import store
@@ -26,6 +25,7 @@ from rookery.base.ids import RUN, SESSION, new_id
 from rookery.base.proctree import identify
 from rookery.base.record import Record
 from rookery.config.environ import HUMAN
+from rookery.mail.identity import hash_token
 from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
@@ -89,7 +89,7 @@ def reserve(home: Home, request: Request) -> Session:
                 branch=branch,
                 base_commit=request.base_commit,
                 settings=request.settings,
-                token_hash=hashlib.sha256(token.encode()).hexdigest(),
+                token_hash=hash_token(token),
                 runner_pid=None if me is None else me.pid,
                 runner_start=None if me is None else me.start,
                 runtime_session=None,

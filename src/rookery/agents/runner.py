@@ -64,7 +64,7 @@ def _sweep(home: Home, session_id: str) -> None:
     end_tree(None, (MARK, session_id), home.config.agents.stop_grace)
     with home.db.write() as db:
         store.change_turn(db, turn, state=TURN_LOST, ended_at=home.now())
-        mail.redeliver(db, turn.id)
+        mail.redeliver(db, turn.id, home.now())
         agent = store.session(db, session_id).agent
         store.publish(db, "turn.lost", agent, {"turn_id": turn.id, "number": turn.number}, actor=agent, at=home.now())
 
@@ -104,7 +104,7 @@ def _cause(home: Home, session: Session) -> str | None:
         return ""
     if lost:
         return AGAIN if lost < len(turns) else BEGIN
-    return MAIL if mail.has_unseen(home.db, session.agent) else None
+    return MAIL if mail.waiting(home.db, session.agent) else None
 
 
 def main() -> None:

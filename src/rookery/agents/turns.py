@@ -23,7 +23,6 @@ from rookery.agents.model import (
     Turn,
 )
 from rookery.agents.overlay import first_prompt
-from rookery.agents.roles import find_role
 from rookery.agents.sling import provided_environ
 from rookery.agents.start import launch_of
 from rookery.base.errors import ProgramFailed, RookError
@@ -65,10 +64,10 @@ def open_turn(home: Home, session: Session, cause: str) -> tuple[Turn, str]:
     turn = Turn(new_id(TURN), session.id, number, cause, TURN_RUNNING, None, None, None, None, None, now, None)
     store.insert_turn(db, turn, session.agent, at=now)
     store.change_session(db, session, "", actor=session.agent, at=now, state=WORKING, active_at=now)
-    delivered = mail.deliver(db, session.agent, turn.id)
+    messages = mail.deliver(db, session.agent, turn.id, now)
     parts = {BEGIN: [first_prompt(session)], MAIL: [], AGAIN: [_AGAIN]}[cause]
-    if delivered.messages:
-        parts.append(render(delivered.messages, delivered.waiting))
+    if messages:
+        parts.append(render(messages, mail.waiting(db, session.agent)))
     return turn, "\n\n".join(parts)
 
 
@@ -192,13 +191,13 @@ def _settle(home: Home, session: Session, turn: Turn, outcome: Outcome, snapshot
             session = store.change_session(
                 db, session, "", actor=session.agent, at=now, runtime_session=outcome.runtime_session
             )
-        finished = mail.terminal_since(db, session.id, find_role(session.role).ends_with)
+        finished = mail.terminal_since(db, session.id)
         if outcome.is_ok:
             mail.acknowledge(db, turn.id, now)
         else:
-            mail.redeliver(db, turn.id)
+            mail.redeliver(db, turn.id, now)
         if finished:
-            end_session(home, session.id, COMPLETED, f"said {finished}")
+            end_session(home, session.id, COMPLETED, f"said {finished.type}")
         elif not outcome.is_ok:
             end_session(
                 home, session.id, CRASHED, f"exit status {outcome.exit_status}: {outcome.last_words or 'no last words'}"

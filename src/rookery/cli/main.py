@@ -16,7 +16,7 @@ from rookery.ops.operation import Op, call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 _BROKEN_PIPE = 141
@@ -83,12 +83,19 @@ def _context(settings: Globals) -> Context:
     if not os.path.isdir(cwd):
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
     context = Context(cwd=cwd, environ=read_environ(), flags=settings.config)
+    context.wake = lambda names: _wake(context, names)
     context.is_interactive = not settings.json and sys.stdin.isatty() and sys.stdout.isatty()
     if not settings.json and not settings.quiet and sys.stderr.isatty():
         from rookery.cli.progress import show_progress
 
         context.progress = show_progress
     return context
+
+
+def _wake(context: Context, names: Sequence[str]) -> None:
+    from rookery.agents.wake import wake
+
+    wake(context, names)
 
 
 def _current_folder() -> str:
