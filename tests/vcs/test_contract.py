@@ -410,12 +410,16 @@ def test_two_processes_make_the_same_branch_once(repository: Repository) -> None
     code = (
         "import sys; from rookery.vcs.detect import open_vcs; from rookery.config.model import VcsConfig\n"
         "from rookery.vcs.model import RefMoved\n"
-        "sys.stdin.readline()\n"
+        "print(flush=True); sys.stdin.readline()\n"
         "try: open_vcs('.', VcsConfig()).create_branch('race', sys.argv[1])\n"
         "except RefMoved: sys.exit(7)\n"
     )
     held, gate = os.pipe()
-    children = [start(code, commit, cwd=repository.path, stdin=held) for commit in commits]
+    children = [start(code, commit, cwd=repository.path, stdin=held, stdout=subprocess.PIPE) for commit in commits]
+    for child in children:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.stdout.close()
     os.close(held)
     os.close(gate)
     statuses = [child.wait(60) for child in children]
@@ -460,10 +464,15 @@ def test_a_missing_folder_is_said(repository: Repository, tmp_path: Path) -> Non
 
 
 def start(
-    code: str, *args: str, cwd: Path, path: str | None = None, stdin: int = subprocess.DEVNULL
+    code: str,
+    *args: str,
+    cwd: Path,
+    path: str | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """A child that runs our code in a process of its own."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     if path is not None:
         env["PATH"] = path
-    return subprocess.Popen([sys.executable, "-c", code, *args], cwd=cwd, env=env, stdin=stdin)
+    return subprocess.Popen([sys.executable, "-c", code, *args], cwd=cwd, env=env, stdin=stdin, stdout=stdout)
