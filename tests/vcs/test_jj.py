@@ -82,6 +82,18 @@ def test_a_conflicted_bookmark_is_said(jj_repository: JjRepository) -> None:
     assert vcs.current_branch() == "main"
 
 
+def test_a_bookmark_moved_here_and_deleted_there_is_conflicted(jj_repository: JjRepository) -> None:
+    vcs = jj_repository.vcs()
+    vcs.create_branch("work", "main")
+    jj_repository.write("a")
+    commit = vcs.commit("A")
+    start = jj_repository.jj("op", "log", "--no-graph", "-n1", "-T", "id.short()")
+    jj_repository.jj("bookmark", "set", "work", "-r", commit)
+    jj_repository.jj("--at-op", start, "bookmark", "delete", "work")
+    with pytest.raises(Conflicted, match="work"):
+        vcs.resolve("work")
+
+
 def test_a_file_that_jj_does_not_take_is_not_lost_silently(jj_repository: JjRepository) -> None:
     jj_repository.write("large.bin", bytes(2_000_000))
     jj_repository.write("a")
@@ -241,6 +253,8 @@ def test_a_remotes_default_and_its_branches_stay(jj_repository: JjRepository) ->
     assert vcs.branches() == {"main": main}
     assert vcs.default_branch() == "main"
     assert vcs.resolve("develop@origin") == main
+    # Nothing is left to be deleted at the remote by the next push.
+    assert "deleted" not in jj_repository.jj("bookmark", "list", "--all")
 
 
 def test_a_revset_for_one_commit_is_a_revision(jj_repository: JjRepository) -> None:
