@@ -80,6 +80,11 @@ def test_a_conflicted_bookmark_is_said(jj_repository: JjRepository) -> None:
     with pytest.raises(Conflicted, match="twice"):
         vcs.create_branch("twice", first)
     assert vcs.current_branch() == "main"
+    jj_repository.jj("new", first)
+    jj_repository.jj("bookmark", "delete", "main")
+    jj_repository.write("c")
+    with pytest.raises(Conflicted, match="twice"):
+        vcs.commit("On a conflicted bookmark")
 
 
 def test_a_bookmark_moved_here_and_deleted_there_is_conflicted(jj_repository: JjRepository) -> None:
