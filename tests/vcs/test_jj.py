@@ -15,8 +15,7 @@ from rookery.vcs.detect import open_vcs
 from rookery.vcs.jj import Jj
 from rookery.vcs.model import Change, Conflicted, NothingToCommit
 
-from .repositories import ColocatedRepository, JjRepository, run
-from .test_contract import start
+from .repositories import ColocatedRepository, JjRepository, run, start
 
 
 def test_what_is_on_disk_counts_without_a_jj_command_before(jj_repository: JjRepository) -> None:
