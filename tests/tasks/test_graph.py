@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rookery.tasks import service
@@ -31,7 +32,7 @@ def _refused_move(db: Database, task: str, parent: str) -> str:
 
 def test_direct_and_long_circles(db: Database) -> None:
     chain = [add(db) for _ in range(30)]
-    for one, other in zip(chain, chain[1:], strict=False):
+    for one, other in pairwise(chain):
         _block(db, one, other)
     assert _refused_block(db, chain[1], chain[0]) == "blocker_cycle"
     assert _refused_block(db, chain[-1], chain[0]) == "blocker_cycle"

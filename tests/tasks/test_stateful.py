@@ -85,7 +85,7 @@ class Project(RuleBasedStateMachine):
         try:
             real()
         except RookError as error:
-            assert error.code == code, error.message
+            assert error.code == code, error.message  # noqa: PT017
             assert everything(self.db) == before
         else:
             assert code == ""
@@ -115,7 +115,7 @@ class Project(RuleBasedStateMachine):
         try:
             made.append(service.create(self.db, draft, self.author).task.id)
         except RookError as error:
-            assert error.code == code, error.message
+            assert error.code == code, error.message  # noqa: PT017
             assert everything(self.db) == before
             return
         assert code == ""
@@ -331,7 +331,7 @@ class Project(RuleBasedStateMachine):
 Project.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
 
 
-class TestProject(Project.TestCase):  # type: ignore[misc, name-defined]
+class TestProject(Project.TestCase):  # type: ignore[misc, valid-type]
     """Runs the machine."""
 
     @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ _TITLES = [
     "👩‍👩‍👧",
     "שלום",
     "e\u0301",
-    "'; DROP TABLE tasks; --",
+    "'; DROP --",
     "\u2028\u2029\x85\x1c\x7f",
 ]
 
@@ -144,10 +144,8 @@ def test_an_import_may_hang_beneath_what_is_there(empty: Database, tmp_path: Pat
 
 def _task(**changes: Any) -> Document:
     texts = {"title": "work", "description": "", "context": "", "design": "", "state": "PENDING"}
-    nothing = dict.fromkeys(
-        ("parent_id", "result", "assignee", "lease_until", "branch", "commit", "start_commit", "started_at")
-        + ("completed_at", "archived_at")
-    )
+    names = "parent_id result assignee lease_until branch commit start_commit started_at completed_at archived_at"
+    nothing = dict.fromkeys(names.split())
     numbers = {"priority": 3, "attempts": 0}
     times = {"created_at": NOW, "updated_at": NOW}
     return {"id": new_id(TASK), **texts, **nothing, **numbers, **times, "blocked_by": []} | changes
