@@ -59,6 +59,9 @@ class Record(metaclass=_RecordType):
         def __setattr__(self, name, value):
             raise AttributeError(f"{type(self).__name__} is frozen")
 
+        def __delattr__(self, name):
+            raise AttributeError(f"{type(self).__name__} is frozen")
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values() == other._values()
 

@@ -48,13 +48,13 @@ class Database:
         try:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            version = connection.pragma("user_version")
-            if version != SCHEMA_VERSION:
+            known = (connection.pragma("application_id"), connection.pragma("user_version"))
+            if known != (APPLICATION_ID, SCHEMA_VERSION):
                 from rookery.db.migrate import upgrade
 
                 upgrade(connection, path)
             connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             raise storage_failed(error, path) from error
         return cls(connection, path)
 
@@ -66,7 +66,7 @@ class Database:
 
             try:
                 create_file(path)
-            except apsw.Error as error:
+            except (apsw.Error, OSError) as error:
                 raise storage_failed(error, path) from error
         return cls.open(path)
 
@@ -165,8 +165,14 @@ class Transaction:
             self._db.connection.execute("ROLLBACK")
 
 
-def storage_failed(error: apsw.Error, path: str) -> StorageFailed:
-    """What SQLite said, as an error for people."""
+def storage_failed(error: apsw.Error | OSError, path: str) -> StorageFailed:
+    """What SQLite or the system said, as an error for people."""
+    if isinstance(error, OSError):
+        return StorageFailed(
+            f"the database {path}: {error.filename}: {error.strerror}",
+            hint="check that you may write to the .rookery folder, and that the disk has room",
+            code="storage_io",
+        )
     if isinstance(error, apsw.ConstraintError | apsw.SQLError):
         raise error  # a rule of ours was broken, or the SQL is wrong: that is our bug
     for kind, (code, hint) in _CODES.items():

@@ -6,6 +6,7 @@ changed. Each migration commits together with the version that it leads to.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import apsw
@@ -26,17 +27,16 @@ def create_file(path: str) -> None:
     """Make a database at the newest schema; if somebody else is faster, theirs stays."""
     draft = f"{path}.new-{os.getpid()}"
     remove(draft)
-    connection = apsw.Connection(draft)
     try:
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("application_id", APPLICATION_ID)
-        _apply(connection)
-    finally:
-        connection.close()
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
+        connection = apsw.Connection(draft)
+        try:
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("application_id", APPLICATION_ID)
+            _apply(connection)
+        finally:
+            connection.close()
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
     finally:
         remove(draft)
 

@@ -112,12 +112,15 @@ class Jj:
             here = self._here(_TAKE_ALL)
             self._check_committable(here)
             branch = self._branch(here)
+            at = {mark.commit for mark in here.bookmarks if mark.name == branch}
             if branch is not None:
-                self._tip(branch)
+                if any(mark.is_conflicted for mark in here.bookmarks if mark.name == branch):
+                    raise _conflicted(branch)
                 self._remember(branch)
             self._jj("commit", *self._identity(), _TAKE_ALL, f"--message={message}")
             made = self._jj(*_show("@-", "commit_id"), _AS_IT_IS)
-            if branch is not None and self._tip(branch) != made:
+            # A bookmark at the working copy itself goes along with it.
+            if branch is not None and here.commit not in at:
                 self._jj("bookmark", "set", _AS_IT_IS, f"--revision={made}", _quoted(branch))
         return made
 
@@ -169,7 +172,9 @@ class Jj:
             if name not in found:
                 check_room(name, found)
                 self._jj("bookmark", "create", _AS_IT_IS, f"--revision={commit}", _quoted(name))
-            actual = self._tip(name)
+                # A jj of somebody else knows nothing of our lock.
+                found = self._bookmarks()
+            actual = _one(name, found[name])
         if actual != commit:
             raise moved(name, commit, actual)
 
@@ -349,8 +354,12 @@ def _quoted(text: str) -> str:
 
 def _one(name: str, commits: list[str]) -> str:
     if len(commits) != 1:
-        raise Conflicted(f"bookmark {name} is conflicted", hint=f"say where it belongs: `jj bookmark set {name} -r …`")
+        raise _conflicted(name)
     return commits[0]
+
+
+def _conflicted(name: str) -> Conflicted:
+    return Conflicted(f"bookmark {name} is conflicted", hint=f"say where it belongs: `jj bookmark set {name} -r …`")
 
 
 def _remembered(root: str) -> str:
