@@ -1,0 +1,181 @@
+"""Pure types and rules of agents: sessions, turns and the states that they go through."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput, InvalidState, Refused
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+BOOTING = "booting"
+WORKING = "working"
+WAITING = "waiting"
+STALLED = "stalled"
+ENDED = "ended"
+STATES = (BOOTING, WORKING, WAITING, STALLED, ENDED)
+
+COMPLETED = "completed"
+FAILED = "failed"
+STOPPED = "stopped"
+CRASHED = "crashed"
+SUPERSEDED = "superseded"
+OUTCOMES = (COMPLETED, FAILED, STOPPED, CRASHED, SUPERSEDED)
+
+TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
+    "begin turn": (frozenset({BOOTING, WORKING, WAITING, STALLED}), WORKING),
+    "wait": (frozenset({BOOTING, WORKING, STALLED}), WAITING),
+    "stall": (frozenset({WORKING, WAITING}), STALLED),
+    "end": (frozenset({BOOTING, WORKING, WAITING, STALLED}), ENDED),
+}
+
+# The steps of a sling, in order. The session's row says which is done; what comes after is undone or done again.
+RESERVED = "reserved"
+CHECKED_OUT = "checked_out"
+PROVISIONED = "provisioned"
+INSTRUCTED = "instructed"
+LAUNCHED = "launched"
+READY = "ready"
+STEPS = (RESERVED, CHECKED_OUT, PROVISIONED, INSTRUCTED, LAUNCHED, READY)
+
+TURN_RUNNING = "running"
+TURN_DONE = "done"
+TURN_FAILED = "failed"
+TURN_LOST = "lost"
+
+
+class NoSuchAgent(Refused):
+    """Nobody of that name is or was here."""
+
+    code = "no_such_agent"
+
+
+class NameTaken(Refused):
+    """An agent of that name is alive."""
+
+    code = "name_taken"
+
+
+class TaskTaken(Refused):
+    """Another agent is at work on the task."""
+
+    code = "task_taken"
+
+
+class CapReached(Refused):
+    """One more agent would be too many."""
+
+    code = "cap_reached"
+
+
+class NotAllowedToSpawn(Refused):
+    """The role, or the depth, does not allow more agents beneath it."""
+
+    code = "not_allowed_to_spawn"
+
+
+class Settings(Record):
+    """What was said when the agent was slung, beyond its task."""
+
+    files: tuple[str, ...] = ()
+    spec: str | None = None
+    siblings: tuple[str, ...] = ()
+    skip_review: bool = False
+    max_agents: int | None = None
+    instructions: str = ""
+    ports: tuple[int, int] | None = None
+    """First port and how many."""
+
+
+class Session(Record):
+    """One life of an agent."""
+
+    id: str
+    agent: str
+    role: str
+    task_id: str | None
+    run_id: str
+    parent: str
+    depth: int
+    runtime: str
+    model: str
+    mode: str
+    profile: str
+    state: str
+    outcome: str | None
+    reason: str | None
+    step: str
+    worktree: str
+    branch: str
+    base_commit: str
+    settings: Settings
+    token_hash: str
+    runner_pid: int | None
+    runner_start: str | None
+    runtime_session: str | None
+    created_at: str
+    updated_at: str
+    active_at: str
+    ended_at: str | None
+
+    @property
+    def is_alive(self) -> bool:
+        """True until it has ended."""
+        return self.state != ENDED
+
+    def to_json(self) -> dict[str, Any]:
+        """The session as every interface gives it; the token's hash is nobody's business."""
+        data = self.as_dict()
+        del data["token_hash"]
+        return data
+
+
+class Turn(Record):
+    """One prompt-to-answer run."""
+
+    id: str
+    session_id: str
+    number: int
+    cause: str
+    state: str
+    pid: int | None
+    pid_start: str | None
+    exit_status: int | None
+    last_words: str | None
+    snapshot: str | None
+    started_at: str
+    ended_at: str | None
+
+
+class Run(Record):
+    """Everything that was slung for one goal."""
+
+    id: str
+    title: str
+    started_by: str
+    created_at: str
+    completed_at: str | None
+
+
+def next_state(step: str, session: Session) -> str:
+    """The state that a step leads to; raises InvalidState where the table does not allow it."""
+    sources, target = TRANSITIONS[step]
+    if session.state not in sources:
+        raise InvalidState(
+            f"cannot {step}: {session.agent} is {session.state}", hint="`rook status` shows who does what"
+        )
+    return target
+
+
+def check_name(name: str) -> str:
+    """An agent's name is part of branch, folder and tmux names."""
+    bare = name.replace("-", "").replace("_", "")
+    if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= 48):
+        raise InvalidInput(f"{name!r} is no name for an agent", hint="letters, digits, - and _, at most 48 of them")
+    if name.lower() in RESERVED_NAMES:
+        raise InvalidInput(f"{name!r} is a name of Rookery's own", hint="choose another")
+    return name
+
+
+RESERVED_NAMES = frozenset({"human", "rook", "none", "all"})

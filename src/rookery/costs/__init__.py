@@ -1,0 +1,1 @@
+"""Costs: what turns used, and what that is in money."""

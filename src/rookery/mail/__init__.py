@@ -1,0 +1,1 @@
+"""Mail: how agents, and the human, talk to each other."""

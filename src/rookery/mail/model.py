@@ -1,0 +1,141 @@
+"""Messages, their types, and what a protocol message must carry. The role prompts' protocol part derives from this."""
+
+from __future__ import annotations
+
+from rookery.base.errors import Refused
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+HUMAN = "human"
+SYSTEM = "rook"
+"""The sender of what Rookery itself has to say; nobody else can be it."""
+
+PRIORITIES = ("low", "normal", "high", "urgent")
+MAX_SUBJECT = 500
+MAX_BODY = 100_000
+
+
+class UnknownRecipient(Refused):
+    """Nobody of that name has ever been here."""
+
+    code = "unknown_recipient"
+
+
+class ForgedSender(Refused):
+    """The caller says that it is an agent, and cannot prove it."""
+
+    code = "forged_sender"
+    default_hint = "an agent's own processes carry ROOKERY_AGENT and ROOKERY_TOKEN; do not set them by hand"
+
+
+class InvalidPayload(Refused):
+    """A protocol message lacks something, or holds something that it may not."""
+
+    code = "invalid_payload"
+
+
+class Field(Record):
+    """One entry of a payload: its type (`text`, `integer`, `list`), whether it has to be there, and what it says."""
+
+    name: str
+    kind: str
+    required: bool
+    help: str
+
+
+class MessageType(Record):
+    """A kind of message: what it is for, what it carries, and whether it ends the sender's work."""
+
+    name: str
+    help: str
+    fields: tuple[Field, ...] = ()
+    is_terminal: bool = False
+
+
+_BRANCH = Field("branch", "text", True, "the branch that holds the work")
+_TASK = Field("task_id", "text", True, "the task")
+_FILES = Field("files", "list", False, "the files that changed")
+_REASON = Field("reason", "text", True, "why")
+
+TYPES: dict[str, MessageType] = {
+    each.name: each
+    for each in (
+        MessageType("status", "How it goes; needs no answer."),
+        MessageType("question", "Something that the recipient has to decide or knows; the asker waits for the reply."),
+        MessageType("result", "What was found or made, without ending the work."),
+        MessageType("error", "Something is in the way."),
+        MessageType(
+            "dispatch",
+            "A piece of work for an agent that is there already.",
+            (
+                Field("task_id", "text", False, "the task"),
+                Field("spec", "text", False, "where the specification is"),
+                Field("files", "list", False, "the files that it may touch"),
+            ),
+        ),
+        MessageType("assign", "A task is now the recipient's.", (_TASK,)),
+        MessageType(
+            "worker_done",
+            "The sender's work is finished; it is the last thing that an agent says.",
+            (
+                Field("task_id", "text", False, "the task"),
+                Field("branch", "text", False, "the branch that holds the work"),
+                _FILES,
+                Field("exit_status", "integer", False, "0 unless it failed"),
+            ),
+            is_terminal=True,
+        ),
+        MessageType(
+            "worker_died",
+            "An agent ended without having finished; sent by Rookery.",
+            (Field("agent", "text", True, "who"), Field("task_id", "text", False, "the task"), _REASON),
+        ),
+        MessageType("merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES)),
+        MessageType(
+            "merged", "A branch has landed.", (_BRANCH, Field("commit", "text", False, "the commit on the base"))
+        ),
+        MessageType("merge_failed", "A branch could not land.", (_BRANCH, _REASON, _FILES)),
+        MessageType(
+            "escalation",
+            "Something that somebody above has to decide.",
+            (Field("severity", "text", False, "warning, error or critical"),),
+        ),
+        MessageType("health_check", "Are you there? Answer with a status."),
+        MessageType(
+            "decision_gate",
+            "Work stops until the recipient chooses.",
+            (Field("options", "list", True, "what can be chosen"),),
+        ),
+        MessageType(
+            "rebase_request",
+            "The base moved under a branch; rebase it.",
+            (_BRANCH, Field("base", "text", True, "what to rebase on")),
+        ),
+        MessageType("review_request", "Please review a branch.", (_BRANCH, _TASK)),
+    )
+}
+
+
+class Message(Record):
+    """One message to one recipient."""
+
+    id: str
+    thread_id: str
+    reply_to: str | None
+    sender: str
+    recipient: str
+    audience: str | None
+    """The group that it was sent to, if it was one."""
+    type: str
+    priority: str
+    subject: str
+    body: str
+    payload: dict[str, Any] | None
+    session_id: str | None
+    """The sender's life in which it was sent."""
+    turn_id: str | None
+    created_at: str
+    read_at: str | None

@@ -1,0 +1,1 @@
+"""Runtimes: adapters for the programs that agents run on, behind one Protocol."""

@@ -1,0 +1,90 @@
+"""What an agent program looks like to the rest of Rookery. A runtime is a module that satisfies `Runtime`.
+
+The caller starts the child, reads its lines and ends it; a runtime only knows what to start and how to read it.
+"""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Protocol
+else:
+    Protocol = object
+
+TEXT = "text"
+TOOL = "tool"
+FILE = "file"
+USAGE = "usage"
+SESSION = "session"
+RESULT = "result"
+ERROR = "error"
+
+HEADLESS = "headless"
+TMUX = "tmux"
+MODES = (HEADLESS, TMUX)
+
+
+class Launch(Record):
+    """Everything that a runtime may need to know to start an agent or one turn of it."""
+
+    session_id: str
+    agent: str
+    role: str
+    worktree: str
+    folder: str
+    """A private folder of this session, outside the worktree, for the runtime's own state and configuration."""
+    model: str
+    profile: str
+    runtime_session: str | None
+    """How the program itself names the conversation, once it has said so."""
+    settings: Mapping[str, str]
+    """What the project's configuration says for this runtime."""
+
+
+class Command(Record):
+    """A child to start in the worktree; `env` adds to what every agent gets."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    stdin: str | None = None
+
+
+class TurnEvent(Record):
+    """Something that an agent did or said.
+
+    text {text}; tool {name, input, id?, ok?, output?, duration_ms?}; file {path, change}; usage {model, input, output,
+    cache_read, cache_write, cost_micros?}; session {id}; result {text, ok}; error {message}.
+    """
+
+    kind: str
+    data: dict[str, Any]
+
+
+class Runtime(Protocol):
+    """An agent program."""
+
+    NAME: str
+    INSTRUCTIONS: str
+    """Where in the worktree the program reads its instructions."""
+    MODES: tuple[str, ...]
+
+    def check_installed(self, settings: Mapping[str, str]) -> None:
+        """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started."""
+
+    def prepare(self, launch: Launch) -> None:
+        """Write what the program needs into the session's folder; safe to repeat."""
+
+    def turn_command(self, launch: Launch, prompt: str) -> Command:
+        """The child for one headless turn: prompt in, lines out, ends by itself."""
+
+    def read_line(self, line: str) -> Sequence[TurnEvent]:
+        """What a line of the child's output says; nothing for lines that say nothing."""
+
+    def terminal_command(self, launch: Launch) -> Command:
+        """The child for an interactive life in a terminal."""
+
+    def is_ready(self, screen: str) -> bool:
+        """True if what the terminal shows is the program waiting for input."""

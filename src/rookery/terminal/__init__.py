@@ -1,0 +1,1 @@
+"""The terminal: tmux on a private socket, and nothing else starts it."""
