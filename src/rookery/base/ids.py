@@ -80,7 +80,7 @@ def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str
     return found[0]
 
 
-_NOUNS = {LEARNING: "learning"}
+_NOUNS = {LEARNING: "learning", MESSAGE: "mail"}
 
 
 def _encode(number: int) -> str:

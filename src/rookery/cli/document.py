@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rookery.base.record import Record
+from rookery.base.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +64,4 @@ def line(*parts: str | Span) -> Line:
 
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
     """Text as it is, line by line, with control characters made visible."""
-    return Paragraph(tuple(line((_visible(each), style)) for each in content.split("\n")), indent)
-
-
-def _visible(content: str) -> str:
-    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in content)
+    return Paragraph(tuple(line((visible(each), style)) for each in content.split("\n")), indent)

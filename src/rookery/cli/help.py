@@ -15,6 +15,8 @@ ABOUT = {
     "task": "Plan and work through tasks",
     "epic": "Milestones with a design",
     "learning": "What was found out along the way",
+    "mail": "Messages between agents and people",
+    "group": "Named groups that mail can be sent to",
     "data": "Export and import everything",
     "vcs": "Version control, git or jj alike",
     "sling": "Bring an agent to life on a task",

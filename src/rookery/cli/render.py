@@ -94,6 +94,7 @@ def _view(name: str) -> Callable[[Any, dict[str, Any]], list[Block]]:
 
 def _ids(data: Any) -> Iterator[str]:
     """The ids of a result, for scripts."""
+    data = getattr(data, "messages", data)
     if isinstance(data, list | tuple):
         for each in data:
             yield from _ids(each)

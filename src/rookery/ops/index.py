@@ -14,6 +14,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "task": ("rookery.tasks.ops", "rookery.tasks.work_ops"),
     "epic": ("rookery.tasks.epic_ops",),
     "learning": ("rookery.tasks.learning_ops",),
+    "mail": ("rookery.mail.ops",),
+    "group": ("rookery.mail.group_ops",),
     "data": ("rookery.tasks.data_ops",),
     "vcs": ("rookery.ops.vcs", "rookery.tasks.cleanup_ops"),
     "sling": ("rookery.agents.ops",),
