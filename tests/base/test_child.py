@@ -23,7 +23,12 @@ def test_input_larger_than_a_pipe_meets_output_larger_than_a_pipe(mark: Mark) ->
     one.close()
 
 
-def test_what_is_left_behind_with_the_pipe_does_not_hold_us(mark: Mark, tmp_path: Path) -> None:
+@pytest.mark.parametrize("can_tell", [True, False])
+def test_what_is_left_behind_with_the_pipe_does_not_hold_us(
+    can_tell: bool, mark: Mark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not can_tell:
+        monkeypatch.delattr("os.pidfd_open")
     path = tmp_path / "pid"
     one = process.start(["/bin/sh", "-c", f"sleep 300 & echo $! > {path}; echo last; exit 3"], env=mark.env)
     assert list(one.lines(30)) == ["last"]

@@ -24,12 +24,14 @@ _LAST_LINES = 12
 class Child:
     """A running program. Close it when done; that ends nothing, and only lets go of it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    def __init__(self, program: str, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         self._process = process
+        self._program = program
         self._output = process.stdout
         self._input = process.stdin
         self._errors = errors
         self._rest = b""
+        self._ending = _ending_of(process.pid)
         row = read_one(process.pid)
         self.identity = Identity(process.pid, "") if row is None else row.identity
 
@@ -53,22 +55,28 @@ class Child:
         pipe = self._output.fileno()
         while True:
             has_ended = self._process.poll() is not None
-            if select.select([pipe], [], [], 0 if has_ended else _LOOK_AGAIN)[0]:
+            if pipe in self._ready(pipe, 0 if has_ended else _left(deadline)):
                 return os.read(pipe, _CHUNK)
             if has_ended:
                 return b""
             if deadline is not None and time.monotonic() > deadline:
-                raise ProgramFailed(f"{self._process.args!r} did not end in time", code="program_timeout")
+                raise ProgramFailed(f"{self._program} did not end in time", code="program_timeout")
+
+    def _ready(self, pipe: int, timeout: float | None) -> list[int]:
+        """Wait for output or for the program's end; where the system cannot tell of the end, look again soon."""
+        if self._ending is not None:
+            return select.select([pipe, self._ending], [], [], timeout)[0]
+        return select.select([pipe], [], [], _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))[0]
 
     def send(self, text: str) -> None:
         """Write to it; raises ProgramFailed if it no longer listens."""
         if self._input is None or self._input.closed:
-            raise ProgramFailed(f"nothing more can be sent to {self._process.args!r}")
+            raise ProgramFailed(f"nothing more can be sent to {self._program}")
         try:
             self._input.write(text.encode("utf-8", "surrogateescape"))
             self._input.flush()
         except BrokenPipeError as error:
-            raise ProgramFailed(f"{self._process.args!r} has ended: {self.last_words}") from error
+            raise ProgramFailed(f"{self._program} has ended: {self.last_words}") from error
 
     def close_input(self) -> None:
         """Tell it that nothing more will be sent."""
@@ -98,5 +106,20 @@ class Child:
         self.close_input()
         if self._output is not None:
             self._output.close()
+        if self._ending is not None:
+            os.close(self._ending)
+            self._ending = None
         self._errors.close()
         self._process.poll()
+
+
+def _ending_of(pid: int) -> int | None:
+    """Something that becomes readable when the process ends; None where there is no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not on Linux, or an old kernel
+        return None
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())

@@ -112,7 +112,7 @@ def start(
     finally:
         if not isinstance(given, int):
             given.close()
-    return Child(child, errors)
+    return Child(argv[0], child, errors)
 
 
 def _temporary_file(content: bytes = b"") -> IO[bytes]:
