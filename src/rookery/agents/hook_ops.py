@@ -10,6 +10,7 @@ from rookery.agents.start import start_runner
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.agents.wake import wake
 from rookery.base.errors import InvalidState
+from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail.identity import prove
 from rookery.ops.operation import op
@@ -75,4 +76,4 @@ def _close(home: Home, session: Session, turn_id: str) -> None:
     store.change_turn(db, turn, state=TURN_DONE, exit_status=0, ended_at=now)
     mail.acknowledge(db, turn.id, now)
     data = {"turn_id": turn.id, "number": turn.number, "ok": True, "exit_status": 0}
-    store.publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
+    publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)

@@ -46,7 +46,7 @@ class Journal:
         """Write down one thing."""
         kept = _bounded(redact_all(data, self._secrets))
         at = self._home.now()
-        who = {"agent": self._session.agent, "session_id": self._session.id, "turn_id": turn_id}
+        who: dict[str, Any] = {"agent": self._session.agent, "session_id": self._session.id, "turn_id": turn_id}
         self._telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)
         record = {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
         self._lines.write(json.dumps(record, ensure_ascii=False) + "\n")

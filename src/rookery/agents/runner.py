@@ -16,6 +16,7 @@ from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Tu
 from rookery.agents.stop import end_processes
 from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, run_turn
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.events.store import publish
 from rookery.mail import service as mail
 
 _MOST_LOST_TURNS = 3
@@ -66,7 +67,7 @@ def _sweep(home: Home, session_id: str) -> None:
         store.change_turn(db, turn, state=TURN_LOST, ended_at=home.now())
         mail.redeliver(db, turn.id, home.now())
         agent = store.session(db, session_id).agent
-        store.publish(db, "turn.lost", agent, {"turn_id": turn.id, "number": turn.number}, actor=agent, at=home.now())
+        publish(db, "turn.lost", agent, {"turn_id": turn.id, "number": turn.number}, actor=agent, at=home.now())
 
 
 def _next_turn(home: Home, session_id: str) -> tuple[Session, Turn, str] | None:

@@ -31,6 +31,7 @@ from rookery.base.process import start
 from rookery.base.proctree import Identity, end_tree
 from rookery.base.record import Record
 from rookery.costs.prices import price
+from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail.inject import render
 from rookery.runtimes.index import open_runtime
@@ -186,7 +187,7 @@ def _settle(home: Home, session: Session, turn: Turn, outcome: Outcome, snapshot
         )
         store.add_usage(db, turn.id, outcome.usage)
         data = {"turn_id": turn.id, "number": turn.number, "ok": outcome.is_ok, "exit_status": outcome.exit_status}
-        store.publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
+        publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
         if outcome.runtime_session != session.runtime_session:
             session = store.change_session(
                 db, session, "", actor=session.agent, at=now, runtime_session=outcome.runtime_session
