@@ -176,6 +176,10 @@ class Git:
         """True if `commit` is `within` or one of its ancestors."""
         return self._store.contains(self.resolve(commit), self.resolve(within))
 
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits `tip` contains that `base` does not."""
+        return self._store.count_commits(self.resolve(tip), self.resolve(base))
+
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit reachable under `refs/rookery/<name>`."""
         self._store.save_ref(name, commit)

@@ -15,7 +15,7 @@ from rookery.base.record import Record
 from rookery.config.environ import child_environ
 from rookery.vcs import folders
 from rookery.vcs.git_store import HEADS, failure
-from rookery.vcs.model import UnknownRevision
+from rookery.vcs.model import UnknownRevision, named_path
 from rookery.vcs.porcelain import parse_locks, parse_worktrees
 
 TYPE_CHECKING = False
@@ -298,7 +298,7 @@ def _user_excludes(store: GitStore) -> str:
 
 def _tracked(store: GitStore, patterns: Sequence[str]) -> list[str]:
     """Those of the patterns that name one tracked file."""
-    names = [pattern.removeprefix("/") for pattern in patterns if not pattern.endswith("/")]
+    names = [named_path(pattern) for pattern in patterns if not pattern.endswith("/")]
     if not names:
         return []
     listed = store.read("ls-files", "-z", "--", *names, env={"GIT_LITERAL_PATHSPECS": "1"}).split("\0")

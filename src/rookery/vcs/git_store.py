@@ -166,6 +166,10 @@ class GitStore:
         """True if a commit is another or one of its ancestors."""
         return self.ask("merge-base", "--is-ancestor", commit, within) is not None
 
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits one contains that the other does not."""
+        return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
+
     def fork_point(self, base: str, tip: str | None) -> str:
         """Where `tip` parted from `base`; `base` itself if they have nothing in common."""
         found = None if tip is None else self.ask("merge-base", base, tip)

@@ -10,7 +10,9 @@ import os
 from rookery.base.errors import InvalidState
 from rookery.vcs import folders, snapshots
 from rookery.vcs.git_store import GitStore
-from rookery.vcs.jj_program import AS_IT_IS, JjProgram, remembered
+from rookery.vcs.jj_program import AS_IT_IS, JjProgram, quoted, remembered
+from rookery.vcs.jj_view import PATH_TEMPLATE
+from rookery.vcs.model import named_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,14 +92,17 @@ class JjWorkspaces(JjProgram):
         Jj has no ignore file of a single workspace, so the patterns hold in all of them, where they hide untracked
         files only. A file that is tracked cannot be hidden from jj at all: that raises InvalidState.
         """
-        names = [pattern.removeprefix("/") for pattern in patterns if not pattern.endswith("/")]
-        tracked = self._jj("file", "list", AS_IT_IS, '--template=path ++ "\\0"', "root:.").split("\0")
-        found = [name for name in names if name in tracked]
-        if found:
+        names = [named_path(pattern) for pattern in patterns if not pattern.endswith("/")]
+        committed, taken = self._files_of("@-"), self._files_of("@")
+        tracked = [name for name in names if name in committed]
+        if tracked:
             raise InvalidState(
-                f"{', '.join(found)} is tracked, and jj cannot hide a tracked file", hint="untrack it, or use git"
+                f"{', '.join(tracked)} is tracked, and jj cannot hide a tracked file", hint="untrack it, or use git"
             )
-        self._change_excludes([*self.excluded(), *patterns])
+        self._change_excludes(patterns)
+        for name in names:
+            if name in taken:  # jj has taken it in already, and goes on until it is told
+                self._jj("file", "untrack", f"root-file:{quoted(name)}")
 
     def include(self, _patterns: Sequence[str]) -> None:
         """Nothing is taken back: other workspaces may need the same patterns."""
@@ -106,6 +111,12 @@ class JjWorkspaces(JjProgram):
         """What `exclude` was asked for in any workspace."""
         _, _, ours = _read(self._excludes()).partition(_OURS + "\n")
         return ours.partition(_END)[0].splitlines()
+
+    def _files_of(self, revision: str) -> set[str]:
+        import json
+
+        listed = self._jj("file", "list", AS_IT_IS, f"--revision={revision}", "--template=" + PATH_TEMPLATE, "root:.")
+        return {json.loads(path) for path in listed.split("\0")[:-1]}
 
     def _change_excludes(self, patterns: Iterable[str]) -> None:
         path = self._excludes()

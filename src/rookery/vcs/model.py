@@ -109,6 +109,23 @@ def check_message(message: str) -> str:
     return check_text("the commit message", message, limit=MAX_MESSAGE)
 
 
+def ignore_line(path: str) -> str:
+    """The line of an ignore file at the top that means this path and nothing else."""
+    shown = "".join(f"\\{char}" if char in "\\*?[" else char for char in path)
+    return "/" + (shown[:-1] + "\\ " if shown.endswith(" ") else shown)
+
+
+def named_path(line: str) -> str:
+    """The path that such a line means."""
+    shown = line.removeprefix("/")
+    plain, position = [], 0
+    while position < len(shown):
+        position += shown[position] == "\\"
+        plain.append(shown[position : position + 1])
+        position += 1
+    return "".join(plain)
+
+
 def check_room(name: str, names: Iterable[str]) -> None:
     """Raise if git could not keep the branch beside the others: a ref is a file or a folder, never both."""
     for other in names:
@@ -210,6 +227,9 @@ class Vcs(Protocol):
 
     def contains(self, commit: str, within: str) -> bool:
         """True if `commit` is `within` or one of its ancestors."""
+
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits `tip` contains that `base` does not."""
 
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit reachable under `refs/rookery/<name>`, whatever happens to its branch.
