@@ -91,6 +91,12 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("vcs.backend", "jj", "jj"),
         ("vcs.timeout", "1m", 60.0),
         ("tasks.lease", "1h", 3600.0),
+        ("worktrees.rescue_limit", "5", 5),
+        ("provision.setup", "make", "make"),
+        ("provision.setup_timeout", "1m", 60.0),
+        ("provision.first_port", "3000", 3000),
+        ("provision.last_port", "3999", 3999),
+        ("provision.ports", "0", 0),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -107,8 +113,36 @@ def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
     assert getattr(getattr(layers.load().config, section), field) == value
 
 
-def test_the_test_above_knows_every_key() -> None:
-    assert set(keys()) == {"project.base", "vcs.backend", "vcs.timeout", "tasks.lease"}
+@pytest.mark.parametrize(
+    ("name", "written", "text", "value"),
+    [
+        ("worktrees.snapshot_ignored", "[a, b]", "a,b", ("a", "b")),
+        ("provision.copy", "[.env]", ".env", (".env",)),
+        ("provision.link", "[node_modules]", "node_modules", ("node_modules",)),
+        ("provision.env", '{A: b, C: "1"}', "A=b, C=1", {"A": "b", "C": "1"}),
+    ],
+)
+def test_lists_and_mappings_are_written_differently_in_a_file(
+    layers: Layers, name: str, written: str, text: str, value: object
+) -> None:
+    section, field = name.split(".")
+    layers.project.write_text(f"{section}:\n  {field}: {written}\n")
+    assert getattr(getattr(layers.load().config, section), field) == value
+    layers.project.unlink()
+    layers.environment[keys()[name].variable] = text
+    assert getattr(getattr(layers.load().config, section), field) == value
+    del layers.environment[keys()[name].variable]
+    layers.flags[name] = text
+    assert getattr(getattr(layers.load().config, section), field) == value
+
+
+def test_the_tests_above_know_every_key() -> None:
+    assert set(keys()) == {
+        *("project.base", "vcs.backend", "vcs.timeout", "tasks.lease"),
+        *("worktrees.rescue_limit", "worktrees.snapshot_ignored"),
+        *("provision.copy", "provision.link", "provision.setup", "provision.setup_timeout", "provision.env"),
+        *("provision.first_port", "provision.last_port", "provision.ports"),
+    }
 
 
 def test_outside_a_project_its_files_are_not_read(layers: Layers) -> None:

@@ -20,6 +20,7 @@ from rookery.agents.model import (
     check_name,
 )
 from rookery.agents.roles import find_role
+from rookery.agents.worktrees import path_of
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import RUN, SESSION, new_id
 from rookery.base.proctree import identify
@@ -85,7 +86,7 @@ def reserve(home: Home, request: Request) -> Session:
                 outcome=None,
                 reason=None,
                 step=RESERVED,
-                worktree=home.path("worktrees", name),
+                worktree=path_of(home.root, name),
                 branch=branch,
                 base_commit=request.base_commit,
                 settings=request.settings,

@@ -167,6 +167,7 @@ def take_snapshot(home: Home, session: Session, number: int) -> str | None:
         session_id=session.id,
         turn=number,
         worktree=session.worktree,
+        include_ignored=home.config.worktrees.snapshot_ignored,
     )
 
 

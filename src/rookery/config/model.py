@@ -69,6 +69,38 @@ class CostsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WorktreesConfig:
+    """The worktrees of agents."""
+
+    rescue_limit: int = field(default=100, metadata={"minimum": 0})
+    """How many megabytes of ignored files `rook worktree clean --ignored` saves without being forced."""
+    snapshot_ignored: tuple[str, ...] = ()
+    """Ignored files that the snapshot of a turn takes along: paths, folders or globs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionConfig:
+    """What a new worktree is given before its agent begins."""
+
+    copy: tuple[str, ...] = ()
+    """Files and folders to copy from the main checkout, such as .env; one that may be missing ends in `?`."""
+    link: tuple[str, ...] = ()
+    """Files and folders of the main checkout to link to, such as node_modules; one that may be missing ends in `?`."""
+    setup: str = ""
+    """A shell command to run in the worktree; if it fails, so does the sling."""
+    setup_timeout: float = field(default=600.0, metadata={"duration": True})
+    """How long the setup command may take."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables for the setup command and the agent."""
+    first_port: int = field(default=20000, metadata={"minimum": 1024, "maximum": 65535})
+    """The first port that is leased to agents."""
+    last_port: int = field(default=29999, metadata={"minimum": 1024, "maximum": 65535})
+    """The last port that is leased to agents."""
+    ports: int = field(default=10, metadata={"minimum": 0, "maximum": 1000})
+    """How many ports each agent gets, as ROOKERY_PORT and ROOKERY_PORTS; 0 for none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings."""
 
@@ -77,3 +109,5 @@ class Config:
     tasks: TasksConfig = field(default_factory=TasksConfig)
     agents: AgentsConfig = field(default_factory=AgentsConfig)
     costs: CostsConfig = field(default_factory=CostsConfig)
+    worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
+    provision: ProvisionConfig = field(default_factory=ProvisionConfig)

@@ -19,7 +19,7 @@ Settings are read in this order, and a later one wins:
 
 `rook config show` lists what is in force, `rook config explain KEY` says where a value comes from, and
 `rook doctor` checks every file. A duration is a number of seconds or `90s`, `30m`, `2h`, `1d`. In a variable or a
-flag, a list is separated by commas.
+flag, a list is separated by commas, and so are the `NAME=text` pairs of a mapping.
 """
 
 

@@ -22,8 +22,10 @@ INTEGER = "whole number"
 NUMBER = "number"
 DURATION = "duration"
 TEXTS = "list of texts"
+MAPPING = "mapping of names to texts"
 
-_KINDS: dict[object, str] = {str: TEXT, bool: BOOLEAN, int: INTEGER, float: NUMBER}
+_KINDS: dict[object, str] = {str: TEXT, bool: BOOLEAN, int: INTEGER, float: NUMBER, dict[str, str]: MAPPING}
+_COLLECTIONS: dict[object, str] = {tuple: TEXTS, list: TEXTS}
 
 
 class Key(Record):
@@ -108,7 +110,7 @@ def _read_section(name: str, model: type) -> Section:
 def _read_key(name: str, declared: Field[Any], hint: Any, documentation: str) -> Key:
     optional, inner = _unwrap(hint)
     limits = declared.metadata
-    kind = TEXTS if get_origin(inner) in (tuple, list) else _KINDS.get(inner)
+    kind = _COLLECTIONS.get(get_origin(inner)) or _KINDS.get(inner)
     if kind is None:
         raise TypeError(f"{name} has a type that no configuration file can hold: {hint}")
     return Key(

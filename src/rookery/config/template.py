@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rookery.config.schema import BOOLEAN, DURATION, TEXTS, Key, sections
+from rookery.config.schema import BOOLEAN, DURATION, MAPPING, TEXTS, Key, sections
 from rookery.config.values import show_duration
 
 GITIGNORE = """\
@@ -49,6 +49,8 @@ def yaml_value(key: Key, value: Any) -> str:
         return show_duration(value)
     if key.kind == TEXTS:
         return "[" + ", ".join(_quoted(text) for text in value) + "]"
+    if key.kind == MAPPING:
+        return "{" + ", ".join(f"{_quoted(name)}: {_quoted(text)}" for name, text in value.items()) + "}"
     return _quoted(value) if isinstance(value, str) else repr(value)
 
 

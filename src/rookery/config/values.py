@@ -14,7 +14,7 @@ import yaml
 from rookery.base.clock import parse_duration
 from rookery.base.errors import InvalidInput, RookError
 from rookery.base.text import check_text
-from rookery.config.schema import BOOLEAN, DURATION, INTEGER, NUMBER, TEXT, TEXTS, Key
+from rookery.config.schema import BOOLEAN, DURATION, INTEGER, MAPPING, NUMBER, TEXT, TEXTS, Key
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE = {"true", "yes", "on"}
@@ -57,15 +57,22 @@ def from_node(key: Key, node: yaml.Node) -> Any:
         raise BadValue(f"{key.name} has no value; remove the line, or give it {_a(key)}", node)
     if key.kind == TEXTS:
         return _texts_from_node(key, node)
+    if key.kind == MAPPING:
+        return _mapping_from_node(key, node)
     if kind not in _FITTING[key.kind] or not isinstance(node, yaml.ScalarNode):
         raise BadValue(f"{key.name} must be {_a(key)}, not {_SHOWN.get(kind, kind)}{_quoting(key, node)}", node)
     return _from_scalar(key, node.value)
 
 
 def from_text(key: Key, text: str) -> Any:
-    """The value that a variable or a flag gives to a key; raises BadValue. A list is separated by commas."""
+    """The value that a variable or a flag gives to a key; raises BadValue.
+
+    A list is separated by commas, and so are the `NAME=text` pairs of a mapping.
+    """
     if not text and key.optional:
         return None
+    if key.kind == MAPPING:
+        return _mapping_from_text(key, text)
     if key.kind != TEXTS:
         return _from_scalar(key, text)
     return tuple(_check_text(key, part.strip()) for part in text.split(",") if part.strip())
@@ -92,6 +99,8 @@ def show_value(key: Key, value: Any) -> str:
         return "true" if value else "false"
     if key.kind == DURATION:
         return show_duration(value)
+    if key.kind == MAPPING:
+        return ", ".join(f"{name}={text}" for name, text in value.items())
     return ", ".join(value) if key.kind == TEXTS else str(value)
 
 
@@ -111,6 +120,38 @@ def _texts_from_node(key: Key, node: yaml.Node) -> tuple[str, ...]:
             raise BadValue(f"{key.name} must hold texts only, not {shown}{_quoting(key, item)}", item)
         texts.append(_check_text(key, item.value))
     return tuple(texts)
+
+
+def _mapping_from_node(key: Key, node: yaml.Node) -> dict[str, str]:
+    if not isinstance(node, yaml.MappingNode):
+        raise BadValue(f"{key.name} must be a mapping, not {_SHOWN.get(kind_of(node), kind_of(node))}", node)
+    found: dict[str, str] = {}
+    for name, value in node.value:
+        for item in (name, value):
+            if kind_of(item) != "str" or not isinstance(item, yaml.ScalarNode):
+                shown = _SHOWN.get(kind_of(item), kind_of(item))
+                raise BadValue(f"{key.name} must hold names and texts only, not {shown}{_quoting(key, item)}", item)
+        if name.value in found:
+            raise BadValue(f"{key.name} gives {name.value} twice", name)
+        found[_check_variable(key, name.value)] = _check_text(key, value.value)
+    return found
+
+
+def _mapping_from_text(key: Key, text: str) -> dict[str, str]:
+    found = {}
+    for part in text.split(","):
+        name, mark, value = part.strip().partition("=")
+        if name and not mark:
+            raise BadValue(f"{key.name} holds {part.strip()!r}; write NAME=text, separated by commas")
+        if name:
+            found[_check_variable(key, name)] = _check_text(key, value)
+    return found
+
+
+def _check_variable(key: Key, name: str) -> str:
+    if not name.isidentifier() or not name.isascii():
+        raise BadValue(f"{key.name} holds {name!r}, which is no name of a variable")
+    return name
 
 
 def _from_scalar(key: Key, text: str) -> Any:
@@ -169,6 +210,6 @@ def _a(key: Key) -> str:
 
 def _quoting(key: Key, node: yaml.Node) -> str:
     """YAML takes `1.0`, `no` and `2026-01-31` for something else than text; quotes help."""
-    if key.kind not in (TEXT, TEXTS) or not isinstance(node, yaml.ScalarNode) or kind_of(node) not in _SHOWN:
+    if key.kind not in (TEXT, TEXTS, MAPPING) or not isinstance(node, yaml.ScalarNode) or kind_of(node) not in _SHOWN:
         return ""
     return f'; put it in quotes: "{node.value}"'

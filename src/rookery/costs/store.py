@@ -57,6 +57,9 @@ def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: 
         f"WHERE {' AND '.join(where)} GROUP BY 1 ORDER BY 7 DESC, 1",
         values,
     )
-    costs = tuple(Cost(*row[:6], row[6] / 1_000_000) for row in rows)
+    costs = tuple(
+        Cost(name, turns, taken, given, read, written, micros / 1_000_000)
+        for name, turns, taken, given, read, written, micros in rows
+    )
     sums = [sum(getattr(cost, name) for cost in costs) for name in Cost.__fields__[1:]]
     return Costs(by, costs, Cost("total", *sums))

@@ -46,7 +46,7 @@ def check_jj(place: Place) -> Iterator[Finding]:
     found = detect(place.root or place.cwd)
     if found is None or found[0] != JJ:
         return
-    from rookery.vcs.jj import jj_version
+    from rookery.vcs.jj_program import jj_version
 
     try:
         version = jj_version()

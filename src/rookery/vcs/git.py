@@ -6,6 +6,7 @@ import os
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.project import main_checkout
+from rookery.vcs import git_checkouts, snapshots
 from rookery.vcs.git_store import COUNTED, DIFF, HEADS, PATCH, GitStore
 from rookery.vcs.model import (
     GIT,
@@ -30,7 +31,7 @@ from rookery.vcs.porcelain import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rookery.vcs.model import FileDiff, LogEntry
 
@@ -175,6 +176,10 @@ class Git:
         """True if `commit` is `within` or one of its ancestors."""
         return self._store.contains(self.resolve(commit), self.resolve(within))
 
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits `tip` contains that `base` does not."""
+        return self._store.count_commits(self.resolve(tip), self.resolve(base))
+
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit reachable under `refs/rookery/<name>`."""
         self._store.save_ref(name, commit)
@@ -182,6 +187,64 @@ class Git:
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
         """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
         return self._store.saved_refs(prefix)
+
+    def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
+        """What changed from one commit to another."""
+        return self._store.diff(self.resolve(base), self.resolve(tip))
+
+    def add_checkout(self, folder: str, branch: str) -> None:
+        """A linked worktree on an existing branch."""
+        # From a linked worktree git would copy that one's own settings into the new one.
+        git_checkouts.add(self._store.at(self.main_root()), folder, branch)
+
+    def remove_checkout(self, folder: str) -> None:
+        """Take a linked worktree away, with its registration."""
+        git_checkouts.remove(self._store.at(self.main_root()), folder)
+
+    def lock_state(self, folder: str) -> str | None:
+        """Why a worktree is locked ('' without a reason), None if it is not."""
+        return git_checkouts.lock_reason(self._store, folder)
+
+    def running_step(self) -> str | None:
+        """The merge, rebase or the like that has begun here and not ended."""
+        return git_checkouts.running_step(self._store)
+
+    def snapshot(
+        self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
+    ) -> str | None:
+        """Keep all that is in the checkout under `refs/rookery/<name>`."""
+        return snapshots.take(self._checkout(), name, message, include_ignored=include_ignored, replace=replace)
+
+    def restore(self, commit: str, rescue: str) -> str | None:
+        """Make the files equal to a commit's. The index stays: what is committed next is what `git add` takes."""
+        return snapshots.restore(self._checkout(), self.resolve(commit), rescue)
+
+    def ignored_files(self) -> Sequence[str]:
+        """Every file that is ignored here."""
+        return snapshots.ignored_files(self._checkout())
+
+    def inner_repositories(self) -> Sequence[str]:
+        """Submodules that are checked out here, and folders with a repository that this one does not track."""
+        return git_checkouts.submodules(self._store, self.root) + snapshots.inner_repositories(self._checkout())
+
+    def exclude(self, patterns: Sequence[str]) -> None:
+        """Keep generated files out of what is committed in this linked worktree."""
+        git_checkouts.exclude(self._store, patterns)
+
+    def include(self, patterns: Sequence[str]) -> None:
+        """Take back `exclude`."""
+        git_checkouts.include(self._store, self.root, patterns)
+
+    def excluded(self) -> Sequence[str]:
+        """What `exclude` was asked for in this worktree."""
+        return git_checkouts.excluded(self._store)
+
+    def _checkout(self) -> snapshots.Checkout:
+        return snapshots.Checkout(self._store, self.current_commit(), self._index())
+
+    def _index(self) -> str:
+        path = self._store.read("rev-parse", "--git-path", "index").rstrip("\n")
+        return os.path.join(self.root, path)
 
     def _diff(self, base: str | None, *form: str) -> str:
         start = self._start(base)
@@ -192,7 +255,7 @@ class Git:
 
         with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
             env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_LITERAL_PATHSPECS": "1"}
-            self._copy_index(env["GIT_INDEX_FILE"])
+            snapshots.copy_index(self._index(), env["GIT_INDEX_FILE"])
             self._store.write(
                 *("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"),
                 stdin="\0".join(untracked),
@@ -211,17 +274,6 @@ class Git:
         """Files that git would add; a repository inside this one (its name ends in `/`) is no file."""
         listed = self._store.read("ls-files", "-z", "--others", "--exclude-standard").split("\0")
         return [path for path in listed if path and not path.endswith("/")]
-
-    def _copy_index(self, target: str) -> None:
-        """Copy the index with its time: git trusts a file's own time only against that of the index."""
-        path = self._store.read("rev-parse", "--git-path", "index").rstrip("\n")
-        source = os.path.join(self.root, path)
-        if not os.path.exists(source):
-            return
-        with open(source, "rb") as old, open(target, "wb") as new:
-            new.write(old.read())
-        found = os.stat(source)
-        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
     def _commit_index(self, message: str) -> None:
         """Commit what is staged, with the user's hooks and name."""

@@ -5,6 +5,8 @@ Behind every jj repository lies such a store too, so both backends use it.
 
 from __future__ import annotations
 
+import os
+
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run
 from rookery.config.environ import child_environ
@@ -43,6 +45,11 @@ class GitStore:
         self._timeout = timeout
         self._options = options
         self._env = dict(env or {})
+
+    def at(self, folder: str) -> GitStore:
+        """The same for another checkout."""
+        env = self._env | {"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
+        return GitStore(folder, self._timeout, options=self._options, env=env)
 
     def read(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
         """What git prints for a question that changes nothing; raises if it fails."""
@@ -124,10 +131,24 @@ class GitStore:
 
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit under `refs/rookery/`."""
-        ref = SAVED + name
-        if not self.run("check-ref-format", ref).ok:
+        self.check_saved_name(name)
+        self.create_ref(SAVED + name, self.get_commit(commit))
+
+    def check_saved_name(self, name: str) -> str:
+        """The name itself, if something can be kept under it."""
+        if "\0" in name or not self.run("check-ref-format", SAVED + name).ok:
             raise InvalidInput(f"{name!r} cannot be the name of a ref", hint="see `git help check-ref-format`")
-        self.create_ref(ref, self.get_commit(commit))
+        return name
+
+    def replace_ref(self, ref: str, commit: str, expected: str) -> None:
+        """Move a ref that is still at `expected`, else raises RefMoved."""
+        done = self.run("update-ref", "-m", "rook: replace", ref, commit, expected, env=_WRITING)
+        if done.ok:
+            return
+        current = self.find_commit(ref)
+        if current == expected:
+            raise failure(done, ("update-ref",))
+        raise moved(ref, expected, current)
 
     def saved_refs(self, prefix: str) -> dict[str, str]:
         """What is kept under `refs/rookery/`, by the names that begin with `prefix`."""
@@ -144,6 +165,10 @@ class GitStore:
     def contains(self, commit: str, within: str) -> bool:
         """True if a commit is another or one of its ancestors."""
         return self.ask("merge-base", "--is-ancestor", commit, within) is not None
+
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits one contains that the other does not."""
+        return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
 
     def fork_point(self, base: str, tip: str | None) -> str:
         """Where `tip` parted from `base`; `base` itself if they have nothing in common."""

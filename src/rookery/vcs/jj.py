@@ -9,26 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
 
-from rookery.base.errors import InvalidState, ProgramFailed, Refused
-from rookery.base.process import run
-from rookery.config.environ import child_environ
-from rookery.config.project import main_checkout
-from rookery.vcs.git_store import DIFF, PATCH, GitStore
+from rookery.base.errors import InvalidState
+from rookery.vcs.git_store import DIFF, PATCH
+from rookery.vcs.jj_checkouts import JjWorkspaces
+from rookery.vcs.jj_program import AS_IT_IS, conflicted, failed, one, quoted, remembered, show
 from rookery.vcs.jj_view import (
-    BOOKMARK_TEMPLATE,
     DIFF_TEMPLATE,
-    HERE,
-    HERE_TEMPLATE,
     LOG_TEMPLATE,
     PATH_TEMPLATE,
     WORKSPACE_TEMPLATE,
     choose_bookmark,
     is_root,
-    parse_bookmarks,
     parse_change,
-    parse_here,
     parse_log,
     parse_workspaces,
 )
@@ -50,32 +43,19 @@ from rookery.vcs.porcelain import UNTRACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from rookery.base.process import Finished
     from rookery.vcs.jj_view import Here
     from rookery.vcs.model import LogEntry
 
 _FULL_ID = re.compile("[0-9a-f]{40}").fullmatch
-_AS_IT_IS = "--ignore-working-copy"
 _TAKE_ALL = '--config=snapshot.auto-track="all()"'
-_MEMORY = "rookery-branch"
-_LOCK = "rookery.lock"
 
 
-class Jj:
+class Jj(JjWorkspaces):
     """A jj workspace, the first one or another, with or without a `.git` beside it."""
 
     kind = JJ
-
-    def __init__(self, root: str, timeout: float) -> None:
-        self.root = root
-        self._timeout = timeout
-        self._opened: GitStore | None = None
-
-    def main_root(self) -> str:
-        """The folder of the repository's first workspace."""
-        return main_checkout(self.root) or self.root
 
     def status(self) -> Status:
         """What the working copy changes, and the files that jj does not take into it."""
@@ -85,7 +65,7 @@ class Jj:
     def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
         """The newest commits beneath the working copy, down to but without `since`."""
         revisions = "::@- ~ root()" if since is None else f"::@- ~ ::{self.resolve(since)} ~ root()"
-        return parse_log(self._jj(*_show(revisions, LOG_TEMPLATE), f"--limit={limit}"))
+        return parse_log(self._jj(*show(revisions, LOG_TEMPLATE), f"--limit={limit}"))
 
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
         """What the working copy has that `base` (or its last commit) has not."""
@@ -102,7 +82,7 @@ class Jj:
         here = self._here()
         start = self._start(here, base)
         if here.conflicts:
-            return self._jj("diff", _AS_IT_IS, "--git", f"--from={start or 'root()'}", "--to=@")
+            return self._jj("diff", AS_IT_IS, "--git", f"--from={start or 'root()'}", "--to=@")
         return self._store().read(*DIFF, *PATCH, start or self._store().empty_tree(), here.commit, "--")
 
     def commit(self, message: str) -> str:
@@ -115,13 +95,13 @@ class Jj:
             at = {mark.commit for mark in here.bookmarks if mark.name == branch}
             if branch is not None:
                 if any(mark.is_conflicted for mark in here.bookmarks if mark.name == branch):
-                    raise _conflicted(branch)
+                    raise conflicted(branch)
                 self._remember(branch)
             self._jj("commit", *self._identity(), _TAKE_ALL, f"--message={message}")
-            made = self._jj(*_show("@-", "commit_id"), _AS_IT_IS)
+            made = self._jj(*show("@-", "commit_id"), AS_IT_IS)
             # A bookmark at the working copy itself goes along with it.
             if branch is not None and here.commit not in at:
-                self._jj("bookmark", "set", _AS_IT_IS, f"--revision={made}", _quoted(branch))
+                self._jj("bookmark", "set", AS_IT_IS, f"--revision={made}", quoted(branch))
         return made
 
     def current_commit(self) -> str | None:
@@ -149,19 +129,19 @@ class Jj:
                 return found
         bookmarks = self._bookmarks()
         if revision in bookmarks:
-            return _one(revision, bookmarks[revision])
+            return one(revision, bookmarks[revision])
         revset = revision.replace("\0", " ")  # no argument can hold it, and no commit has such a name
-        done = self._run(*_show(revset, 'commit_id ++ "\\n"'), "--limit=2", _AS_IT_IS)
+        done = self._run(*show(revset, 'commit_id ++ "\\n"'), "--limit=2", AS_IT_IS)
         commits = done.stdout.split()
         if done.status not in (0, 1, 2):
-            raise _failure(done)
+            raise failed(done)
         if not done.ok or len(commits) != 1 or is_root(commits[0]):
             raise UnknownRevision(f"{revision!r} stands for no commit here, or for several")
         return commits[0]
 
     def branches(self, prefix: str = "") -> dict[str, str]:
         """Bookmarks whose names begin with `prefix`, and where they are; raises Conflicted if one is at several."""
-        return {name: _one(name, at) for name, at in self._bookmarks().items() if name.startswith(prefix)}
+        return {name: one(name, at) for name, at in self._bookmarks().items() if name.startswith(prefix)}
 
     def create_branch(self, name: str, at: str) -> None:
         """Make a bookmark without touching any workspace."""
@@ -171,10 +151,10 @@ class Jj:
             found = self._bookmarks()
             if name not in found:
                 check_room(name, found)
-                self._jj("bookmark", "create", _AS_IT_IS, f"--revision={commit}", _quoted(name))
+                self._jj("bookmark", "create", AS_IT_IS, f"--revision={commit}", quoted(name))
                 # A jj of somebody else knows nothing of our lock.
                 found = self._bookmarks()
-            actual = _one(name, found[name])
+            actual = one(name, found[name])
         if actual != commit:
             raise moved(name, commit, actual)
 
@@ -184,10 +164,10 @@ class Jj:
         commit = self.resolve(expected)
         with self._locked():
             found = self._bookmarks()
-            actual = _one(name, found[name]) if name in found else None
+            actual = one(name, found[name]) if name in found else None
             if actual != commit:
                 raise moved(name, commit, actual)
-            self._jj("bookmark", "forget", _AS_IT_IS, "exact:" + _quoted(name))
+            self._jj("bookmark", "forget", AS_IT_IS, "exact:" + quoted(name))
 
     def switch(self, branch: str) -> None:
         """Begin a new working copy on the bookmark, if nothing is left uncommitted in this one."""
@@ -201,12 +181,16 @@ class Jj:
 
     def checkouts(self) -> dict[str, str]:
         """Every workspace of the repository: its folder and the bookmark that it is on."""
-        listed = parse_workspaces(self._jj("workspace", "list", _AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE))
-        return {root: choose_bookmark(names, _remembered(root)) or "" for root, names in listed.items()}
+        listed = parse_workspaces(self._jj("workspace", "list", AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE))
+        return {root: choose_bookmark(names, remembered(root)) or "" for root, names in listed.items()}
 
     def contains(self, commit: str, within: str) -> bool:
         """True if `commit` is `within` or one of its ancestors."""
         return self._store().contains(self.resolve(commit), self.resolve(within))
+
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits `tip` contains that `base` does not."""
+        return self._store().count_commits(self.resolve(tip), self.resolve(base))
 
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit reachable under `refs/rookery/<name>` in the git store."""
@@ -216,9 +200,9 @@ class Jj:
         """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
         return self._store().saved_refs(prefix)
 
-    def _here(self, *config: str) -> Here:
-        """The working copy, with what is on disk now: `jj log` takes it in first."""
-        return parse_here(self._jj(*_show(HERE, HERE_TEMPLATE), *config))
+    def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
+        """What changed from one commit to another."""
+        return self._store().diff(self.resolve(base), self.resolve(tip))
 
     def _branch(self, here: Here) -> str | None:
         """The current bookmark.
@@ -226,10 +210,10 @@ class Jj:
         A remembered one counts also further down, with no other bookmark between: a commit that was interrupted
         before its bookmark followed.
         """
-        remembered = _remembered(self.root)
-        if any(mark.name == remembered for mark in here.bookmarks):
-            return remembered
-        return choose_bookmark((mark.name for mark in here.direct_bookmarks()), remembered)
+        last = remembered(self.root)
+        if any(mark.name == last for mark in here.bookmarks):
+            return last
+        return choose_bookmark((mark.name for mark in here.direct_bookmarks()), last)
 
     def _check_committable(self, here: Here) -> None:
         if here.conflicts:
@@ -258,7 +242,7 @@ class Jj:
             return ()
         import json
 
-        taken = self._jj("file", "list", _AS_IT_IS, "--template=" + PATH_TEMPLATE, "root:.").split("\0")[:-1]
+        taken = self._jj("file", "list", AS_IT_IS, "--template=" + PATH_TEMPLATE, "root:.").split("\0")[:-1]
         left = on_disk.difference(json.loads(path) for path in taken)
         return tuple(Change(path, UNTRACKED) for path in sorted(left) if not self._is_in_other_workspace(path))
 
@@ -278,99 +262,6 @@ class Jj:
         """The paths only: a conflicted commit has no tree that git could count lines in."""
         import json
 
-        listed = self._jj("diff", _AS_IT_IS, f"--from={start or 'root()'}", "--to=@", "--template=" + DIFF_TEMPLATE)
+        listed = self._jj("diff", AS_IT_IS, f"--from={start or 'root()'}", "--to=@", "--template=" + DIFF_TEMPLATE)
         changes = [parse_change(json.loads(entry)) for entry in listed.split("\0")[:-1]]
         return [FileDiff(change.path, change.kind, None, None, change.old_path) for change in changes]
-
-    def _bookmarks(self) -> dict[str, list[str]]:
-        """Every bookmark. With a `.git` beside it jj also takes in what git did to the branches, unless it is told
-        to ignore the working copy."""
-        return parse_bookmarks(self._jj("bookmark", "list", "--template=" + BOOKMARK_TEMPLATE))
-
-    def _tip(self, name: str) -> str:
-        found = self._bookmarks()
-        if name not in found:
-            raise UnknownRevision(f"there is no bookmark {name}")
-        return _one(name, found[name])
-
-    def _identity(self) -> list[str]:
-        """Options that name the user where the user has not: as git knows him, else as Rookery."""
-        given = self._run("config", "list", "user", "--template=" + 'name ++ "\\n"').stdout.split()
-        return [
-            f"--config={key}={_quoted(value)}" for key, value in self._store().identity().items() if key not in given
-        ]
-
-    def _remember(self, branch: str) -> None:
-        path = os.path.join(self.root, ".jj", _MEMORY)
-        with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as file:
-            file.write(branch)
-        os.replace(f"{path}.{os.getpid()}", path)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Only one of us at a time moves bookmarks: jj itself lets two succeed and calls the bookmark conflicted."""
-        import fcntl
-
-        with open(os.path.join(self.main_root(), ".jj", "repo", _LOCK), "w", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def _store(self) -> GitStore:
-        if self._opened is None:
-            folder = self._jj("git", "root", _AS_IT_IS).rstrip("\n")
-            self._opened = GitStore(self.root, self._timeout, options=(f"--git-dir={folder}",))
-        return self._opened
-
-    def _jj(self, *args: str) -> str:
-        done = self._run(*args)
-        if not done.ok:
-            raise _failure(done)
-        return done.stdout
-
-    def _run(self, *args: str) -> Finished:
-        argv = ["jj", "--no-pager", "--color=never", "--quiet", f"--repository={self.root}", *args]
-        return run(argv, cwd=self.root, timeout=self._timeout, env=child_environ(), check=False)
-
-
-def _failure(done: Finished) -> Refused:
-    if "working copy is stale" in done.stderr:
-        return InvalidState(
-            "this workspace is stale: its commit was changed from elsewhere",
-            hint="run `jj workspace update-stale` here",
-        )
-    command = " ".join(word for word in done.argv[1:] if not word.startswith("-"))
-    return ProgramFailed(f"`jj {command[:100]}` exited with {done.status}: {done.last_words}")
-
-
-def _show(revisions: str, template: str) -> tuple[str, ...]:
-    """Arguments that print commits by a template."""
-    return ("log", "--no-graph", f"--revisions={revisions}", f"--template={template}")
-
-
-def _quoted(text: str) -> str:
-    """A string of jj's own languages, and of TOML."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _one(name: str, commits: list[str]) -> str:
-    if len(commits) != 1:
-        raise _conflicted(name)
-    return commits[0]
-
-
-def _conflicted(name: str) -> Conflicted:
-    return Conflicted(f"bookmark {name} is conflicted", hint=f"say where it belongs: `jj bookmark set {name} -r …`")
-
-
-def _remembered(root: str) -> str:
-    """The bookmark that was last switched to or committed on in a workspace."""
-    try:
-        with open(os.path.join(root, ".jj", _MEMORY), encoding="utf-8") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
-
-
-def jj_version(timeout: float = 10) -> str:
-    """What `jj --version` says of itself; raises ProgramFailed."""
-    return run(["jj", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("jj ").strip()

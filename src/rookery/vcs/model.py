@@ -13,7 +13,7 @@ from rookery.base.text import check_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Protocol
 else:
     Protocol = object
@@ -107,6 +107,23 @@ def check_message(message: str) -> str:
     if not message.strip():
         raise InvalidInput("the commit message is empty", hint="say what the commit does")
     return check_text("the commit message", message, limit=MAX_MESSAGE)
+
+
+def ignore_line(path: str) -> str:
+    """The line of an ignore file at the top that means this path and nothing else."""
+    shown = "".join(f"\\{char}" if char in "\\*?[" else char for char in path)
+    return "/" + (shown[:-1] + "\\ " if shown.endswith(" ") else shown)
+
+
+def named_path(line: str) -> str:
+    """The path that such a line means."""
+    shown = line.removeprefix("/")
+    plain, position = [], 0
+    while position < len(shown):
+        position += shown[position] == "\\"
+        plain.append(shown[position : position + 1])
+        position += 1
+    return "".join(plain)
 
 
 def check_room(name: str, names: Iterable[str]) -> None:
@@ -211,6 +228,9 @@ class Vcs(Protocol):
     def contains(self, commit: str, within: str) -> bool:
         """True if `commit` is `within` or one of its ancestors."""
 
+    def count_commits(self, tip: str, base: str) -> int:
+        """How many commits `tip` contains that `base` does not."""
+
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit reachable under `refs/rookery/<name>`, whatever happens to its branch.
 
@@ -219,3 +239,62 @@ class Vcs(Protocol):
 
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
         """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
+
+    def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
+        """What changed from one commit to another, wherever they stand to each other."""
+
+    def add_checkout(self, folder: str, branch: str) -> None:
+        """Check an existing branch out in a folder of its own.
+
+        There already is fine, and what a kill left unfinished is finished. A link, or a folder with files that no
+        checkout made, raises InvalidState; nothing of it is deleted.
+        """
+
+    def remove_checkout(self, folder: str) -> None:
+        """Take a checkout away with all that is in it; the caller has proved that nothing is lost.
+
+        The folder may be gone already. A locked one, a link (never followed) and a folder that is no checkout of this
+        repository raise InvalidState.
+        """
+
+    def lock_state(self, folder: str) -> str | None:
+        """Why the user locked a checkout ('' without a reason); None if it is not locked."""
+
+    def running_step(self) -> str | None:
+        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended."""
+
+    def snapshot(
+        self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
+    ) -> str | None:
+        """Keep a commit of all that is in this checkout under `refs/rookery/<name>`, and return it.
+
+        Untracked files are taken; ignored ones only where `include_ignored` names them: a path, a folder or a glob.
+        Branch, index and files stay as they are, and no hook runs. If nothing differs, the commit that the checkout
+        stands on is kept (None before the first one). A name that keeps something else raises RefMoved, or is moved
+        with `replace`.
+        """
+
+    def restore(self, commit: str, rescue: str) -> str | None:
+        """Make the files here equal to a commit's; what was there is first kept under `refs/rookery/<rescue>`.
+
+        Branch and commit stay, and so do ignored files that the commit does not hold. Returns what was kept.
+        """
+
+    def ignored_files(self) -> Sequence[str]:
+        """Every file that is ignored here."""
+
+    def inner_repositories(self) -> Sequence[str]:
+        """Folders with a repository of their own, submodules included: no snapshot holds what is in them."""
+
+    def exclude(self, patterns: Sequence[str]) -> None:
+        """Keep generated files out of what is committed here, without touching a tracked file.
+
+        A pattern is a line of a `.gitignore` at the top; `/AGENTS.md` names one file, which may be tracked: then the
+        tracked one is what is committed, whatever lies there. Asked again, the patterns add up.
+        """
+
+    def include(self, patterns: Sequence[str]) -> None:
+        """Take back `exclude`; a tracked file is again as the repository has it."""
+
+    def excluded(self) -> Sequence[str]:
+        """What `exclude` was asked for here."""

@@ -96,3 +96,13 @@ def parse_worktrees(text: str) -> list[tuple[str, str, bool]]:
             branch = fields.get("branch", "").removeprefix("refs/heads/")
             found.append((fields["worktree"], branch, "bare" in fields))
     return found
+
+
+def parse_locks(text: str) -> dict[str, str]:
+    """The folders of locked worktrees and the reasons ('' for none), from the same."""
+    found = {}
+    for block in text.split("\0\0"):
+        fields = {name: value for name, _, value in (line.partition(" ") for line in block.strip("\0").split("\0"))}
+        if "locked" in fields:
+            found[fields["worktree"]] = fields["locked"]
+    return found

@@ -1,0 +1,90 @@
+"""Folders of checkouts: looked at without following links, and taken away in one step."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from rookery.base.errors import InvalidState, StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ASIDE = ".removed"
+
+
+def real_place(folder: str) -> str:
+    """Where the folder lies, links above it followed and the folder itself not."""
+    path = os.path.abspath(folder)
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def refuse_link(folder: str) -> None:
+    """Raise if the folder is a link: whatever is done to it would be done somewhere else."""
+    if os.path.islink(folder):
+        raise InvalidState(
+            f"{folder} is a link to {os.readlink(folder)}, not a checkout", hint="look why, and remove the link"
+        )
+
+
+def is_empty(folder: str) -> bool:
+    """True if nothing is there, or a folder that holds nothing."""
+    if not os.path.lexists(folder):
+        return True
+    return os.path.isdir(folder) and not os.path.islink(folder) and not os.listdir(folder)
+
+
+def put_aside(folder: str) -> None:
+    """Take the folder from its place at once, so that a kill never leaves a half of it there."""
+    delete_aside(folder)
+    if os.path.lexists(folder):
+        os.rename(folder, _aside(folder))
+
+
+def delete_aside(folder: str) -> None:
+    """Delete what was put aside, now or before a kill."""
+    path = _aside(folder)
+    if os.path.lexists(path):
+        delete_tree(path)
+
+
+def delete_tree(folder: str) -> None:
+    """Delete a folder with all that is in it; links are deleted, never followed."""
+    try:
+        for path in _bottom_up(folder):
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+    except OSError as error:
+        raise StorageFailed(
+            f"{error.filename} cannot be deleted: {error.strerror}", hint="delete it by hand, and run this again"
+        ) from error
+
+
+def tree_size(folder: str) -> int:
+    """The bytes of every file in a folder, what links lead to not counted."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def _bottom_up(folder: str) -> Iterator[str]:
+    """Every path in the folder and the folder itself, deepest first; folders are made writable on the way."""
+    mode = os.lstat(folder).st_mode
+    if stat.S_ISDIR(mode):
+        if mode & 0o700 != 0o700:
+            os.chmod(folder, mode | 0o700)  # a program's cache may be read-only
+        for name in os.listdir(folder):
+            yield from _bottom_up(os.path.join(folder, name))
+    yield folder
+
+
+def _aside(folder: str) -> str:
+    return os.path.join(os.path.dirname(folder), f".{os.path.basename(folder)}{_ASIDE}")
