@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rookery.agents import store
+from rookery.agents.identity import write_identity
 from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.agents.roles import NOTHING, find_role
 from rookery.base.errors import Refused
@@ -55,6 +56,7 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
                 priority="high",
                 now=now,
             )
+        write_identity(home, session.agent)
         return ended
 
 

@@ -62,6 +62,10 @@ def _run(words: list[str]) -> int:
     values, settings = parse_operation(operation, rest[length:], settings)
     context = _context(settings)
     try:
+        if context.environ.token is not None:
+            from rookery.agents.permits import check_permitted
+
+            check_permitted(context, operation)
         result = call(context, operation, values)
         if operation.streams:
             _print_stream(operation, result, settings)
