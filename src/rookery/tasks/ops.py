@@ -22,7 +22,8 @@ LEASE = option("lease", "How long it is held without a sign of life, such as 90s
 
 
 def author(ctx: Context) -> Author:
-    """The caller, now."""
+    """The caller, now; its name is kept with what it does."""
+    lifecycle.check_name(ctx.actor)
     return Author(ctx.actor, ctx.now())
 
 
