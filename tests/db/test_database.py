@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 
 def test_a_transaction_is_whole_or_nothing(db: Database) -> None:
     before = everything(db)
-    with pytest.raises(RuntimeError), db.write():
-        add(db)
+
+    def add_and_fail() -> None:
         with db.write():
             add(db)
-        raise RuntimeError
+            with db.write():
+                add(db)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        add_and_fail()
     assert everything(db) == before
     with db.write():
         add(db)
@@ -92,6 +97,11 @@ def _scrambled(path: Path) -> None:
     path.write_bytes(content)
 
 
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 _SPOILED: list[tuple[str, Callable[[Path], object], str]] = [
     ("newer", _newer, "storage_newer"),
     ("foreign", lambda path: _foreign(path, 0), "storage_foreign"),
@@ -100,7 +110,7 @@ _SPOILED: list[tuple[str, Callable[[Path], object], str]] = [
     ("empty", lambda path: path.write_bytes(b""), "storage_foreign"),
     ("scrambled", _scrambled, "storage_damaged"),
     ("missing", lambda path: path.unlink(), "storage_unavailable"),
-    ("folder", lambda path: (path.unlink(), path.mkdir()), "storage_unavailable"),
+    ("folder", _folder, "storage_unavailable"),
 ]
 
 

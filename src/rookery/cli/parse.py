@@ -52,7 +52,7 @@ def read_globals(words: list[str]) -> tuple[Globals, list[str]]:
             raise UsageError(f"no option {word} before a command", hint="`rook --help` shows the options")
         if not equals:
             if position >= len(words):
-                raise UsageError(f"{word} needs a value")
+                raise UsageError(f"{word} needs a value", hint="`rook --help` shows the options")
             value = words[position]
             position += 1
         if word in ("-C", "--directory"):
@@ -114,7 +114,7 @@ def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None
         return
     more: dict[str, Any] = {"help": text}
     if param.kind == INTEGER:
-        more["type"] = int
+        more["type"] = _whole_number
     if param.choices:
         more["choices"] = param.choices
     if param.positional:
@@ -130,6 +130,13 @@ def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None
         more["metavar"] = "N" if param.kind == INTEGER else param.name.split("_")[-1].upper()
     names = ([f"-{param.short}"] if param.short else []) + [param.flag]
     parser.add_argument(*names, dest=param.name, required=param.required, **more)
+
+
+def _whole_number(text: str) -> int:
+    number = int(text)
+    if abs(number) >= 1 << 63:  # more than a database can hold, or anybody mean
+        raise argparse.ArgumentTypeError(f"{text} is too large")
+    return number
 
 
 def _setting(text: str) -> dict[str, str]:
