@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rookery.db.database import Database
 
 COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.__fields__)
-SELECT = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS) + " FROM tasks t"
+SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
+SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.__fields__)
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
 _CHUNK = 500
@@ -82,10 +83,11 @@ def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
 
 def descendants(db: Database, task_id: str) -> list[Task]:
     """Everything beneath a task, parents before children."""
+    # CROSS JOIN fixes the order: SQLite would else go through every task and look it up in `below`.
     rows = db.all(
         f"WITH RECURSIVE below (id, depth) AS (SELECT id, 1 FROM tasks WHERE parent_id = ? "
         f"UNION ALL SELECT c.id, b.depth + 1 FROM tasks c JOIN below b ON c.parent_id = b.id) "
-        f"{SELECT} JOIN below ON below.id = t.id ORDER BY below.depth, {ORDER}",
+        f"{SELECT_COLUMNS} FROM below CROSS JOIN tasks t WHERE t.id = below.id ORDER BY below.depth, {ORDER}",
         (task_id,),
     )
     return [Task(*row) for row in rows]
