@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
-from rookery.db.dialect import marks, match_words
+from rookery.db.dialect import best_matches, marks, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import Learning, Task
 
@@ -139,8 +139,7 @@ def search(db: Database, query: str, limit: int) -> list[Task]:
     if not matched:
         return []
     rows = db.all(
-        f"{SELECT} JOIN (SELECT rowid, rank FROM tasks_search WHERE tasks_search MATCH ? ORDER BY rank LIMIT ?) hit "
-        f"ON hit.rowid = t.seq ORDER BY hit.rank, {ORDER}",
+        f"{SELECT} JOIN ({best_matches('tasks_search')}) hit ON hit.seq = t.seq ORDER BY hit.score, {ORDER}",
         (matched, limit),
     )
     return [Task(*row) for row in rows]
@@ -239,8 +238,8 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
         return []
     columns = ", ".join(f"l.{name}" for name in Learning.__fields__)
     rows = db.all(
-        f"SELECT {columns} FROM learnings l JOIN (SELECT rowid, rank FROM learnings_search "
-        f"WHERE learnings_search MATCH ? ORDER BY rank LIMIT ?) hit ON hit.rowid = l.seq ORDER BY hit.rank, l.id",
+        f"SELECT {columns} FROM learnings l JOIN ({best_matches('learnings_search')}) hit ON hit.seq = l.seq "
+        f"ORDER BY hit.score, l.id",
         (matched, limit),
     )
     return [Learning(*row) for row in rows]
