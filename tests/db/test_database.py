@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,8 @@ import pytest
 
 from rookery.base.errors import StorageFailed
 from rookery.db import migrate
-from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, Database
-from support import add, everything, run_together, start_python
+from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, Database, patience
+from support import add, everything, refusal, run_together, start_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,18 @@ def test_settings_that_keep_data_safe(db: Database) -> None:
     assert db.value("PRAGMA journal_mode") == "wal"
     assert db.value("PRAGMA synchronous") == 2
     assert db.value("PRAGMA foreign_keys") == 1
-    assert db.value("PRAGMA busy_timeout") >= 10_000
+
+
+def test_a_writer_waits_for_another_and_gives_up_in_the_end(db: Database) -> None:
+    other = Database.open(db.path)
+    db.connection.set_busy_handler(patience(0.05))
+    with other.write():
+        began = time.monotonic()
+        assert refusal(lambda: db.write().__enter__()) == "storage_busy"
+        assert 0.05 <= time.monotonic() - began < 10
+    with db.write():
+        add(db)
+    other.close()
 
 
 def test_a_broken_rule_of_ours_is_a_bug_not_a_refusal(db: Database) -> None:

@@ -97,10 +97,15 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
         description=op.documentation,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
+    # Everything goes into groups: argparse asks a parser, but not a group, how wide the terminal is for every
+    # argument, and loads shutil with three compressors for that.
+    places = {kind: parser.add_argument_group(kind) for kind in ("arguments", "options")}
     for param in op.params:
-        _add(parser, param, greedy)
+        _add(places["arguments" if param.positional else "options"], param, greedy)
     common = parser.add_argument_group("options of every command")
+    common.add_argument("-h", "--help", action="help", help="Show this help.")
     for param in GLOBALS:
         _add(common, param, False)
     return parser
@@ -157,6 +162,10 @@ def _read_long_texts(op: Op, values: dict[str, Any]) -> dict[str, Any]:
         except UnicodeDecodeError as error:
             raise UsageError(f"standard input is not UTF-8 (byte {error.start})") from error
     return values
+
+
+# Rookery speaks English. argparse would look for translations of its own words, and load `locale` for that.
+vars(argparse)["_"] = str
 
 
 class _Parser(argparse.ArgumentParser):

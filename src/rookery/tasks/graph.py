@@ -84,7 +84,7 @@ def leads_to(db: Database, start: Node, goal: Node) -> bool:
     while front and back:
         if ahead & behind:
             return True
-        if len(front) <= len(back):
+        if len(ahead) <= len(behind):
             front = _needs(db, front) - ahead
             ahead |= front
         else:
