@@ -49,7 +49,7 @@ LATE_IMPORTS = {
 
 STARTS_PROCESSES = {"rookery.base.process": "the one place that starts a child"}
 NAMES_GIT = {
-    "rookery.vcs.git": "the only git",
+    "rookery.vcs.git_store": "the only git",
     "rookery.vcs.jj": "the only jj",
 }
 LONGEST = 400
@@ -339,8 +339,8 @@ def test_rules_are_content_with_a_good_tree(tmp_path: Path) -> None:
     files = {
         "base/a.py": "import os\n",
         "config/b.py": "import os\nHOME = os.environ['HOME']\n",
-        "vcs/git.py": "argv = ['git', 'status']\n",
-        "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git import argv\nprint(argv)\n",
+        "vcs/git_store.py": "argv = ['git', 'status']\n",
+        "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git_store import argv\nprint(argv)\n",
     }
     known = read_modules(make_tree(tmp_path, files))
     assert [wrong for rule in RULES for wrong in rule(known)] == []
