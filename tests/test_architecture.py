@@ -49,7 +49,7 @@ LATE_IMPORTS = {
 
 STARTS_PROCESSES = {"rookery.base.process": "the one place that starts a child"}
 NAMES_GIT = {
-    "rookery.vcs.git_store": "the only git",
+    "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",
     "rookery.vcs.jj": "the only jj",
 }
 LONGEST = 400
@@ -276,6 +276,7 @@ def test_exceptions_are_still_needed() -> None:
     for module, target in LATE_IMPORTS:
         assert any(each.target == target and each.when == "call" for each in imports(known[module], known))
     assert STARTS_PROCESSES.keys() <= known.keys()
+    assert NAMES_GIT.keys() <= known.keys()
 
 
 def test_a_record_of_types_alone_stays_within_the_order() -> None:
