@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from rookery.db.database import Database
 
 SOURCE = str(Path(rookery.__file__).parents[1].resolve())
+_UNWANTED = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+"""A child starts and buffers as it does for people."""
+_BYTECODE = os.path.join(tempfile.gettempdir(), f"rookery-tests-{os.getuid()}")
 NOW = "2026-01-31T12:00:00.000Z"
 AUTHOR = Author("human", NOW)
 
@@ -64,7 +68,8 @@ class Ran(NamedTuple):
 
 def child_environ(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a child that runs the code under test, wherever it stands."""
-    return {**os.environ, "PYTHONPATH": SOURCE, **(env or {})}
+    own = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+    return own | {"PYTHONPATH": SOURCE, "PYTHONPYCACHEPREFIX": _BYTECODE} | dict(env or {})
 
 
 def rook_argv(*args: str | bytes) -> list[str | bytes]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,8 @@ import pytest
 
 from rookery.base.errors import StorageFailed
 from rookery.db import migrate
-from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, Database
-from support import add, everything, run_together, start_python
+from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, Database, patience
+from support import add, everything, refusal, run_together, start_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 
 def test_a_transaction_is_whole_or_nothing(db: Database) -> None:
     before = everything(db)
-    with pytest.raises(RuntimeError), db.write():
-        add(db)
+
+    def add_and_fail() -> None:
         with db.write():
             add(db)
-        raise RuntimeError
+            with db.write():
+                add(db)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        add_and_fail()
     assert everything(db) == before
     with db.write():
         add(db)
@@ -51,7 +57,18 @@ def test_settings_that_keep_data_safe(db: Database) -> None:
     assert db.value("PRAGMA journal_mode") == "wal"
     assert db.value("PRAGMA synchronous") == 2
     assert db.value("PRAGMA foreign_keys") == 1
-    assert db.value("PRAGMA busy_timeout") >= 10_000
+
+
+def test_a_writer_waits_for_another_and_gives_up_in_the_end(db: Database) -> None:
+    other = Database.open(db.path)
+    db.connection.set_busy_handler(patience(0.05))
+    with other.write():
+        began = time.monotonic()
+        assert refusal(lambda: db.write().__enter__()) == "storage_busy"
+        assert 0.05 <= time.monotonic() - began < 10
+    with db.write():
+        add(db)
+    other.close()
 
 
 def test_a_broken_rule_of_ours_is_a_bug_not_a_refusal(db: Database) -> None:
@@ -92,6 +109,11 @@ def _scrambled(path: Path) -> None:
     path.write_bytes(content)
 
 
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 _SPOILED: list[tuple[str, Callable[[Path], object], str]] = [
     ("newer", _newer, "storage_newer"),
     ("foreign", lambda path: _foreign(path, 0), "storage_foreign"),
@@ -100,7 +122,7 @@ _SPOILED: list[tuple[str, Callable[[Path], object], str]] = [
     ("empty", lambda path: path.write_bytes(b""), "storage_foreign"),
     ("scrambled", _scrambled, "storage_damaged"),
     ("missing", lambda path: path.unlink(), "storage_unavailable"),
-    ("folder", lambda path: (path.unlink(), path.mkdir()), "storage_unavailable"),
+    ("folder", _folder, "storage_unavailable"),
 ]
 
 

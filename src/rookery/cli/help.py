@@ -59,7 +59,11 @@ def show_help(words: list[str], settings: Globals) -> int:
     """Print the help that the words ask for, or raise what is wrong with them."""
     words = words[1:] if words[:1] == ["help"] else words
     wanted = [word for word in words if word not in ("--help", "-h")]
+    asked = settings.help or len(words) > len(wanted)
+    as_json = settings.json or "--json" in wanted
     if not wanted:
+        if as_json and not asked:
+            raise UsageError("no command", hint="`rook --help` shows the commands")
         _print_overview()
         return 0
     group, *rest = wanted
@@ -76,8 +80,10 @@ def show_help(words: list[str], settings: Globals) -> int:
         raise UsageError(
             f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], [op.name.split(" ", 1)[1] for op in operations])
         )
+    if as_json and not asked:
+        raise UsageError(f"{group} needs a command", hint=f"`rook {group} --help` shows them")
     _print_group(group, operations)
-    return 0 if settings.help or len(words) > len(wanted) else 2
+    return 0 if asked else 2
 
 
 def _print_overview() -> None:

@@ -25,11 +25,10 @@ _BROKEN_PIPE = 141
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
-    as_json = "--json" in words[: words.index("--")] if "--" in words else "--json" in words
     try:
         return _run(words)
     except RookError as error:
-        _report(error.code, error.message, error.hint, as_json)
+        _report(error.code, error.message, error.hint, words)
         return error.exit_status
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -41,9 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         from rookery.cli.bug import write_log
 
         path = write_log(error, words)
-        _report(
-            "bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", as_json, path
-        )
+        _report("bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", words, path)
         return BUG
 
 
@@ -68,7 +65,7 @@ def _run(words: list[str]) -> int:
             check_permitted(context, operation)
         result = call(context, operation, values)
         if operation.streams:
-            _print_stream(operation, result, settings)
+            _print_stream(operation, result, settings, context)
         else:
             _print_result(operation, result, settings, context, values)
         if context.has_database:
@@ -118,24 +115,26 @@ def _print_result(op: Op, result: Any, settings: Globals, context: Context, valu
     print_view(op.view, result, values, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 
 
-def _print_stream(op: Op, results: Iterator[Any], settings: Globals) -> None:
+def _print_stream(op: Op, results: Iterator[Any], settings: Globals, context: Context) -> None:
     if settings.json:
         for result in results:
             _print_envelope({"v": 1, "ok": True, "data": result})
         return
     from rookery.cli.render import print_stream
 
-    print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color)
+    print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 
 
-def _report(code: str, message: str, hint: str, as_json: bool, log: str = "") -> None:
-    if as_json:
+def _report(code: str, message: str, hint: str, words: list[str], log: str = "") -> None:
+    options = words[: words.index("--")] if "--" in words else words
+    if "--json" in options:
         error = {"code": code, "message": message, "hint": hint} | ({"log": log} if log else {})
         _print_envelope({"v": 1, "ok": False, "error": error})
         return
     from rookery.cli.render import print_error
+    from rookery.config.environ import read_environ
 
-    print_error(message, hint)
+    print_error(message, hint, no_color="--no-color" in options or read_environ().no_color)
 
 
 def _print_envelope(envelope: dict[str, Any]) -> None:

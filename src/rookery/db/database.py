@@ -6,6 +6,7 @@ Callers open transactions, stores never do. Whatever SQLite cannot do comes out 
 from __future__ import annotations
 
 import os
+import time
 
 import apsw
 
@@ -13,7 +14,7 @@ from rookery.base.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
-BUSY_TIMEOUT_MS = 60_000
+PATIENCE_SECONDS = 60.0
 
 _CODES = {
     apsw.BusyError: ("storage_busy", "another process holds the database for very long; try again"),
@@ -47,7 +48,7 @@ class Database:
         """Open an existing database and bring an older schema up to date."""
         try:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            connection.set_busy_handler(patience())
             known = (connection.pragma("application_id"), connection.pragma("user_version"))
             if known != (APPLICATION_ID, SCHEMA_VERSION):
                 from rookery.db.migrate import upgrade
@@ -131,6 +132,25 @@ class Database:
     def data_version(self) -> int:
         """A number that is another one after somebody else has written."""
         return int(self.value("PRAGMA data_version"))
+
+
+def patience(seconds: float = PATIENCE_SECONDS) -> Callable[[int], bool]:
+    """A busy handler that waits for a lock in short, uneven steps, for so long.
+
+    SQLite's own timeout sleeps longer the longer somebody has waited. Among sixteen busy writers the latecomers then
+    win, and some wait for seconds.
+    """
+    started = 0.0
+
+    def wait(earlier_calls: int) -> bool:
+        nonlocal started
+        now = time.monotonic()
+        if earlier_calls == 0:
+            started = now
+        time.sleep(0.001 + time.monotonic_ns() % 2_000_000 / 1e9)
+        return now - started < seconds
+
+    return wait
 
 
 class Transaction:

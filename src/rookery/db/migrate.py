@@ -12,7 +12,7 @@ import os
 import apsw
 
 from rookery.base.errors import StorageFailed
-from rookery.db.database import APPLICATION_ID, BUSY_TIMEOUT_MS, SCHEMA_VERSION
+from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, patience
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 
@@ -79,7 +79,7 @@ def _back_up(connection: apsw.Connection, path: str, version: int) -> None:
 
 
 def _apply(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.set_busy_handler(patience())
     for number, file in migrations():
         with open(file, encoding="utf-8") as script:
             statements = script.read()
