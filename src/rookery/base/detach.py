@@ -26,12 +26,13 @@ _DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 _started: list[int] = []
 
 
-def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], output: str) -> Identity:
+def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, output: str) -> Identity:
     """Start a program in a session of its own, with no input; what it says is added to the file `output`.
 
-    `env` is its whole environment. Leave out what marks the caller: a child that carries an agent's mark ends with
-    that agent.
+    `env` is its whole environment; None passes ours on. Leave out what marks the caller: a child that carries an
+    agent's mark ends with that agent.
     """
+    env = os.environ if env is None else env
     _collect()
     folder = os.path.abspath(cwd)
     if not os.path.isdir(folder):
