@@ -17,6 +17,8 @@ ABOUT = {
     "learning": "What was found out along the way",
     "data": "Export and import everything",
     "vcs": "Version control, git or jj alike",
+    "agent": "What an agent did, turn by turn",
+    "worktree": "The worktrees of agents",
     "events": "What has happened",
     "config": "Settings and where they come from",
     "doctor": "Check that everything is in order, and mend it",

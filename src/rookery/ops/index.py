@@ -16,6 +16,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "learning": ("rookery.tasks.learning_ops",),
     "data": ("rookery.tasks.data_ops",),
     "vcs": ("rookery.ops.vcs", "rookery.tasks.cleanup_ops"),
+    "agent": ("rookery.agents.worktree_ops",),
+    "worktree": ("rookery.agents.worktree_ops",),
     "events": ("rookery.events.ops",),
     "config": ("rookery.ops.config",),
     "doctor": ("rookery.doctor.ops",),
