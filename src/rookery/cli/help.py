@@ -36,6 +36,8 @@ ABOUT = {
     "costs": "What it cost",
     "metrics": "Agents' lives in numbers",
     "hook": "What agents' programs call",
+    "agent": "What an agent did, turn by turn",
+    "worktree": "The worktrees of agents",
     "events": "What has happened",
     "config": "Settings and where they come from",
     "doctor": "Check that everything is in order, and mend it",

@@ -35,6 +35,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "costs": ("rookery.costs.ops",),
     "metrics": ("rookery.agents.look_ops",),
     "hook": ("rookery.agents.hook_ops",),
+    "agent": ("rookery.agents.worktree_ops",),
+    "worktree": ("rookery.agents.worktree_ops",),
     "events": ("rookery.events.ops",),
     "config": ("rookery.ops.config",),
     "doctor": ("rookery.doctor.ops",),

@@ -227,6 +227,10 @@ class Git:
         """Submodules that are checked out here, and folders with a repository that this one does not track."""
         return git_checkouts.submodules(self._store, self.root) + snapshots.inner_repositories(self._checkout())
 
+    def unpushed_commits(self) -> int:
+        """How many commits of any branch, or of none, no remote is known to have."""
+        return self._store.count_unpushed()
+
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what is committed in this linked worktree."""
         git_checkouts.exclude(self._store, patterns)

@@ -170,6 +170,12 @@ class GitStore:
         """How many commits one contains that the other does not."""
         return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
 
+    def count_unpushed(self) -> int:
+        """How many commits no remote is known to have, stashes included."""
+        tips = ["HEAD"] if self.find_commit("HEAD") else []
+        tips += ["refs/stash"] if self.find_commit("refs/stash") else []
+        return int(self.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
+
     def fork_point(self, base: str, tip: str | None) -> str:
         """Where `tip` parted from `base`; `base` itself if they have nothing in common."""
         found = None if tip is None else self.ask("merge-base", base, tip)

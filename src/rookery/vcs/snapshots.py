@@ -19,7 +19,7 @@ from rookery.vcs.model import check_message, moved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rookery.vcs.git_store import GitStore
 
@@ -88,11 +88,19 @@ def inner_repositories(checkout: Checkout) -> list[str]:
     return [path.rstrip("/") for path in listed if path.endswith("/")]
 
 
-def matches(path: str, patterns: Collection[str]) -> bool:
-    """True if one of the patterns is the path, a folder above it, or a glob that fits it."""
-    if path in patterns:
-        return True
-    return any(path.startswith(each.rstrip("/") + "/") or fnmatchcase(path, each) for each in patterns)
+def select(paths: Iterable[str], patterns: Collection[str]) -> list[str]:
+    """The paths that one of the patterns names: the path itself, a folder above it, or a glob that fits it."""
+    plain = {pattern.rstrip("/") for pattern in patterns}
+    globs = [pattern for pattern in plain if any(char in pattern for char in "*?[")]
+    return [path for path in paths if _is_named(path, plain) or any(fnmatchcase(path, each) for each in globs)]
+
+
+def _is_named(path: str, names: Collection[str]) -> bool:
+    while path:
+        if path in names:
+            return True
+        path = os.path.dirname(path)
+    return False
 
 
 @contextmanager
@@ -105,7 +113,7 @@ def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env
             _begin(checkout, env)
             if not _add_all(checkout, env):
                 raise InvalidState("the checkout could not be read whole", hint="see who owns its files")
-        wanted = [path for path in ignored_files(checkout) if matches(path, include_ignored)] if include_ignored else []
+        wanted = select(ignored_files(checkout), include_ignored) if include_ignored else []
         if wanted:
             checkout.store.write(
                 *(*_QUIET, "add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"),
@@ -128,7 +136,6 @@ def _add_all(checkout: Checkout, env: Env) -> bool:
     if not done.ok:
         return False
     inner = [path.rstrip("/") for path in done.stdout.split("\0") if path.endswith("/")]
-    # A path that has to be left out and is not there is an error to git, one that matches more than it is not.
     without = [f":(top,exclude,literal){path}" for path in (*inner, *checkout.outside)]
     added = checkout.store.run(*_QUIET, "add", "--all", "--sparse", "--", ":/", *without, env=env)
     if not added.ok and "index file" in added.stderr:

@@ -1,0 +1,83 @@
+"""What we offer of worktrees and their snapshots."""
+
+from __future__ import annotations
+
+from rookery.ops.operation import INTEGER, Param, arg, flag, op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.cleaning import Cleaned, Listed
+    from rookery.agents.snapshots import Restored, Snapshot
+    from rookery.ops.context import Context
+
+
+@op("worktree list", flag("size", "Measure them too."), needs="agent.read", view="worktrees.listing")
+def list_all(ctx: Context, size: bool) -> list[Listed]:
+    """List the worktrees of agents, and what is in them.
+
+    Changed and untracked files, commits that the base branch does not contain, and ignored files that neither Rookery
+    nor the setup command made are counted.
+    """
+    from rookery.agents import cleaning
+
+    return cleaning.list_worktrees(ctx, size=size)
+
+
+@op(
+    "worktree clean",
+    arg("name", "Agents whose worktrees to remove; all that have ended unless given.", required=False, many=True),
+    flag("completed", "Only of agents that completed their work."),
+    flag("all", "Also worktrees that belong to no agent on record."),
+    flag("ignored", "Save ignored files that the agent made, too."),
+    flag("force", "Save ignored files however large they are."),
+    flag("dry_run", "Only say what would be done."),
+    needs="agent.write",
+    view="worktrees.cleaned",
+)
+def clean(
+    ctx: Context, name: tuple[str, ...], completed: bool, all: bool, ignored: bool, force: bool, dry_run: bool
+) -> list[Cleaned]:
+    """Remove worktrees of agents that have ended, without losing anything.
+
+    What is not committed is saved under `refs/rookery/rescue/` first. A branch is deleted only if the base branch
+    contains it. A worktree that is locked or in use is kept.
+    """
+    from rookery.agents import cleaning
+
+    return cleaning.clean_worktrees(
+        ctx,
+        names=name,
+        completed=completed,
+        everything=all,
+        ignored=ignored,
+        force=force,
+        dry_run=dry_run,
+        actor=ctx.actor,
+    )
+
+
+@op("agent snapshots", arg("name", "The agent."), needs="agent.read", view="worktrees.snapshots")
+def snapshots(ctx: Context, name: str) -> list[Snapshot]:
+    """List the snapshots of an agent's worktree, one for each turn, with what each turn changed."""
+    from rookery.agents.snapshots import list_snapshots
+
+    return list_snapshots(ctx, name)
+
+
+@op(
+    "agent restore",
+    arg("name", "The agent."),
+    Param("turn", "The turn of its last life to go back to.", kind=INTEGER, required=True),
+    flag("force", "Also where changes are not committed; they are saved first."),
+    needs="agent.write",
+    view="worktrees.restored",
+)
+def restore(ctx: Context, name: str, turn: int, force: bool) -> Restored:
+    """Make an agent's worktree as it was at the end of a turn.
+
+    Its branch stays where it is. What was there before is kept under `refs/rookery/rescue/`. A worktree that was
+    cleaned is made again, without its provisioning.
+    """
+    from rookery.agents.snapshots import restore as bring_back
+
+    return bring_back(ctx, name, turn, force=force, actor=ctx.actor)
