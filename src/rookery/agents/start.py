@@ -34,6 +34,8 @@ def launch_of(home: Home, session: Session) -> Launch:
         runtime_session=session.runtime_session,
         settings={"instructions": os.path.join(home.folder(session.id), "instructions.md")}
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
+        task_id=session.task_id,
+        parent=session.parent,
     )
 
 
