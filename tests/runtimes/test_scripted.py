@@ -270,12 +270,12 @@ class TestTerminal:
         tmux.send_text("ada", "/exit")
         tmux.enter("ada")
         wait_until(lambda: tmux.list()["ada"].dead)
-        assert tmux.list()["ada"].exit_status == 0
+        wait_until(lambda: tmux.list()["ada"].exit_status == 0)
 
     def test_a_crash_is_seen_with_its_status(self, actor: Actor, tmux: Tmux) -> None:
         self.begin(actor, tmux, "- say: last words\n- crash: 9")
         tmux.send_text("ada", "go")
         tmux.enter("ada")
         wait_until(lambda: tmux.list()["ada"].dead)
-        assert tmux.list()["ada"].exit_status == 9
+        wait_until(lambda: tmux.list()["ada"].exit_status == 9)
         assert "last words" in tmux.capture("ada")

@@ -148,7 +148,7 @@ class TestTyping:
         tmux.interrupt("ada")
         wait_until(lambda: tmux.list()["ada"].dead)
         assert "caught" in tmux.capture("ada")
-        assert tmux.list()["ada"].exit_status == 5
+        wait_until(lambda: tmux.list()["ada"].exit_status == 5)
 
     def test_nothing_is_sent_to_nobody(self, tmux: Tmux, mark: Mark) -> None:
         with pytest.raises(NotFound):
@@ -189,15 +189,22 @@ class TestReading:
         start(tmux, mark, "read x; echo goodbye; exit 42")
         tmux.enter("ada")
         wait_until(lambda: tmux.list()["ada"].dead)
-        assert tmux.list()["ada"].exit_status == 42
+        wait_until(lambda: tmux.list()["ada"].exit_status == 42)
         assert tmux.capture("ada").split() == ["goodbye"]
         assert tmux.has("ada")
+
+    def test_a_status_that_tmux_itself_has_missed_is_still_found(self, tmux: Tmux, mark: Mark) -> None:
+        for _ in range(20):
+            pane = tmux.new_session("ada", "/", ["sleep", "300"], mark.env)
+            os.kill(pane.pid, 9)
+            wait_until(lambda: tmux.list()["ada"].exit_status == -9)
+            tmux.kill("ada")
 
     def test_a_signal_is_told_from_a_status(self, tmux: Tmux, mark: Mark) -> None:
         pane = tmux.new_session("ada", "/", ["sleep", "300"], mark.env)
         os.kill(pane.pid, 9)
         wait_until(lambda: tmux.list()["ada"].dead)
-        assert tmux.list()["ada"].exit_status == -9
+        wait_until(lambda: tmux.list()["ada"].exit_status == -9)
 
     def test_nobody_to_read(self, tmux: Tmux) -> None:
         assert tmux.list() == {}

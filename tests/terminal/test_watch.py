@@ -76,7 +76,7 @@ def test_output_and_death_are_told(tmux: Tmux, mark: Mark, watcher: Watcher) -> 
     seen(watcher, Event(OUTPUT, "ada"))
     tmux.enter("ada")
     seen(watcher, Event(DIED, "ada"))
-    assert tmux.list()["ada"].exit_status == 3
+    wait_until(lambda: tmux.list()["ada"].exit_status == 3)
     assert watcher.capture_all(["ada", "ben"])["ada"].endswith("got x")
     assert not tmux.list()["ben"].dead
 
@@ -108,7 +108,7 @@ def test_sessions_that_come_and_go(tmux: Tmux, mark: Mark, watcher: Watcher) -> 
     seen(watcher, Event(OPENED, "ada"))
     tmux.send_text("ada", "again\n")
     seen(watcher, Event(OUTPUT, "ada"))
-    assert "got again" in watcher.capture_all(["ada"])["ada"]
+    wait_until(lambda: "got again" in watcher.capture_all(["ada"])["ada"])
 
 
 def test_a_session_killed_by_hand_does_not_live_on_with_the_watcher(tmux: Tmux, mark: Mark, watcher: Watcher) -> None:

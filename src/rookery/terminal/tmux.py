@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import stat
 
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
 from rookery.base.process import Finished, run
-from rookery.base.proctree import Identity, identify
+from rookery.base.proctree import Identity, identify, send
 from rookery.base.record import Record
 from rookery.config.project import FOLDER
 
@@ -32,7 +33,7 @@ _SHORT = 200
 _WIDTH, _HEIGHT = 160, 48
 _NOTHING_THERE = ("no server running", "server exited", "lost server", "can't find", "no current target")
 _NO_SOCKET = ("(No such file or directory)", "(Connection refused)")
-_FIELDS = "#{session_name} #{pane_pid} #{pane_dead} #{window_activity} #{session_attached}"
+_FIELDS = "#{session_name} #{pane_pid} #{pane_dead} #{window_activity} #{session_attached} #{pid}"
 _ENDED = " #{?pane_dead_status,#{pane_dead_status},-} #{?pane_dead_signal,#{pane_dead_signal},-}"
 
 OPTIONS = (
@@ -54,7 +55,7 @@ class PaneInfo(Record):
     pid: int
     dead: bool
     exit_status: int | None
-    """How the program ended: its status, or minus the number of the signal; None while it runs."""
+    """How the program ended: its status, or minus the number of the signal; None while that is not known."""
     activity: int
     """When it last printed something, in seconds since the epoch."""
     attached: int
@@ -137,14 +138,23 @@ class Tmux:
 
     def list(self) -> dict[str, PaneInfo]:
         """Every agent's pane, by session."""
+        found, server = self._panes()
+        if any(pane.dead and pane.exit_status is None for pane in found.values()) and server is not None:
+            # Under load tmux 3.3a misses the signal that a child has ended. Told again, it looks.
+            send(server, signal.SIGCHLD)
+            found, _server = self._panes()
+        return found
+
+    def _panes(self) -> tuple[dict[str, PaneInfo], Identity | None]:
         done = self._run("list-panes", "-a", "-f", "#{==:#{window_index}.#{pane_index},0.0}", "-F", _FIELDS + _ENDED)
-        found = {}
+        found, server = {}, 0
         for line in done.stdout.splitlines():
-            name, pid, dead, activity, attached, status, number = line.split()
+            name, pid, dead, activity, attached, server_pid, status, number = line.split()
+            server = int(server_pid)
             if not name.startswith(WATCHER):
                 ended = _exit_status(status, number) if dead == "1" else None
                 found[name] = PaneInfo(int(pid), dead == "1", ended, int(activity), int(attached))
-        return found
+        return found, identify(server)
 
     def capture(self, name: str, lines: int = 0) -> str:
         """What the terminal shows, without empty lines at its end; the last `lines` with history if that is not 0."""
@@ -269,7 +279,7 @@ def _is_absence(said: str) -> bool:
     return said.startswith(_NOTHING_THERE) or said.rstrip().endswith(_NO_SOCKET)
 
 
-def _exit_status(status: str, number: str) -> int:
+def _exit_status(status: str, number: str) -> int | None:
     if number != "-":
         return -int(number)
-    return int(status) if status != "-" else 0
+    return int(status) if status != "-" else None
