@@ -209,8 +209,8 @@ def test_a_mistake_is_told_when_it_is_prepared_and_when_it_is_met(actor: Actor) 
 
 def test_messages_are_seen_once_and_waited_for_in_order(tmp_path: Path) -> None:
     memory = Memory(str(tmp_path))
-    first = {"id": "msg_1", "sender": "eve", "type": "status"}
-    second = {"id": "msg_2", "sender": "bob", "type": "question"}
+    first = {"id": "msg_1", "from": "eve", "type": "status"}
+    second = {"id": "msg_2", "from": "bob", "type": "question"}
     assert memory.see([first, second]) == 2
     assert memory.see([first, second]) == 0
     assert memory.mail == second

@@ -14,11 +14,13 @@ YOU_HAVE_MAIL = "You have mail."
 
 
 def wake(root: str, db: Database, names: Sequence[str]) -> None:
-    """Wake those of the recipients that wait, after what they are woken for is committed. Costs a query if none does."""
+    """Wake those who wait and have mail, after that mail is committed. Costs a query if there is nobody."""
     if not names:
         return
     rows = db.all(
-        f"SELECT agent, mode, id FROM sessions WHERE state = 'waiting' AND agent IN ({', '.join('?' * len(names))})",
+        "SELECT s.agent, s.mode, s.id FROM sessions s WHERE s.state = 'waiting' "
+        f"AND s.agent IN ({', '.join('?' * len(names))}) "
+        "AND EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL)",
         list(names),
     )
     for agent, mode, session_id in rows:

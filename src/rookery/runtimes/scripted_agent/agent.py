@@ -118,7 +118,7 @@ class Agent:
     def _known(self, name: str) -> str:
         if name.startswith("mail."):
             field = name.removeprefix("mail.")
-            found = (self.memory.mail or {}).get("sender" if field == "from" else field)
+            found = (self.memory.mail or {}).get(field)
             return "" if found is None else str(found)
         if name == "turn":
             return str(self.memory.turn)

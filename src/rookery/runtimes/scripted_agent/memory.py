@@ -61,7 +61,7 @@ class Memory:
     def use(self, sender: str | None, kind: str | None) -> bool:
         """Take the first message, not yet used, of that sender and type as the current one; False if there is none."""
         for each in self.messages:
-            fits = sender in (None, each.get("sender")) and kind in (None, each.get("type"))
+            fits = sender in (None, each.get("from")) and kind in (None, each.get("type"))
             if fits and each["id"] not in self.used:
                 self.used.append(each["id"])
                 self.current = each["id"]

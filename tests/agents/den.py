@@ -1,0 +1,111 @@
+"""A project with scripted agents in it: how tests of agents set the stage, wait and look."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conftest import Rook, git
+from rookery.base.proctree import marked
+from support import child_environ, wait_until
+
+_KILLER = """
+import os, sys
+import rookery.agents.steps as steps
+target, what, *words = sys.argv[1:]
+def reached(step):
+    if step == target:
+        os.kill(os.getpid(), 9)
+steps.reached = reached
+if what == "rook":
+    if words[0] == "sling":
+        import rookery.agents.sling
+        rookery.agents.sling.start_runner = lambda *_: None
+    from rookery.cli.main import main
+    sys.exit(main(words))
+sys.argv[1:] = words
+from rookery.agents.runner import main
+main()
+"""
+
+
+class Den:
+    """A repository with a project whose agents run on scripts."""
+
+    def __init__(self, repo: Path) -> None:
+        self.folder = repo
+        self.rook = Rook(repo)
+        assert self.rook("init", "--yes").status == 0
+        (repo / ".rookery" / "config.local.yaml").write_text("agents:\n  stop_grace: 0.3s\nprovision:\n  ports: 0\n")
+
+    def task(self, title: str, steps: list[Any] | None = None, *more: str) -> str:
+        """A task whose description is a script."""
+        script = [] if steps is None else ["--description", f"```rook-script\n{yaml.safe_dump(steps)}```"]
+        return str(self.rook.json("task", "create", title, *script, *more).data["id"])
+
+    def sling(self, task: str, *more: str) -> dict[str, Any]:
+        """Bring an agent to life."""
+        found: dict[str, Any] = self.rook.json("sling", task, *more).data
+        return found
+
+    def agent(self, name: str) -> dict[str, Any]:
+        """An agent's present state; nothing if there never was one."""
+        found = self.rook.json("status", "--all").data
+        return next((each for each in found if each["agent"] == name), {})
+
+    def wait_for(self, name: str, *states: str) -> dict[str, Any]:
+        """Wait until an agent is in one of the states or has one of the outcomes."""
+        seen: dict[str, Any] = {}
+
+        def is_there() -> bool:
+            seen.update(self.agent(name))
+            return seen.get("outcome") in states or seen.get("state") in states
+
+        try:
+            wait_until(is_there, 60)
+        except AssertionError as error:
+            raise AssertionError(f"{name} is {seen}\n{self.logs()}") from error
+        return seen
+
+    def logs(self) -> str:
+        """What everybody said and did, for the message of a failed test."""
+        found = self.rook("replay").out.decode()
+        return found + "\n".join(each.read_text() for each in self.folder.glob(".rookery/sessions/*/runner.log"))
+
+    def mail(self, **fitting: str) -> list[dict[str, Any]]:
+        """Messages, oldest first."""
+        found = self.rook.json("mail", "list", "--limit", "200").data
+        return [each for each in reversed(found) if all(each[key] == value for key, value in fitting.items())]
+
+    def killed(self, step: str, what: str, *words: str) -> None:
+        """Run `rook` (or a runner) in a process that is killed right after a step."""
+        done = subprocess.run(
+            [sys.executable, "-c", _KILLER, step, what, *words],
+            cwd=self.folder,
+            env=child_environ(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == -9, (step, done.returncode, done.stdout, done.stderr)
+
+    def assert_tidy(self, *, worktrees: int, branches: int) -> None:
+        """There is just what should be there, and no process is left over."""
+        assert len(git(self.folder, "worktree", "list").splitlines()) == 1 + worktrees
+        assert len(git(self.folder, "branch", "--list", "rook/*").splitlines()) == branches
+        self.assert_no_process()
+
+    def assert_no_process(self) -> None:
+        """Nothing that an agent of this project started is alive."""
+        db = self.rook.open()
+        sessions = [row[0] for row in db.all("SELECT id FROM sessions")]
+        db.close()
+        for session in sessions:
+            wait_until(lambda session=session: not marked("ROOKERY_SESSION", session), 20)  # type: ignore[misc]
+
+
+DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}

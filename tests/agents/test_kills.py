@@ -1,0 +1,130 @@
+"""Killed at any step, the next command finishes or undoes: no commit, file or message is lost, no process left over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from den import DONE, Den
+
+from conftest import git
+from support import child_environ, wait_until
+
+_WORK = [
+    {"edit": {"path": "work.txt", "text": "work\n"}},
+    {"commit": "Work"},
+    {"edit": {"path": "loose.txt", "text": "not committed\n"}},
+    {"child": "sleep 1000"},
+    DONE,
+]
+
+
+@pytest.fixture
+def den(repo: Path) -> Den:
+    return Den(repo)
+
+
+@pytest.mark.parametrize(
+    "step", ["reserved", "branch made", "worktree made", "checked_out", "provisioned", "instructed"]
+)
+def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) -> None:
+    task = den.task("Task", _WORK)
+    den.killed(step, "rook", "sling", task, "--name", "bee")
+
+    assert den.rook("status").status == 0  # any command notices
+
+    wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
+    assert den.agent("bee")["outcome"] == "failed"
+    den.assert_tidy(worktrees=0, branches=0)
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+
+
+def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
+    task = den.task("Task", _WORK)
+    den.killed("ready", "rook", "sling", task, "--name", "bee")
+    assert den.rook("task", "list").status == 0
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+
+
+@pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted", "turn settled"])
+def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
+    task = den.task("Task", _WORK)
+    den.killed("ready", "rook", "sling", task, "--name", "bee")
+    db = den.rook.open()
+    session = db.value("SELECT id FROM sessions")
+    db.close()
+    den.killed(step, "runner", str(den.folder), session)
+
+    assert den.rook("status").status == 0
+
+    den.wait_for("bee", "completed")
+    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+    assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "not committed\n"
+    assert len(git(den.folder, "log", "--format=%s", f"rook/bee/{task}").splitlines()) == 2
+    assert [each["type"] for each in den.mail(to="human")] == ["worker_done"]
+    den.assert_no_process()
+
+
+@pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted"])
+def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str) -> None:
+    task = den.task(
+        "Task", [{"until": {"mail_type": "status"}}, {"edit": {"path": "m.txt", "text": "{mail.body}"}}, DONE]
+    )
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "waiting")
+    db = den.rook.open()
+    session = db.value("SELECT id FROM sessions")
+    db.close()
+    _send_without_waking(den, "bee", "the news")
+    den.killed(step, "runner", str(den.folder), session)
+
+    assert den.rook("status").status == 0
+
+    den.wait_for("bee", "completed")
+    assert (den.folder / ".rookery/worktrees/bee/m.txt").read_text() == "the news"
+    assert all(each["read_at"] for each in den.mail(to="bee"))
+
+
+def _send_without_waking(den: Den, to: str, body: str) -> None:
+    """As if the sender were killed right after its commit, before it wakes anybody."""
+    script = (
+        "import sys, rookery.agents.wake as w; w.wake = lambda *_: None; import rookery.agents.pulse as p; "
+        "p.notice = lambda *_: None; from rookery.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["mail", "send", to, "--subject", "News", "--body", body]
+    subprocess.run([sys.executable, "-c", script, *words], cwd=den.folder, env=child_environ(), check=True)
+
+
+@pytest.mark.parametrize("step", ["stop announced", "stop killed", "stop snapshotted"])
+def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
+    steps = [{"edit": {"path": "loose.txt", "text": "kept\n"}}, {"child": "sleep 1000"}, {"hang": True}]
+    task = den.task("Task", steps)
+    den.sling(task, "--name", "bee")
+    wait_until(lambda: "loose.txt" in den.rook("logs", "bee").out.decode(), 60)
+    den.killed(step, "rook", "stop", "bee")
+
+    assert den.rook("status").status == 0
+
+    assert den.wait_for("bee", "stopped")["outcome"] == "stopped"
+    assert den.rook.json("task", "get", task).data["state"] == "PENDING"
+    assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "kept\n"
+    den.assert_no_process()
+
+
+def test_a_killed_runner_leaves_no_orphan(den: Den) -> None:
+    task = den.task("Task", [{"edit": {"path": "a.txt", "text": "a\n"}}, {"sleep": 1}, DONE])
+    den.sling(task, "--name", "bee")
+    wait_until(lambda: "a.txt" in den.rook("logs", "bee").out.decode(), 60)
+    db = den.rook.open()
+    pid = db.value("SELECT runner_pid FROM sessions")
+    db.close()
+    if pid is not None:
+        os.kill(pid, 9)
+    assert den.rook("status").status == 0
+    den.wait_for("bee", "completed")
+    den.assert_no_process()
