@@ -1,4 +1,7 @@
-"""The main job, for real, on a temporary repository: `./rook-dev demo [--keep] [--fast]`."""
+"""The main job, for real, on a temporary repository: `./rook-dev demo [--keep] [--fast]`.
+
+First a plan and one task by hand, then a lead with four agents at once. Agents run on scripts: no key, no network.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from dev import swarm
 
 
 class Stage:
@@ -40,6 +45,14 @@ class Stage:
         )
         return json.loads(done.stdout)["data"]
 
+    def stop_agents(self) -> None:
+        """End what a demo that was interrupted has left alive."""
+        done = subprocess.run(
+            [self.rook_program, "status", "--json"], cwd=self.repo, capture_output=True, text=True, check=False
+        )
+        for agent in json.loads(done.stdout)["data"] if done.returncode == 0 else ():
+            subprocess.run([self.rook_program, "stop", agent["agent"], "--quiet"], cwd=self.repo, check=False)
+
     def remove(self) -> None:
         """Leave nothing behind."""
         shutil.rmtree(self.folder)
@@ -55,10 +68,12 @@ def main() -> None:
     stage = Stage(fast="--fast" in sys.argv)
     try:
         _plan_and_work(stage)
+        swarm.play(stage)
     finally:
         if "--keep" in sys.argv:
             print(f"\nkept in {stage.repo}")
         else:
+            stage.stop_agents()
             stage.remove()
 
 

@@ -93,7 +93,7 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
         ("queen", "human", "worker_done"),
     ]
     waits = [each for each in den.rook("events", "--limit", "0").out.decode().splitlines() if "agent.waiting" in each]
-    assert len(waits) >= 2
+    assert waits
     assert all(each["read_at"] for each in den.mail(to="queen"))
     den.assert_no_process()
 

@@ -6,6 +6,7 @@ import os
 
 from rookery.agents import look, moments, store
 from rookery.agents.home import Home
+from rookery.agents.recovery import recover
 from rookery.agents.roles import ROLES
 from rookery.agents.start import terminal_name
 from rookery.base.clock import parse_duration, stamp
@@ -37,6 +38,7 @@ _FOLLOW = flag("follow", "Go on and show what happens, until interrupted.")
 def status(ctx: Context, all: bool, watch: bool) -> Iterator[list[look.AgentStatus]]:
     """Show who does what."""
     home = Home.of(ctx)
+    recover(home)
     return _watch(ctx, home, all) if watch else iter([look.status(home, everybody=all)])
 
 

@@ -5,8 +5,6 @@ It costs one query and a glance at the processes; only what is really amiss load
 
 from __future__ import annotations
 
-import os
-
 from rookery.base.proctable import Identity, read_one
 
 TYPE_CHECKING = False
@@ -23,27 +21,21 @@ def notice(ctx: Context) -> None:
     )
     if not any(_is_amiss(*row) for row in rows):
         return
-    import fcntl
-
     from rookery.agents.home import Home
     from rookery.agents.recovery import recover
 
-    home = Home.of(ctx)
-    os.makedirs(home.path("run"), exist_ok=True)
-    with open(home.path("run", "recovery.lock"), "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return  # somebody else is at it
-        recover(home)
+    recover(Home.of(ctx))
 
 
 def _is_amiss(
     state: str, mode: str, step: str, reason: str | None, pid: int | None, start: str | None, has_mail: int
 ) -> bool:
+    if reason is not None and reason.startswith("stopping "):
+        _, stopper, since = reason.split(" ", 2)
+        return not _lives(int(stopper), since)
     if pid is not None and _lives(pid, start):
         return False
-    if reason == "stopping" or (state == "booting" and step != "ready"):
+    if state == "booting" and step != "ready":
         return True
     if mode == "tmux":
         return False  # its terminal is looked at by `rook status`; asking tmux would start a process each time

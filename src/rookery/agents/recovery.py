@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import os
+
 from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.model import BOOTING, CRASHED, READY, STOPPED, Session
 from rookery.agents.runner import is_driven
 from rookery.agents.sling import undo
 from rookery.agents.start import terminal_name
-from rookery.agents.stop import STOPPING, end_processes
+from rookery.agents.stop import end_processes, is_abandoned
 from rookery.agents.turns import take_snapshot
 from rookery.agents.wake import start_runner, wake
 from rookery.base.record import Record
@@ -32,7 +34,19 @@ class Mended(Record):
 
 
 def recover(home: Home) -> list[Mended]:
-    """Look at every living agent and mend what a kill left."""
+    """Look at every living agent and mend what a kill left; nothing if somebody else is at it."""
+    import fcntl
+
+    os.makedirs(home.path("run"), exist_ok=True)
+    with open(home.path("run", "recovery.lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return []
+        return _recover(home)
+
+
+def _recover(home: Home) -> list[Mended]:
     mended = []
     for session in store.sessions(home.db, alive=True):
         done = _mend(home, session)
@@ -43,7 +57,7 @@ def recover(home: Home) -> list[Mended]:
 
 
 def _mend(home: Home, session: Session) -> Mended | None:
-    if session.reason == STOPPING:  # also if that stop is still under way: ending twice does no harm
+    if is_abandoned(session):
         end_processes(home, session)
         take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
         end_session(home, session.id, STOPPED, "stopped")

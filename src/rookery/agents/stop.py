@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rookery.agents import steps, store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK
@@ -9,7 +11,7 @@ from rookery.agents.model import STOPPED, NoSuchAgent, Session
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.agents.wake import wake
-from rookery.base.proctree import Identity, end_tree
+from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False
@@ -56,9 +58,19 @@ def end_processes(home: Home, session: Session) -> None:
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
 
 
+def is_abandoned(session: Session) -> bool:
+    """True if somebody began to stop the agent and died."""
+    if session.reason is None or not session.reason.startswith(STOPPING):
+        return False
+    _, pid, start = session.reason.split(" ", 2)
+    return not is_alive(Identity(int(pid), start))
+
+
 def _announce(home: Home, session: Session, by: str) -> None:
-    """From here on the agent is being stopped: after a kill, `recovery` finishes it."""
+    """From here on the agent is being stopped, and by whom: after a kill, `recovery` finishes it."""
+    me = identify(os.getpid())
+    reason = f"{STOPPING} {me.pid} {me.start}" if me is not None else f"{STOPPING} 0 gone"
     with home.db.write() as db:
         session = store.session(db, session.id)
-        if session.is_alive and session.reason != STOPPING:
-            store.change_session(db, session, "agent.stopping", actor=by, at=home.now(), reason=STOPPING)
+        if session.is_alive:
+            store.change_session(db, session, "agent.stopping", actor=by, at=home.now(), reason=reason)

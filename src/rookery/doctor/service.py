@@ -17,6 +17,7 @@ CATEGORIES = {
     "config": "rookery.config.checks",
     "database": "rookery.db.checks",
     "tasks": "rookery.tasks.checks",
+    "agents": "rookery.agents.checks",
     "vcs": "rookery.vcs.checks",
     "terminal": "rookery.terminal.checks",
 }
