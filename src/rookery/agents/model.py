@@ -178,4 +178,4 @@ def check_name(name: str) -> str:
     return name
 
 
-RESERVED_NAMES = frozenset({"human", "rook", "none", "all"})
+RESERVED_NAMES = frozenset({"human", "rook", "none", "all", "parent"})
