@@ -21,16 +21,20 @@ def compare(name: str, work: Work, baseline: Work | None, repeat: int, *, most: 
         _milliseconds(baseline)
     measured: list[float] = []
     bare: list[float] = []
+    processor: list[float] = []
     for _ in range(repeat):
         if baseline is not None:
             bare.append(_milliseconds(baseline))
+        busy = time.process_time()
         measured.append(_milliseconds(work))
+        processor.append((time.process_time() - busy) * 1000)
     return Figure(
         name,
         statistics.median(measured),
         baseline=statistics.median(bare) if bare else None,
         best=min(measured),
         p95=percentile(measured, 95),
+        cpu=statistics.median(processor),
         most=most,
     )
 
