@@ -36,6 +36,21 @@ while True:
     os.setsid()
 """
 
+# Waits for the death of the first of many, and then starts what has neither descent nor mark.
+AVENGER = """
+import os, select, subprocess, sys, time
+many = [subprocess.Popen(["sleep", "300"]) for _ in range(40)]
+if os.fork(): time.sleep(300)
+first = os.pidfd_open(many[0].pid)
+open(sys.argv[1], "w").close()
+select.select([first], [], [])
+if os.fork() == 0:
+    os.setsid()
+    open(sys.argv[2], "w").write(f"{os.getpid()}\\n")
+    os.execve("/bin/sleep", ["sleep", "300"], {})
+os._exit(0)
+"""
+
 
 def start(mark: Mark, *argv: str) -> Child:
     return process.start(argv, env=mark.env)
@@ -162,6 +177,17 @@ def test_what_forks_without_end_is_caught(mark: Mark, tmp_path: Path) -> None:
     wait_until(path.exists)
     assert end_tree(one.identity, mark.pair, 0) == []
     assert mark.carriers() == []
+    one.close()
+
+
+def test_nobody_can_answer_the_death_of_another(mark: Mark, tmp_path: Path) -> None:
+    up, escaped = tmp_path / "up", tmp_path / "escaped"
+    one = python(mark, AVENGER, up, escaped)
+    wait_until(up.exists)
+    assert end_tree(one.identity, mark.pair, 0) == []
+    if escaped.exists():
+        end_tree(written_pid(escaped), None, 0)
+    assert not escaped.exists()
     one.close()
 
 
