@@ -40,6 +40,10 @@ class Stage:
         )
         return json.loads(done.stdout)["data"]
 
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        shutil.rmtree(self.folder)
+
     def git(self, *words: str) -> None:
         """Set something up with plain git."""
         identity = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org")
@@ -55,25 +59,47 @@ def main() -> None:
         if "--keep" in sys.argv:
             print(f"\nkept in {stage.repo}")
         else:
-            shutil.rmtree(stage.folder)
+            stage.remove()
 
 
-def _plan_and_work(stage: Stage) -> None:
+def prepare(stage: Stage) -> str:
+    """A repository with a project, a plan, and somebody at work; the epic's id. Nothing is shown."""
+    make_repository(stage)
+    stage.ask("init", "--yes")
+    epic, _, parse, _ = plan(stage)
+    stage.ask("task", "complete", parse, "--result", "prices.py", "--learning", "Names hold no spaces.")
+    stage.ask("task", "claim", "--agent", "ada", "--lease", "30m")
+    failed = stage.ask("task", "create", "Import the old shop", "--parent", epic)["id"]
+    stage.ask("task", "fail", failed, "--reason", "no access")
+    return str(epic)
+
+
+def make_repository(stage: Stage) -> None:
+    """A small repository with one commit."""
     stage.repo.mkdir()
     stage.git("init", "-b", "main")
     (stage.repo / "shop.py").write_text("PRICES = {}\n")
     stage.git("add", ".")
     stage.git("commit", "-m", "Begin")
 
-    stage.say("A project in any repository")
-    stage.rook("init", "--yes")
 
-    stage.say("An epic, tasks beneath it, and what has to wait for what")
+def plan(stage: Stage) -> tuple[str, str, str, str]:
+    """An epic with tasks that wait for each other."""
     epic = stage.ask("epic", "create", "Sell things", "--context", "Prices are in cents, always.")["id"]
     prices = stage.ask("task", "create", "Price list", "--parent", epic, "--priority", "1")["id"]
     parse = stage.ask("task", "create", "Read prices from a file", "--parent", prices)["id"]
     check = stage.ask("task", "create", "Refuse negative prices", "--parent", prices, "--blocked-by", parse)["id"]
     stage.ask("task", "create", "Checkout", "--parent", epic, "--blocked-by", prices)
+    return epic, prices, parse, check
+
+
+def _plan_and_work(stage: Stage) -> None:
+    make_repository(stage)
+    stage.say("A project in any repository")
+    stage.rook("init", "--yes")
+
+    stage.say("An epic, tasks beneath it, and what has to wait for what")
+    epic, _, parse, check = plan(stage)
     stage.rook("task", "tree")
 
     stage.say("What comes next? The deepest task that waits for nothing")

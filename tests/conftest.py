@@ -5,8 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from rookery.config.project import FOLDER, database_path
+from rookery.db.database import Database
+from support import Ran, run_rook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+settings.register_profile("rookery", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("rookery")
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +51,51 @@ def git(folder: Path, *args: str) -> str:
     """Run git for a test's own set-up or assertions."""
     done = subprocess.run(["git", *args], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    """A new database, with no project around it."""
+    database = Database.create(str(tmp_path / "rookery.db"))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def project(repo: Path) -> Path:
+    """A git repository with a Rookery project in it."""
+    (repo / FOLDER).mkdir()
+    Database.create(database_path(str(repo))).close()
+    return repo
+
+
+class Rook:
+    """`rook` in a project, as a process of its own each time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
+        return run_rook(self.folder, *args, stdin=stdin, env=env)
+
+    def json(self, *args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
+        """Run with `--json`."""
+        return run_rook(self.folder, *args, "--json", stdin=stdin, env=env)
+
+    def open(self) -> Database:
+        """The project's database, for assertions."""
+        return Database.open(database_path(str(self.folder)))
+
+    def count_events(self) -> int:
+        """How many events there are."""
+        db = self.open()
+        try:
+            return int(db.value("SELECT count(*) FROM events"))
+        finally:
+            db.close()
+
+
+@pytest.fixture
+def rook(project: Path) -> Rook:
+    """Runs `rook` in the project."""
+    return Rook(project)

@@ -60,6 +60,11 @@ def test_a_missing_gitignore_is_written(place: Place) -> None:
     assert git(Path(place.cwd), "status", "--porcelain") == ""
 
 
+def test_an_empty_gitignore_counts_as_missing(place: Place) -> None:
+    (Path(place.cwd) / ".rookery" / ".gitignore").touch()
+    assert [found.status for found in check_gitignore(place)] == [WARNING]
+
+
 def test_local_settings_must_not_be_tracked(place: Place) -> None:
     repo = Path(place.cwd)
     (repo / ".rookery" / "config.local.yaml").touch()

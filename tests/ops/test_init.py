@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -183,6 +185,15 @@ def test_a_repository_without_a_commit_works(tmp_path: Path) -> None:
     assert made.next[0].startswith("make a first commit")
 
 
+def test_where_no_base_is_found_the_user_is_told_to_set_it(repo: Path) -> None:
+    git(repo, "checkout", "-q", "--detach")
+    git(repo, "branch", "-q", "-D", "main")
+    made = init(context(repo))
+    assert made.base is None
+    assert made.next[0].startswith("set project.base")
+    assert base_in_force(repo) == ""
+
+
 def test_the_base_can_be_given(repo: Path) -> None:
     git(repo, "branch", "develop")
     assert init(context(repo, project_base="develop")).base == "develop"
@@ -269,6 +280,8 @@ def test_nothing_is_asked_where_the_answer_could_not_be_used(repo: Path, monkeyp
     forbid_questions(monkeypatch)
     init(context(repo, interactive=True), yes=True)
     init(context(repo, interactive=True))
+    (repo / ".rookery" / "config.yaml").write_text("# no base here\n")
+    init(context(repo, interactive=True))
     shutil.rmtree(repo / ".rookery")
     init(context(repo, interactive=False))
     shutil.rmtree(repo / ".rookery")
@@ -313,6 +326,7 @@ def test_a_link_within_the_repository_is_followed(repo: Path) -> None:
     assert (repo / "state" / "rookery.db").is_file()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that nobody can write")
 def test_a_folder_that_cannot_be_written() -> None:
     with pytest.raises(StorageFailed, match=r"/proc/\.rookery cannot be written"):
         init(context(Path("/proc")), force=True)
@@ -342,6 +356,29 @@ def test_many_at_once_make_everything_once(repo: Path) -> None:
         results = list(pool.map(_init_at, [str(repo)] * 8))
     assert sorted(path for made in results for path in made.created) == sorted(EVERYTHING)
     assert git(repo, "status", "--porcelain") == ""
+
+
+def test_who_waits_for_another_keeps_what_the_other_made(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = fcntl.flock
+    others: list[Initialised] = []
+
+    def wait(handle: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        others.append(init(context(repo)))
+        real(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", wait)
+    mine = init(context(repo))
+    assert [other.created for other in others] == [EVERYTHING[1:]]
+    assert (mine.created, mine.kept) == (EVERYTHING[:1], EVERYTHING[1:])
+
+
+def test_a_file_system_without_locks_is_no_obstacle(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_handle: int, _how: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    assert init(context(repo)).created == EVERYTHING
 
 
 def test_it_is_offered() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,21 @@ def run(folder: Path, *argv: str, env: dict[str, str] | None = None, check: bool
         argv, cwd=folder, check=check, capture_output=True, env=None if env is None else {**os.environ, **env}
     )
     return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+
+
+def start(
+    code: str,
+    *args: str,
+    cwd: Path,
+    path: str | None = None,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | None = None,
+) -> subprocess.Popen[bytes]:
+    """A child that runs our code in a process of its own."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    if path is not None:
+        env["PATH"] = path
+    return subprocess.Popen([sys.executable, "-c", code, *args], cwd=cwd, env=env, stdin=stdin, stdout=stdout)
 
 
 class Repository:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from rookery.vcs.detect import open_vcs
 from rookery.vcs.jj import Jj
 from rookery.vcs.model import Change, Conflicted, NothingToCommit
 
-from .repositories import ColocatedRepository, JjRepository, run
+from .repositories import ColocatedRepository, JjRepository, run, start
 
 
 def test_what_is_on_disk_counts_without_a_jj_command_before(jj_repository: JjRepository) -> None:
@@ -77,6 +79,23 @@ def test_a_conflicted_bookmark_is_said(jj_repository: JjRepository) -> None:
     with pytest.raises(Conflicted, match="twice"):
         vcs.create_branch("twice", first)
     assert vcs.current_branch() == "main"
+    jj_repository.jj("new", first)
+    jj_repository.jj("bookmark", "delete", "main")
+    jj_repository.write("c")
+    with pytest.raises(Conflicted, match="twice"):
+        vcs.commit("On a conflicted bookmark")
+
+
+def test_a_bookmark_moved_here_and_deleted_there_is_conflicted(jj_repository: JjRepository) -> None:
+    vcs = jj_repository.vcs()
+    vcs.create_branch("work", "main")
+    jj_repository.write("a")
+    commit = vcs.commit("A")
+    start = jj_repository.jj("op", "log", "--no-graph", "-n1", "-T", "id.short()")
+    jj_repository.jj("bookmark", "set", "work", "-r", commit)
+    jj_repository.jj("--at-op", start, "bookmark", "delete", "work")
+    with pytest.raises(Conflicted, match="work"):
+        vcs.resolve("work")
 
 
 def test_a_file_that_jj_does_not_take_is_not_lost_silently(jj_repository: JjRepository) -> None:
@@ -97,6 +116,30 @@ def test_a_user_who_tracks_by_hand_sees_untracked_files_and_commits_them(jj_repo
     vcs = jj_repository.vcs()
     assert vcs.status().changes == (Change("new", "untracked"),)
     assert "new" in jj_repository.tree(vcs.commit("Take it"))
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the list of locks is Linux's own")
+def test_only_one_of_us_moves_bookmarks_at_a_time(jj_repository: JjRepository) -> None:
+    """jj itself lets two processes make one bookmark at two places."""
+    vcs = jj_repository.vcs()
+    code = (
+        "from rookery.vcs.detect import open_vcs; from rookery.config.model import VcsConfig\n"
+        "open_vcs('.', VcsConfig()).create_branch('waits', 'main')\n"
+    )
+    with open(jj_repository.path / ".jj" / "repo" / "rookery.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        child = start(code, cwd=jj_repository.path)
+        deadline = time.monotonic() + 60
+        while not is_waiting_for_a_lock(child.pid) and child.poll() is None:
+            assert time.monotonic() < deadline
+        assert child.poll() is None
+        assert "waits" not in vcs.branches()
+    assert child.wait(60) == 0
+    assert "waits" in vcs.branches()
+
+
+def is_waiting_for_a_lock(pid: int) -> bool:
+    return any("->" in line and f" {pid} " in line for line in Path("/proc/locks").read_text().splitlines())
 
 
 def test_a_workspace_inside_the_first_is_no_change_of_it(jj_repository: JjRepository) -> None:
@@ -214,6 +257,8 @@ def test_a_remotes_default_and_its_branches_stay(jj_repository: JjRepository) ->
     assert vcs.branches() == {"main": main}
     assert vcs.default_branch() == "main"
     assert vcs.resolve("develop@origin") == main
+    # Nothing is left to be deleted at the remote by the next push.
+    assert "deleted" not in jj_repository.jj("bookmark", "list", "--all")
 
 
 def test_a_revset_for_one_commit_is_a_revision(jj_repository: JjRepository) -> None:

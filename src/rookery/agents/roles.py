@@ -16,7 +16,19 @@ PROFILES = (STRICT, RELAXED, YOLO)
 NOTHING, SCOPE = "nothing", "scope"
 """What a role may write: nothing, or its worktree within its file scope."""
 
-_READ = frozenset({"task.read", "learning.read", "vcs.read", "events.read", "mail.read", "agent.read", "config.read"})
+_READ = frozenset(
+    {
+        "task.read",
+        "learning.read",
+        "vcs.read",
+        "events.read",
+        "mail.read",
+        "agent.read",
+        "config.read",
+        "project.read",
+        "worktree.read",
+    }
+)
 _TALK = frozenset({"mail.write", "learning.write", "hook.write"})
 _BUILD = frozenset({"task.write", "vcs.write"})
 _LEAD = frozenset({"task.write", "agent.write", "spec.write"})

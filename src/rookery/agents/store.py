@@ -68,7 +68,9 @@ def latest(db: Database, agent: str) -> Session | None:
     return None if row is None else _session(row)
 
 
-def sessions(db: Database, *, alive: bool = False, run_id: str | None = None, agent: str | None = None) -> list[Session]:
+def sessions(
+    db: Database, *, alive: bool = False, run_id: str | None = None, agent: str | None = None
+) -> list[Session]:
     """Lives in the order in which they began."""
     where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
     if alive:
@@ -79,7 +81,10 @@ def sessions(db: Database, *, alive: bool = False, run_id: str | None = None, ag
     if agent is not None:
         where.append("agent = ?")
         values.append(agent)
-    return [_session(row) for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {' AND '.join(where)} ORDER BY seq", values)]
+    return [
+        _session(row)
+        for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {' AND '.join(where)} ORDER BY seq", values)
+    ]
 
 
 def children(db: Database, agent: str, *, alive: bool = True) -> list[Session]:
@@ -107,7 +112,9 @@ def change_turn(db: Database, turn: Turn, **changes: Any) -> Turn:
 
 def turns(db: Database, session_id: str) -> list[Turn]:
     """A life's turns, in order."""
-    return [Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE session_id = ? ORDER BY number", (session_id,))]
+    return [
+        Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE session_id = ? ORDER BY number", (session_id,))
+    ]
 
 
 def running_turn(db: Database, session_id: str) -> Turn | None:
@@ -148,7 +155,15 @@ def add_usage(db: Database, turn_id: str, usage: Sequence[dict[str, Any]]) -> No
             "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (turn_id, model) DO UPDATE SET input = input + excluded.input, "
             "output = output + excluded.output, cache_read = cache_read + excluded.cache_read, "
             "cache_write = cache_write + excluded.cache_write, cost_micros = cost_micros + excluded.cost_micros",
-            (turn_id, each["model"], each["input"], each["output"], each["cache_read"], each["cache_write"], each["cost_micros"]),
+            (
+                turn_id,
+                each["model"],
+                each["input"],
+                each["output"],
+                each["cache_read"],
+                each["cache_write"],
+                each["cost_micros"],
+            ),
         )
 
 
@@ -158,7 +173,9 @@ def lease_ports(db: Database, session_id: str, first: int, count: int, last: int
     taken = {row[0] for row in db.all("SELECT first FROM port_blocks")}
     for start in range(first, last - count + 2, count):
         if start not in taken:
-            db.execute("INSERT INTO port_blocks (first, count, session_id) VALUES (?, ?, ?)", (start, count, session_id))
+            db.execute(
+                "INSERT INTO port_blocks (first, count, session_id) VALUES (?, ?, ?)", (start, count, session_id)
+            )
             return start, count
     return None
 

@@ -24,6 +24,8 @@ def stamp(seconds: float) -> str:
 
 def is_stamp(text: str) -> bool:
     """True if the text is a time as `stamp` writes it."""
+    if not text.isascii():  # other digits than 0 to 9 would parse, and not sort
+        return False
     try:
         time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
     except ValueError:

@@ -39,8 +39,8 @@ def new_id(prefix: str, *, at: float | None = None) -> str:
     global _last
     millis = int((time.time() if at is None else at) * 1000)
     random = int.from_bytes(os.urandom(10), "big")
-    if millis == _last[0]:
-        random = _last[1] + 1 + (random >> 16)
+    if millis <= _last[0]:  # the same millisecond, or the clock was set back
+        millis, random = _last[0], _last[1] + 1 + (random >> 16)
         if random >> _RANDOM_BITS:
             millis, random = millis + 1, random & ((1 << 64) - 1)
     _last = (millis, random)
@@ -80,7 +80,7 @@ def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str
     return found[0]
 
 
-_NOUNS = {LEARNING: "learning"}
+_NOUNS = {LEARNING: "learning", MESSAGE: "mail"}
 
 
 def _encode(number: int) -> str:

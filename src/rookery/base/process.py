@@ -1,4 +1,7 @@
-"""The one place that starts a child: argument lists, a deadline, a process group, and its last words in the error."""
+"""The one place that starts a child: argument lists, a deadline, a process group, and its last words in the error.
+
+`run` waits for its end, `start` gives one that is read while it runs; one that outlives us is `base.detach`'s.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ from rookery.base.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import IO
+
+    from rookery.base.child import Child
 
 _LAST_LINES = 12
 
@@ -58,16 +64,8 @@ def run(
             errors="surrogateescape",
             start_new_session=True,
         )
-    except FileNotFoundError as error:
-        if cwd is not None and not os.path.isdir(cwd):
-            raise ProgramFailed(f"the folder {cwd} is gone", code="program_failed") from error
-        raise ProgramFailed(
-            f"{argv[0]} is not installed",
-            hint=f"install {argv[0]}, or add it to PATH",
-            code="program_missing",
-        ) from error
     except OSError as error:
-        raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
+        raise _cannot_start(argv, cwd, error) from error
     try:
         out, err = child.communicate(stdin, timeout=timeout)
     except subprocess.TimeoutExpired as error:
@@ -80,6 +78,60 @@ def run(
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
     return finished
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    talks: bool = False,
+) -> Child:
+    """Start a program in a session of its own. It reads `stdin`, or, with `talks`, what is sent to it later."""
+    from rookery.base.child import Child
+
+    given: IO[bytes] | int = subprocess.PIPE if talks else subprocess.DEVNULL
+    if stdin is not None:
+        # A file, because a pipe that is full while the child waits for us to read would hold both for ever.
+        given = _temporary_file(stdin.encode("utf-8", "surrogateescape"))
+    errors = _temporary_file()
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    except OSError as error:
+        errors.close()
+        raise _cannot_start(argv, cwd, error) from error
+    finally:
+        if not isinstance(given, int):
+            given.close()
+    return Child(argv[0], child, errors)
+
+
+def _temporary_file(content: bytes = b"") -> IO[bytes]:
+    import tempfile
+
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the child and its reader keep it
+    file.write(content)
+    file.seek(0)
+    return file
+
+
+def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> ProgramFailed:
+    """Why a program could not be started."""
+    if not isinstance(error, FileNotFoundError):
+        return ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing")
+    if cwd is not None and not os.path.isdir(cwd):
+        return ProgramFailed(f"the folder {cwd} is gone")
+    hint = f"install {argv[0]}, or add it to PATH"
+    return ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
 
 
 def _end_group(child: subprocess.Popen[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Self, dataclass_transform
 else:
 
@@ -20,6 +21,7 @@ class _RecordType(type):
     """Turns a class's annotations into slots and remembers the defaults."""
 
     __fields__: tuple[str, ...]
+    __setters__: tuple[Callable[[Any, Any], None], ...]
     __defaults__: dict[str, Any]
 
     def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _RecordType:
@@ -29,6 +31,7 @@ class _RecordType(type):
         body["__slots__"] = tuple(own)
         cls = super().__new__(mcs, name, bases, body)
         cls.__fields__ = tuple(field for base in inherited for field in base.__fields__) + tuple(own)
+        cls.__setters__ = tuple(getattr(cls, field).__set__ for field in cls.__fields__)
         cls.__defaults__ = {k: v for base in inherited for k, v in base.__defaults__.items()} | defaults
         return cls
 
@@ -41,6 +44,11 @@ class Record(metaclass=_RecordType):
 
         def __init__(self, *values, **named):
             cls = type(self)
+            if not named and len(values) == len(cls.__fields__):
+                # A row of a table: hundreds of these make up a page of a list.
+                for put, value in zip(cls.__setters__, values, strict=True):
+                    put(self, value)
+                return
             if len(values) > len(cls.__fields__):
                 raise TypeError(f"{cls.__name__} takes {len(cls.__fields__)} fields, got {len(values)}")
             given = dict(zip(cls.__fields__, values, strict=False))
@@ -57,6 +65,9 @@ class Record(metaclass=_RecordType):
                     raise TypeError(f"{cls.__name__} needs {field!r}")
 
         def __setattr__(self, name, value):
+            raise AttributeError(f"{type(self).__name__} is frozen")
+
+        def __delattr__(self, name):
             raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __eq__(self, other: object) -> bool:

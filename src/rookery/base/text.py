@@ -28,8 +28,23 @@ def check_title(text: str) -> str:
     return check_text("the title", text, limit=MAX_TITLE * 4)
 
 
+def visible(text: str) -> str:
+    """The text with everything shown that a terminal would obey or hide: escapes, bidi overrides, invisible letters.
+
+    Line feeds and tabs stay.
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(char if _is_plain(char) else ascii(char)[1:-1] for char in text)
+
+
+def _is_plain(char: str) -> bool:
+    # Variation selectors beyond this point are printable, invisible, and can carry any bytes.
+    return char in "\n\t" or (char.isprintable() and char < "\U000e0000")
+
+
 def one_line(text: str, width: int = 0) -> str:
     """The text on one line for people: white space folded, control characters shown, cut at `width`."""
     folded = " ".join(text.split())
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in folded)
+    shown = visible(folded)
     return shown if not width or len(shown) <= width else shown[: width - 1] + "…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rookery.base.record import Record
+from rookery.base.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,15 +57,11 @@ class Tree(Block):
 
 
 def line(*parts: str | Span) -> Line:
-    """A line from strings and styled strings; empty ones are left out."""
+    """A line from strings and styled strings, with control characters made visible; empty ones are left out."""
     spans = ((part, "") if isinstance(part, str) else part for part in parts)
-    return tuple(span for span in spans if span[0])
+    return tuple((visible(content).replace("\n", "\\n"), style) for content, style in spans if content)
 
 
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
     """Text as it is, line by line, with control characters made visible."""
-    return Paragraph(tuple(line((_visible(each), style)) for each in content.split("\n")), indent)
-
-
-def _visible(content: str) -> str:
-    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in content)
+    return Paragraph(tuple(line((each, style)) for each in content.split("\n")), indent)

@@ -15,8 +15,27 @@ ABOUT = {
     "task": "Plan and work through tasks",
     "epic": "Milestones with a design",
     "learning": "What was found out along the way",
+    "mail": "Messages between agents and people",
+    "group": "Named groups that mail can be sent to",
     "data": "Export and import everything",
     "vcs": "Version control, git or jj alike",
+    "sling": "Bring an agent to life on a task",
+    "stop": "Stop an agent",
+    "nudge": "Remind an agent",
+    "status": "Who does what",
+    "inspect": "One agent at length",
+    "attach": "Go into an agent's terminal",
+    "agents": "Roles, and agents across their lives",
+    "spec": "Specifications of tasks",
+    "run": "Everything that was slung for one goal",
+    "feed": "What everybody does, live",
+    "logs": "What agents said and did",
+    "trace": "All that happened to an agent or a task",
+    "errors": "What went wrong",
+    "replay": "Tell a run again",
+    "costs": "What it cost",
+    "metrics": "Agents' lives in numbers",
+    "hook": "What agents' programs call",
     "agent": "What an agent did, turn by turn",
     "worktree": "The worktrees of agents",
     "events": "What has happened",
@@ -42,7 +61,11 @@ def show_help(words: list[str], settings: Globals) -> int:
     """Print the help that the words ask for, or raise what is wrong with them."""
     words = words[1:] if words[:1] == ["help"] else words
     wanted = [word for word in words if word not in ("--help", "-h")]
+    asked = settings.help or len(words) > len(wanted)
+    as_json = settings.json or "--json" in wanted
     if not wanted:
+        if as_json and not asked:
+            raise UsageError("no command", hint="`rook --help` shows the commands")
         _print_overview()
         return 0
     group, *rest = wanted
@@ -59,8 +82,10 @@ def show_help(words: list[str], settings: Globals) -> int:
         raise UsageError(
             f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], [op.name.split(" ", 1)[1] for op in operations])
         )
+    if as_json and not asked:
+        raise UsageError(f"{group} needs a command", hint=f"`rook {group} --help` shows them")
     _print_group(group, operations)
-    return 0 if settings.help or len(words) > len(wanted) else 2
+    return 0 if asked else 2
 
 
 def _print_overview() -> None:

@@ -16,7 +16,7 @@ from rookery.ops.operation import Op, call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 _BROKEN_PIPE = 141
@@ -25,11 +25,10 @@ _BROKEN_PIPE = 141
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
-    as_json = "--json" in words[: words.index("--")] if "--" in words else "--json" in words
     try:
         return _run(words)
     except RookError as error:
-        _report(error.code, error.message, error.hint, as_json)
+        _report(error.code, error.message, error.hint, words)
         return error.exit_status
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -41,9 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         from rookery.cli.bug import write_log
 
         path = write_log(error, words)
-        _report(
-            "bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", as_json, path
-        )
+        _report("bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", words, path)
         return BUG
 
 
@@ -62,11 +59,19 @@ def _run(words: list[str]) -> int:
     values, settings = parse_operation(operation, rest[length:], settings)
     context = _context(settings)
     try:
+        if context.environ.token is not None:
+            from rookery.agents.permits import check_permitted
+
+            check_permitted(context, operation)
         result = call(context, operation, values)
         if operation.streams:
-            _print_stream(operation, result, settings)
+            _print_stream(operation, result, settings, context)
         else:
             _print_result(operation, result, settings, context, values)
+        if context.has_database:
+            from rookery.agents.pulse import notice
+
+            notice(context)
         return int(getattr(result, "exit_status", 0))
     finally:
         context.close()
@@ -79,12 +84,19 @@ def _context(settings: Globals) -> Context:
     if not os.path.isdir(cwd):
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
     context = Context(cwd=cwd, environ=read_environ(), flags=settings.config)
+    context.wake = lambda names: _wake(context, names)
     context.is_interactive = not settings.json and sys.stdin.isatty() and sys.stdout.isatty()
     if not settings.json and not settings.quiet and sys.stderr.isatty():
         from rookery.cli.progress import show_progress
 
         context.progress = show_progress
     return context
+
+
+def _wake(context: Context, names: Sequence[str]) -> None:
+    from rookery.agents.wake import wake
+
+    wake(context, names)
 
 
 def _current_folder() -> str:
@@ -103,24 +115,26 @@ def _print_result(op: Op, result: Any, settings: Globals, context: Context, valu
     print_view(op.view, result, values, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 
 
-def _print_stream(op: Op, results: Iterator[Any], settings: Globals) -> None:
+def _print_stream(op: Op, results: Iterator[Any], settings: Globals, context: Context) -> None:
     if settings.json:
         for result in results:
             _print_envelope({"v": 1, "ok": True, "data": result})
         return
     from rookery.cli.render import print_stream
 
-    print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color)
+    print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 
 
-def _report(code: str, message: str, hint: str, as_json: bool, log: str = "") -> None:
-    if as_json:
+def _report(code: str, message: str, hint: str, words: list[str], log: str = "") -> None:
+    options = words[: words.index("--")] if "--" in words else words
+    if "--json" in options:
         error = {"code": code, "message": message, "hint": hint} | ({"log": log} if log else {})
         _print_envelope({"v": 1, "ok": False, "error": error})
         return
     from rookery.cli.render import print_error
+    from rookery.config.environ import read_environ
 
-    print_error(message, hint)
+    print_error(message, hint, no_color="--no-color" in options or read_environ().no_color)
 
 
 def _print_envelope(envelope: dict[str, Any]) -> None:

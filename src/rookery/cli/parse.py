@@ -52,7 +52,7 @@ def read_globals(words: list[str]) -> tuple[Globals, list[str]]:
             raise UsageError(f"no option {word} before a command", hint="`rook --help` shows the options")
         if not equals:
             if position >= len(words):
-                raise UsageError(f"{word} needs a value")
+                raise UsageError(f"{word} needs a value", hint="`rook --help` shows the options")
             value = words[position]
             position += 1
         if word in ("-C", "--directory"):
@@ -97,10 +97,15 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
         description=op.documentation,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
+    # Everything goes into groups: argparse asks a parser, but not a group, how wide the terminal is for every
+    # argument, and loads shutil with three compressors for that.
+    places = {kind: parser.add_argument_group(kind) for kind in ("arguments", "options")}
     for param in op.params:
-        _add(parser, param, greedy)
+        _add(places["arguments" if param.positional else "options"], param, greedy)
     common = parser.add_argument_group("options of every command")
+    common.add_argument("-h", "--help", action="help", help="Show this help.")
     for param in GLOBALS:
         _add(common, param, False)
     return parser
@@ -114,7 +119,7 @@ def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None
         return
     more: dict[str, Any] = {"help": text}
     if param.kind == INTEGER:
-        more["type"] = int
+        more["type"] = _whole_number
     if param.choices:
         more["choices"] = param.choices
     if param.positional:
@@ -130,6 +135,13 @@ def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None
         more["metavar"] = "N" if param.kind == INTEGER else param.name.split("_")[-1].upper()
     names = ([f"-{param.short}"] if param.short else []) + [param.flag]
     parser.add_argument(*names, dest=param.name, required=param.required, **more)
+
+
+def _whole_number(text: str) -> int:
+    number = int(text)
+    if abs(number) >= 1 << 63:  # more than a database can hold, or anybody mean
+        raise argparse.ArgumentTypeError(f"{text} is too large")
+    return number
 
 
 def _setting(text: str) -> dict[str, str]:
@@ -150,6 +162,10 @@ def _read_long_texts(op: Op, values: dict[str, Any]) -> dict[str, Any]:
         except UnicodeDecodeError as error:
             raise UsageError(f"standard input is not UTF-8 (byte {error.start})") from error
     return values
+
+
+# Rookery speaks English. argparse would look for translations of its own words, and load `locale` for that.
+vars(argparse)["_"] = str
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 def show_progress(label: str, total: int) -> Callable[[int], None]:
     """Start a bar on standard error; the function that is returned moves it, and ends it at `total`."""
+    if total == 0:  # nothing would ever end the bar
+        return lambda _done: None
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

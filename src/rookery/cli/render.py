@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
+from rookery.base.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ def print_stream(view: str, results: Iterable[Any], *, quiet: bool, no_color: bo
             sys.stdout.flush()
 
 
-def print_error(message: str, hint: str) -> None:
+def print_error(message: str, hint: str, *, no_color: bool) -> None:
     """Say on standard error what is wrong and what to do."""
-    fancy = sys.stderr.isatty()
+    fancy = sys.stderr.isatty() and not no_color
     red, dim, end = ("\033[31m", "\033[2m", "\033[0m") if fancy else ("", "", "")
-    text = f"{red}error:{end} {message}\n" + (f"{dim}hint:{end} {hint}\n" if hint else "")
+    shown = "\n".join(map(visible, message.split("\n")))
+    text = f"{red}error:{end} {shown}\n" + (f"{dim}hint:{end} {visible(hint)}\n" if hint else "")
     sys.stderr.buffer.write(text.encode(errors="backslashreplace"))
     sys.stderr.flush()
 
@@ -94,6 +96,7 @@ def _view(name: str) -> Callable[[Any, dict[str, Any]], list[Block]]:
 
 def _ids(data: Any) -> Iterator[str]:
     """The ids of a result, for scripts."""
+    data = getattr(data, "messages", data)
     if isinstance(data, list | tuple):
         for each in data:
             yield from _ids(each)

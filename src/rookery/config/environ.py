@@ -1,7 +1,7 @@
 """The only place that reads the process's environment.
 
-`ROOKERY_ROOT` and `ROOKERY_AGENT` are what an agent's process is given; every other `ROOKERY_…` variable overrides
-a configuration key.
+`ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN` and `ROOKERY_TURN` are what an agent's process is given; every other
+`ROOKERY_…` variable overrides a configuration key.
 """
 
 from __future__ import annotations
@@ -31,9 +31,21 @@ class Environ(Record):
     """The user's own configuration file."""
     settings: dict[str, str]
     """`ROOKERY_TASKS_LEASE=1h` as `{"ROOKERY_TASKS_LEASE": "1h"}`."""
+    token: str | None = None
+    """`ROOKERY_TOKEN`: proves that the caller is the agent that it says it is."""
+    turn: str | None = None
+    """`ROOKERY_TURN`: the turn that the caller runs in."""
 
 
-_OWN = {"ROOKERY_ROOT", "ROOKERY_AGENT"}
+_OWN = {
+    "ROOKERY_ROOT",
+    "ROOKERY_AGENT",
+    "ROOKERY_TOKEN",
+    "ROOKERY_TURN",
+    "ROOKERY_SESSION",
+    "ROOKERY_PORT",
+    "ROOKERY_PORTS",
+}
 
 
 def read_environ(source: Mapping[str, str] | None = None) -> Environ:
@@ -48,6 +60,8 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         home=home,
         user_config=os.path.join(config_home, "rookery", "config.yaml"),
         settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN},
+        token=env.get("ROOKERY_TOKEN") or None,
+        turn=env.get("ROOKERY_TURN") or None,
     )
 
 
@@ -77,3 +91,8 @@ def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
     env = os.environ if source is None else source
     return {name: value for name, value in env.items() if name not in _GIT_PLACES}
+
+
+def unmarked_environ() -> dict[str, str]:
+    """The environment for a process that must not be taken for the calling agent's own."""
+    return {name: value for name, value in child_environ().items() if name not in _OWN}

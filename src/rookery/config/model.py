@@ -35,6 +35,40 @@ class TasksConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentsConfig:
+    """How many agents there may be, and what they run on."""
+
+    runtime: str = "scripted"
+    """The program that agents run on, unless `rook sling` says otherwise."""
+    mode: str = field(default="headless", metadata={"choices": ("headless", "tmux")})
+    """How agents live: turn by turn without a terminal, or interactively in tmux."""
+    model: str = "default"
+    """The model that agents use, unless their role or `rook sling` says otherwise."""
+    max_concurrent: int = field(default=10, metadata={"minimum": 1})
+    """How many agents may be alive at once."""
+    max_per_lead: int = field(default=5, metadata={"minimum": 1})
+    """How many living agents one agent may have slung."""
+    max_per_run: int = field(default=100, metadata={"minimum": 1})
+    """How many agents one run may sling in all."""
+    max_depth: int = field(default=2, metadata={"minimum": 0})
+    """How deep agents may sling agents: 0 for those that a person slings, 1 for what these sling, and so on."""
+    turn_timeout: float = field(default=3600.0, metadata={"duration": True})
+    """How long one turn may take before it is ended."""
+    boot_timeout: float = field(default=60.0, metadata={"duration": True})
+    """How long an interactive agent may take until it is ready for its task."""
+    stop_grace: float = field(default=5.0, metadata={"duration": True})
+    """How long an agent that is asked to stop has until it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostsConfig:
+    """What tokens cost."""
+
+    prices: tuple[str, ...] = ()
+    """Prices that add to or overrule the built-in table: `model=INPUT/OUTPUT`, dollars for a million tokens."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorktreesConfig:
     """The worktrees of agents."""
 
@@ -73,5 +107,7 @@ class Config:
     project: ProjectConfig = field(default_factory=ProjectConfig)
     vcs: VcsConfig = field(default_factory=VcsConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)
+    agents: AgentsConfig = field(default_factory=AgentsConfig)
+    costs: CostsConfig = field(default_factory=CostsConfig)
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     provision: ProvisionConfig = field(default_factory=ProvisionConfig)

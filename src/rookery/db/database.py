@@ -6,6 +6,7 @@ Callers open transactions, stores never do. Whatever SQLite cannot do comes out 
 from __future__ import annotations
 
 import os
+import time
 
 import apsw
 
@@ -13,7 +14,7 @@ from rookery.base.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
-BUSY_TIMEOUT_MS = 60_000
+PATIENCE_SECONDS = 60.0
 
 _CODES = {
     apsw.BusyError: ("storage_busy", "another process holds the database for very long; try again"),
@@ -47,14 +48,14 @@ class Database:
         """Open an existing database and bring an older schema up to date."""
         try:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            version = connection.pragma("user_version")
-            if version != SCHEMA_VERSION:
+            connection.set_busy_handler(patience())
+            known = (connection.pragma("application_id"), connection.pragma("user_version"))
+            if known != (APPLICATION_ID, SCHEMA_VERSION):
                 from rookery.db.migrate import upgrade
 
                 upgrade(connection, path)
             connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             raise storage_failed(error, path) from error
         return cls(connection, path)
 
@@ -66,7 +67,7 @@ class Database:
 
             try:
                 create_file(path)
-            except apsw.Error as error:
+            except (apsw.Error, OSError) as error:
                 raise storage_failed(error, path) from error
         return cls.open(path)
 
@@ -133,6 +134,25 @@ class Database:
         return int(self.value("PRAGMA data_version"))
 
 
+def patience(seconds: float = PATIENCE_SECONDS) -> Callable[[int], bool]:
+    """A busy handler that waits for a lock in short, uneven steps, for so long.
+
+    SQLite's own timeout sleeps longer the longer somebody has waited. Among sixteen busy writers the latecomers then
+    win, and some wait for seconds.
+    """
+    started = 0.0
+
+    def wait(earlier_calls: int) -> bool:
+        nonlocal started
+        now = time.monotonic()
+        if earlier_calls == 0:
+            started = now
+        time.sleep(0.001 + time.monotonic_ns() % 2_000_000 / 1e9)
+        return now - started < seconds
+
+    return wait
+
+
 class Transaction:
     """`with db.write(): …` commits at the end, or leaves everything as it was."""
 
@@ -165,8 +185,14 @@ class Transaction:
             self._db.connection.execute("ROLLBACK")
 
 
-def storage_failed(error: apsw.Error, path: str) -> StorageFailed:
-    """What SQLite said, as an error for people."""
+def storage_failed(error: apsw.Error | OSError, path: str) -> StorageFailed:
+    """What SQLite or the system said, as an error for people."""
+    if isinstance(error, OSError):
+        return StorageFailed(
+            f"the database {path}: {error.filename}: {error.strerror}",
+            hint="check that you may write to the .rookery folder, and that the disk has room",
+            code="storage_io",
+        )
     if isinstance(error, apsw.ConstraintError | apsw.SQLError):
         raise error  # a rule of ours was broken, or the SQL is wrong: that is our bug
     for kind, (code, hint) in _CODES.items():

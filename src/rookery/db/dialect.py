@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_RANKED = 2_000
+
 
 def match_words(query: str) -> str:
     """A full-text query for what a person typed: every word must occur, the last one may be unfinished.
@@ -10,6 +12,18 @@ def match_words(query: str) -> str:
     """
     words = [word.replace('"', '""') for word in query.split()]
     return " ".join(f'"{word}"' for word in words) + ("*" if words else "")
+
+
+def best_matches(index: str) -> str:
+    """A query for `seq` and `score` of the best matches, the best with the lowest score; takes the words and a limit.
+
+    Ranking reads every match. A word that stands in a third of 100,000 tasks would cost 30 ms, so only the newest
+    matches are ranked.
+    """
+    return (
+        f"SELECT seq, score FROM (SELECT rowid AS seq, bm25({index}) AS score FROM {index} WHERE {index} MATCH ? "
+        f"ORDER BY rowid DESC LIMIT {_RANKED}) ORDER BY score LIMIT ?"
+    )
 
 
 def marks(count: int) -> str:

@@ -6,12 +6,13 @@ changed. Each migration commits together with the version that it leads to.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import apsw
 
 from rookery.base.errors import StorageFailed
-from rookery.db.database import APPLICATION_ID, BUSY_TIMEOUT_MS, SCHEMA_VERSION
+from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, patience
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 
@@ -26,17 +27,16 @@ def create_file(path: str) -> None:
     """Make a database at the newest schema; if somebody else is faster, theirs stays."""
     draft = f"{path}.new-{os.getpid()}"
     remove(draft)
-    connection = apsw.Connection(draft)
     try:
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("application_id", APPLICATION_ID)
-        _apply(connection)
-    finally:
-        connection.close()
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
+        connection = apsw.Connection(draft)
+        try:
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("application_id", APPLICATION_ID)
+            _apply(connection)
+        finally:
+            connection.close()
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
     finally:
         remove(draft)
 
@@ -79,7 +79,7 @@ def _back_up(connection: apsw.Connection, path: str, version: int) -> None:
 
 
 def _apply(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.set_busy_handler(patience())
     for number, file in migrations():
         with open(file, encoding="utf-8") as script:
             statements = script.read()

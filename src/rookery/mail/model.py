@@ -37,6 +37,26 @@ class InvalidPayload(Refused):
     code = "invalid_payload"
 
 
+class NotYourMail(Refused):
+    """An agent asks for mail that it neither sent nor got, or for what only a person may do."""
+
+    code = "not_your_mail"
+    default_hint = "an agent sees what it sent and what was sent to it"
+
+
+class EmptyGroup(Refused):
+    """The group is real, and nobody is in it just now."""
+
+    code = "empty_group"
+
+
+class TurnOver(Refused):
+    """The caller was started in a turn that is no longer running."""
+
+    code = "turn_over"
+    default_hint = "a later turn sees the mail; what a turn leaves running must not take it away"
+
+
 class Field(Record):
     """One entry of a payload: its type (`text`, `integer`, `list`), whether it has to be there, and what it says."""
 
@@ -53,6 +73,8 @@ class MessageType(Record):
     help: str
     fields: tuple[Field, ...] = ()
     is_terminal: bool = False
+    is_system: bool = False
+    """Only Rookery itself sends it."""
 
 
 _BRANCH = Field("branch", "text", True, "the branch that holds the work")
@@ -92,6 +114,7 @@ TYPES: dict[str, MessageType] = {
             "worker_died",
             "An agent ended without having finished; sent by Rookery.",
             (Field("agent", "text", True, "who"), Field("task_id", "text", False, "the task"), _REASON),
+            is_system=True,
         ),
         MessageType("merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES)),
         MessageType(
@@ -137,5 +160,67 @@ class Message(Record):
     session_id: str | None
     """The sender's life in which it was sent."""
     turn_id: str | None
+    """The turn that saw it."""
     created_at: str
     read_at: str | None
+    """None until it was shown to a person, or in a turn that ended well."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as every interface gives it."""
+        return {
+            "id": self.id,
+            "thread_id": self.thread_id,
+            "reply_to": self.reply_to,
+            "from": self.sender,
+            "to": self.recipient,
+            "audience": self.audience,
+            "type": self.type,
+            "priority": self.priority,
+            "subject": self.subject,
+            "body": self.body,
+            "payload": self.payload,
+            "created_at": self.created_at,
+            "read_at": self.read_at,
+            "delivered_turn": self.turn_id,
+        }
+
+
+class Draft(Record):
+    """What somebody wants to say."""
+
+    to: tuple[str, ...]
+    subject: str
+    body: str = ""
+    type: str = "status"
+    priority: str = "normal"
+    payload: dict[str, Any] | None = None
+    thread: str | None = None
+    """A message of the thread that it goes on with; without one it begins its own."""
+
+
+class Sent(Record):
+    """What was sent: one message a recipient, in one thread."""
+
+    messages: tuple[Message, ...]
+    not_alive: tuple[str, ...]
+    """Recipients that have ended: the mail is kept, and nobody reads it unless they live again."""
+
+    @property
+    def id(self) -> str:
+        """The first message's id."""
+        return self.messages[0].id
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """Who got it."""
+        return tuple(each.recipient for each in self.messages)
+
+    def to_json(self) -> dict[str, Any]:
+        """Ids and recipients; the words are the sender's own."""
+        return {
+            "id": self.id,
+            "thread_id": self.messages[0].thread_id,
+            "to": self.recipients,
+            "not_alive": self.not_alive,
+            "messages": [{"id": each.id, "to": each.recipient, "audience": each.audience} for each in self.messages],
+        }

@@ -12,7 +12,7 @@ from rookery.config.project import database_path, find_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rookery.base.clock import Clock
     from rookery.config.model import Config
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     from rookery.vcs.model import Vcs
 
     Progress = Callable[[str, int], Callable[[int], None]]
+    Wake = Callable[[Sequence[str]], None]
 
 
 def _no_progress(_label: str, _total: int) -> Callable[[int], None]:
     return lambda _done: None
+
+
+def _wake_nobody(_names: Sequence[str]) -> None:
+    pass
 
 
 class Context:
@@ -44,6 +49,8 @@ class Context:
         self.clock = clock
         self.progress = progress
         self.is_interactive = False
+        self.wake: Wake = _wake_nobody
+        """Called with the recipients of mail once it is committed, so that those who wait for it can go on."""
         self._root: str | None = None
         self._db: Database | None = None
         self._config: Config | None = None
@@ -68,6 +75,11 @@ class Context:
 
             self._db = Database.open(database_path(self.root))
         return self._db
+
+    @property
+    def has_database(self) -> bool:
+        """True if the state was asked for."""
+        return self._db is not None
 
     @property
     def config(self) -> Config:

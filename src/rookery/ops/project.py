@@ -178,7 +178,7 @@ def _alone(folder: str) -> Iterator[None]:
 
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # NFS cannot lock a folder; files are put in place whole even so
+        with suppress(OSError):  # NFS cannot lock a folder; one of two inits at once may fail there
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -236,7 +236,7 @@ def _next_steps(vcs: Vcs | None, base: str | None, has_commit: bool) -> Iterator
         yield "tasks can be planned; to start and complete them, run `git init` and then `rook init` again"
     elif not has_commit:
         yield "make a first commit; work starts from one"
-    elif base is None:
+    if vcs is not None and base is None:
         yield f"set project.base in {FOLDER}/{FILE}: no branch to start from was found"
     yield 'rook task create "…" plans the first task'
     yield "rook doctor checks that everything works"

@@ -42,6 +42,9 @@ class Launch(Record):
     """How the program itself names the conversation, once it has said so."""
     settings: Mapping[str, str]
     """What the project's configuration says for this runtime."""
+    task_id: str | None = None
+    parent: str = "human"
+    """Who is told when the work is done."""
 
 
 class Command(Record):

@@ -45,7 +45,7 @@ def height(db: Database, task_id: str) -> int:
 def check_blocker(db: Database, task: Task, blocker: Task) -> None:
     """The task, which already waits for the blocker in this transaction, may do so."""
     if task.id == blocker.id:
-        raise BlockerCycle(f"{task.id} cannot wait for itself")
+        raise BlockerCycle(f"{task.id} cannot wait for itself", hint="choose another task to wait for")
     if blocker.id in {each.id for each in store.ancestors(db, task)}:
         raise InvalidRelation(f"{blocker.id} is above {task.id} and finishes after it", hint=_KIN)
     if task.id in {each.id for each in store.ancestors(db, blocker)}:
@@ -84,7 +84,7 @@ def leads_to(db: Database, start: Node, goal: Node) -> bool:
     while front and back:
         if ahead & behind:
             return True
-        if len(front) <= len(back):
+        if len(ahead) <= len(behind):
             front = _needs(db, front) - ahead
             ahead |= front
         else:

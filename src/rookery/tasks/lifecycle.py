@@ -171,7 +171,7 @@ def archive(db: Database, text: str, author: Author) -> TaskView:
         if not task.is_finished:
             raise InvalidState(f"{task.id} is {task.state}", hint="complete or cancel it first")
         if task.archived_at is not None:
-            raise InvalidState(f"{task.id} is archived already")
+            raise InvalidState(f"{task.id} is archived already", hint=f"`rook task unarchive {task.id}` brings it back")
         for each in store.descendants(db, task.id):
             if each.archived_at is None:
                 store.change(db, each, "task.archived", author, archived_at=author.now)
@@ -183,7 +183,7 @@ def unarchive(db: Database, text: str, author: Author) -> TaskView:
     with db.write():
         task = store.get(db, store.resolve(db, text))
         if task.archived_at is None:
-            raise InvalidState(f"{task.id} is not archived")
+            raise InvalidState(f"{task.id} is not archived", hint="`rook task list --archived` shows what is")
         for above in store.ancestors(db, task):
             if above.archived_at is not None:
                 raise InvalidState(f"{above.id} above it is archived", hint=f"`rook task unarchive {above.id}`")
@@ -239,10 +239,11 @@ def _bubble(db: Database, child: Task, author: Author) -> None:
         child = _finish(db, parent, author)
 
 
-def check_name(agent: str) -> None:
-    """An agent's name is part of branch and folder names."""
+def check_name(agent: str) -> str:
+    """The name itself, if an agent can have it: it becomes part of branch and folder names."""
     allowed = agent.replace("-", "").replace("_", "").replace(".", "")
     if not (allowed.isascii() and allowed.isalnum() and agent[0].isalnum() and len(agent) <= 64):
         raise InvalidInput(f"{agent!r} is no name for an agent", hint="letters, digits, - _ and ., at most 64 of them")
     if ".." in agent or agent.endswith((".", ".lock")):
         raise InvalidInput(f"{agent!r} cannot be part of a branch name", hint="choose a plainer name")
+    return agent

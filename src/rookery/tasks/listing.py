@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 200
 
 _JOINS = " LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
+_BENEATH = "t.parent_id IN (SELECT :{0} UNION ALL SELECT id FROM tasks WHERE parent_id = :{0})"
 _KIND = {
     "epic": "t.parent_id IS NULL",
     "task": "t.parent_id IS NOT NULL AND p.parent_id IS NULL",
@@ -70,7 +71,7 @@ def _conditions(db: Database, query: Query, now: str) -> tuple[list[str], dict[s
         where.append("t.parent_id = :parent")
         values["parent"] = store.resolve(db, query.parent)
     if query.epic is not None:
-        where.append("(t.parent_id = :epic OR p.parent_id = :epic)")
+        where.append(_BENEATH.format("epic"))
         values["epic"] = store.resolve(db, query.epic)
     if query.state is not None:
         where.append("t.state = :state")
@@ -93,13 +94,11 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
     """Counts over the whole project, or over everything beneath a task (over the task itself if it has no children)."""
     inside = "t.archived_at IS NULL"
     if root is not None:
-        inside = "(t.parent_id = :root OR p.parent_id = :root)"
+        inside = _BENEATH.format("root")
         if db.value("SELECT 1 FROM tasks WHERE parent_id = ?", (root,)) is None:
             inside = "t.id = :root"
     values: dict[str, object] = {} if root is None else {"root": root}
-    states: dict[str, int] = dict(
-        db.all(f"SELECT t.state, count(*) FROM tasks t{_JOINS} WHERE {inside} GROUP BY 1", values)
-    )
+    states: dict[str, int] = dict(db.all(f"SELECT t.state, count(*) FROM tasks t WHERE {inside} GROUP BY 1", values))
     count = f"SELECT count(*) FROM tasks t{_JOINS} WHERE {inside} AND "
     total, completed, cancelled = sum(states.values()), states.get("COMPLETED", 0), states.get("CANCELLED", 0)
     wanted = total - cancelled

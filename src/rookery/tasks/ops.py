@@ -22,8 +22,8 @@ LEASE = option("lease", "How long it is held without a sign of life, such as 90s
 
 
 def author(ctx: Context, agent: str | None = None) -> Author:
-    """The caller, or the agent that the caller speaks for, now."""
-    return Author(agent or ctx.actor, ctx.now())
+    """The caller, or the agent that the caller speaks for, now; the name is kept with what it does."""
+    return Author(lifecycle.check_name(agent or ctx.actor), ctx.now())
 
 
 @op(

@@ -12,8 +12,6 @@ from rookery.tasks.model import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rookery.db.database import Database
 
 # `{t}` is the alias of the task that is asked about.
@@ -36,37 +34,34 @@ READY = (
 )
 """The whole definition as a condition over t, its parent p and its grandparent g, for lists and counts."""
 
-_OPEN_CHILDREN = (
-    f"{store.SELECT} WHERE t.parent_id IS :parent AND {UNFINISHED} AND {ACTIVE} AND NOT {BLOCKED} "
+_CANDIDATES = (
+    f"{store.SELECT_COLUMNS}, {HAS_UNFINISHED_CHILD} AS is_parent FROM tasks t WHERE t.parent_id IS :parent "
+    f"AND {UNFINISHED} AND {ACTIVE} AND ({AVAILABLE} OR {HAS_UNFINISHED_CHILD}) AND NOT {BLOCKED} "
     f"ORDER BY {store.ORDER}"
 ).format(t="t")
+"""What may be taken, or lead to something that may: what others hold is passed over where it is found."""
 
 
 def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | None:
     """The task to work on next, in the whole project or beneath (and including) one task."""
     if beneath is None:
-        return _first_leaf(db, now, _open_children(db, None))
+        return _first_leaf_beneath(db, now, None)
     line = (beneath, *store.ancestors(db, beneath))
     if any(store.open_blockers(db, [each.id for each in line]).values()):
         return None
     if any(each.state not in ("PENDING", "IN_PROGRESS") or each.archived_at is not None for each in line):
         return None
-    return _first_leaf(db, now, iter([beneath]))
+    if store.has_unfinished_children(db, beneath.id):
+        return _first_leaf_beneath(db, now, beneath.id)
+    return beneath if beneath.is_available(now) else None
 
 
-def _first_leaf(db: Database, now: str, candidates: Iterator[Task]) -> Task | None:
-    for task in candidates:
-        if not store.has_unfinished_children(db, task.id):
-            if task.is_available(now):
-                return task
-            continue
-        found = _first_leaf(db, now, _open_children(db, task.id))
+def _first_leaf_beneath(db: Database, now: str, parent_id: str | None) -> Task | None:
+    # Row by row: the walk usually ends at the first.
+    for *values, is_parent in db.each(_CANDIDATES, {"parent": parent_id, "now": now}):
+        if not is_parent:
+            return Task(*values)
+        found = _first_leaf_beneath(db, now, values[0])
         if found is not None:
             return found
     return None
-
-
-def _open_children(db: Database, parent_id: str | None) -> Iterator[Task]:
-    # Row by row: the walk usually ends at the first.
-    for row in db.each(_OPEN_CHILDREN, {"parent": parent_id}):
-        yield Task(*row)

@@ -123,7 +123,9 @@ def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskV
         blocked_by, _ = store.edges(db, [task.id])
         for blocker in [_blocker_id(db, each) for each in by] or blocked_by.get(task.id, []):
             if not store.remove_blocker(db, task.id, blocker, author):
-                raise BlockerNotFound(f"{task.id} does not wait for {blocker}")
+                raise BlockerNotFound(
+                    f"{task.id} does not wait for {blocker}", hint=f"`rook task get {task.id}` shows what it waits for"
+                )
         return assemble_one(db, task)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
-from rookery.db.dialect import marks, match_words
+from rookery.db.dialect import best_matches, marks, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import Learning, Task
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rookery.db.database import Database
 
 COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.__fields__)
-SELECT = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS) + " FROM tasks t"
+SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
+SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.__fields__)
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
 _CHUNK = 500
@@ -82,10 +83,11 @@ def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
 
 def descendants(db: Database, task_id: str) -> list[Task]:
     """Everything beneath a task, parents before children."""
+    # CROSS JOIN fixes the order: SQLite would else go through every task and look it up in `below`.
     rows = db.all(
         f"WITH RECURSIVE below (id, depth) AS (SELECT id, 1 FROM tasks WHERE parent_id = ? "
         f"UNION ALL SELECT c.id, b.depth + 1 FROM tasks c JOIN below b ON c.parent_id = b.id) "
-        f"{SELECT} JOIN below ON below.id = t.id ORDER BY below.depth, {ORDER}",
+        f"{SELECT_COLUMNS} FROM below CROSS JOIN tasks t WHERE t.id = below.id ORDER BY below.depth, {ORDER}",
         (task_id,),
     )
     return [Task(*row) for row in rows]
@@ -137,8 +139,7 @@ def search(db: Database, query: str, limit: int) -> list[Task]:
     if not matched:
         return []
     rows = db.all(
-        f"{SELECT} JOIN (SELECT rowid, rank FROM tasks_search WHERE tasks_search MATCH ? ORDER BY rank LIMIT ?) hit "
-        f"ON hit.rowid = t.seq ORDER BY hit.rank, {ORDER}",
+        f"{SELECT} JOIN ({best_matches('tasks_search')}) hit ON hit.seq = t.seq ORDER BY hit.score, {ORDER}",
         (matched, limit),
     )
     return [Task(*row) for row in rows]
@@ -237,8 +238,8 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
         return []
     columns = ", ".join(f"l.{name}" for name in Learning.__fields__)
     rows = db.all(
-        f"SELECT {columns} FROM learnings l JOIN (SELECT rowid, rank FROM learnings_search "
-        f"WHERE learnings_search MATCH ? ORDER BY rank LIMIT ?) hit ON hit.rowid = l.seq ORDER BY hit.rank, l.id",
+        f"SELECT {columns} FROM learnings l JOIN ({best_matches('learnings_search')}) hit ON hit.seq = l.seq "
+        f"ORDER BY hit.score, l.id",
         (matched, limit),
     )
     return [Learning(*row) for row in rows]

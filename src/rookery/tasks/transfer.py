@@ -88,9 +88,8 @@ def import_file(
         for task, blockers in tasks:
             for blocker in blockers:
                 store.add_blocker(db, task.id, blocker, author)
-        for learning in learnings:
-            store.insert_learning(db, learning, author)
-    return Imported(path, len(tasks), len(learnings), deleted, backup)
+        kept = sum(store.insert_learning(db, learning, author) is learning for learning in learnings)
+    return Imported(path, len(tasks), kept, deleted, backup)
 
 
 def _clear(db: Database, author: Author, backups: str) -> tuple[str | None, int]:
@@ -133,35 +132,42 @@ def _read(path: str) -> Any:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
-        raise ImportInvalid(f"cannot read {path}: {error.strerror}") from error
+        raise ImportInvalid(f"cannot read {path}: {error.strerror}", hint="give the path of an export") from error
     except UnicodeDecodeError as error:
         raise ImportInvalid(f"{path} is not UTF-8 at byte {error.start}", hint=_HINT) from error
+    return _join_lines(text, path) if path.endswith(".jsonl") else _parse(text, path)
+
+
+def _parse(text: str, where: str) -> Any:
     try:
-        if path.endswith(".jsonl"):
-            return _join_lines([json.loads(each) for each in text.splitlines() if each.strip()])
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ImportInvalid(f"{path} is not JSON: {error}", hint=_HINT) from error
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits is a bare ValueError
+        raise ImportInvalid(f"{where} is not JSON: {error}", hint=_HINT) from error
 
 
 _HINT = "only files made by `rook data export` can be imported"
 
 
-def _join_lines(records: list[Any]) -> dict[str, Any]:
-    header, *rest = records or [{}]
-    if not all(isinstance(each, dict) for each in records):
-        raise ImportInvalid("a line of the file is not a JSON object", hint=_HINT)
-    return {
-        **header,
-        "tasks": [each["task"] for each in rest if "task" in each],
-        "learnings": [each["learning"] for each in rest if "learning" in each],
-    }
+def _join_lines(text: str, path: str) -> Any:
+    """The same document from one record a line."""
+    # Not splitlines: JSON leaves U+2028 and its like as they are.
+    numbered = [(number, each) for number, each in enumerate(text.split("\n"), 1) if each.strip()]
+    header, *rest = [(_parse(each, f"{path}: line {number}"), number) for number, each in numbered] or [(None, 1)]
+    records: dict[str, list[Any]] = {"task": [], "learning": []}
+    for record, number in rest:
+        if not isinstance(record, dict) or len(record) != 1 or not record.keys() <= records.keys():
+            raise ImportInvalid(f"{path}: line {number}: is neither a task nor a learning", hint=_HINT)
+        for kind, raw in record.items():
+            records[kind].append(raw)
+    if not isinstance(header[0], dict):
+        return None
+    return {**header[0], "tasks": records["task"], "learnings": records["learning"]}
 
 
 def _check_header(document: Any, path: str) -> None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ImportInvalid(f"{path} is not an export of Rookery", hint=_HINT)
-    if document.get("version") != VERSION:
+    if document.get("version") is True or document.get("version") != VERSION:
         raise ImportInvalid(
             f"{path} has version {document.get('version')!r}, and this Rookery reads {VERSION}",
             hint="import it with the Rookery that wrote it, or a newer one",

@@ -23,6 +23,7 @@ _TEXTS = ("title", "description", "context", "design")
 _OPTIONAL_TEXTS = ("result", "assignee", "branch", "commit", "start_commit")
 _TIMES = ("created_at", "updated_at")
 _OPTIONAL_TIMES = ("lease_until", "started_at", "completed_at", "archived_at")
+_MOST = 2**31 - 1
 _HINT = "nothing was imported; mend the file, or export it again"
 
 
@@ -71,8 +72,10 @@ def _task(raw: Any, where: str) -> tuple[Task, list[str]]:
         known = raw[name] is None or (isinstance(raw[name], str) and is_stamp(raw[name]))
         _check(known, f"{where}.{name}", "is neither a time nor null")
     for name in ("priority", "attempts"):
-        _check(type(raw[name]) is int and raw[name] >= 0, f"{where}.{name}", "is not a whole number")
+        _check(type(raw[name]) is int and 0 <= raw[name] <= _MOST, f"{where}.{name}", "is not a whole number")
     _check(raw["state"] in STATES, f"{where}.state", f"{raw['state']!r} is no state")
+    put_away = raw["archived_at"] is not None and raw["state"] not in FINISHED
+    _check(not put_away, f"{where}.archived_at", f"is set, and the task is {raw['state']}")
     _check(_is_task_id(raw["id"]), f"{where}.id", f"{raw['id']!r} is no task id")
     _check(raw["parent_id"] is None or _is_task_id(raw["parent_id"]), f"{where}.parent_id", "is no task id")
     blockers = raw["blocked_by"]
@@ -98,6 +101,7 @@ def _learning(raw: Any, where: str) -> Learning:
     source = raw["source_task_id"]
     _check(source is None or _is_task_id(source), f"{where}.source_task_id", "is no task id")
     _check(is_stamp(raw["created_at"]), f"{where}.created_at", "is not a time")
+    _check(bool(raw["content"].strip()), f"{where}.content", "is empty")
     try:
         check_text("content", raw["content"])
     except RookError as error:

@@ -11,7 +11,7 @@ from rookery.base.text import one_line
 from rookery.tasks import lifecycle, ready, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
-from rookery.vcs.model import DirtyCheckout, NothingToCommit, UnknownRevision
+from rookery.vcs.model import DirtyCheckout, NothingToCommit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,23 +94,21 @@ def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
     """The commit that the task's branch starts from; the branch is made if it is not there."""
     tip = vcs.branches(branch).get(branch)
     if tip is None:
-        origin = _base_commit(vcs, base)
+        origin = base_commit(vcs, base)
         vcs.create_branch(branch, origin)
         return origin
     return task.start_commit if task.branch == branch and task.start_commit is not None else tip
 
 
-def _base_commit(vcs: Vcs, base: str) -> str:
+def base_commit(vcs: Vcs, base: str) -> str:
+    """Where work starts: at the base that is named, else at the default branch."""
+    here = vcs.current_commit()
     name = base or vcs.default_branch()
-    try:
-        commit = vcs.current_commit() if name is None else vcs.resolve(name)
-    except UnknownRevision:
-        if base:
-            raise
-        commit = vcs.current_commit()
-    if commit is None:
+    if name is not None and (here is not None or vcs.branches(name)):
+        return vcs.resolve(name)
+    if here is None:
         raise InvalidState("the repository has no commit to start from", hint="make a first commit")
-    return commit
+    return here
 
 
 def _record_work(vcs: Vcs, task: Task) -> str | None:

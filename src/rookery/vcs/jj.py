@@ -13,7 +13,7 @@ import re
 from rookery.base.errors import InvalidState
 from rookery.vcs.git_store import DIFF, PATCH
 from rookery.vcs.jj_checkouts import JjWorkspaces
-from rookery.vcs.jj_program import AS_IT_IS, failed, one, quoted, remembered, show
+from rookery.vcs.jj_program import AS_IT_IS, conflicted, failed, one, quoted, remembered, show
 from rookery.vcs.jj_view import (
     DIFF_TEMPLATE,
     LOG_TEMPLATE,
@@ -92,12 +92,15 @@ class Jj(JjWorkspaces):
             here = self._here(_TAKE_ALL)
             self._check_committable(here)
             branch = self._branch(here)
+            at = {mark.commit for mark in here.bookmarks if mark.name == branch}
             if branch is not None:
-                self._tip(branch)
+                if any(mark.is_conflicted for mark in here.bookmarks if mark.name == branch):
+                    raise conflicted(branch)
                 self._remember(branch)
             self._jj("commit", *self._identity(), _TAKE_ALL, f"--message={message}")
             made = self._jj(*show("@-", "commit_id"), AS_IT_IS)
-            if branch is not None and self._tip(branch) != made:
+            # A bookmark at the working copy itself goes along with it.
+            if branch is not None and here.commit not in at:
                 self._jj("bookmark", "set", AS_IT_IS, f"--revision={made}", quoted(branch))
         return made
 
@@ -149,7 +152,9 @@ class Jj(JjWorkspaces):
             if name not in found:
                 check_room(name, found)
                 self._jj("bookmark", "create", AS_IT_IS, f"--revision={commit}", quoted(name))
-            actual = self._tip(name)
+                # A jj of somebody else knows nothing of our lock.
+                found = self._bookmarks()
+            actual = one(name, found[name])
         if actual != commit:
             raise moved(name, commit, actual)
 

@@ -112,9 +112,15 @@ def quoted(text: str) -> str:
 
 
 def one(name: str, commits: list[str]) -> str:
+    """The one commit that a bookmark is at."""
     if len(commits) != 1:
-        raise Conflicted(f"bookmark {name} is conflicted", hint=f"say where it belongs: `jj bookmark set {name} -r …`")
+        raise conflicted(name)
     return commits[0]
+
+
+def conflicted(name: str) -> Conflicted:
+    """The error for a bookmark that is in two places."""
+    return Conflicted(f"bookmark {name} is conflicted", hint=f"say where it belongs: `jj bookmark set {name} -r …`")
 
 
 def remembered(root: str) -> str:

@@ -29,6 +29,7 @@ CREATE INDEX tasks_by_parent ON tasks (parent_id, priority, created_at, id);
 CREATE INDEX tasks_unfinished ON tasks (parent_id, priority, created_at, id)
     WHERE state NOT IN ('COMPLETED', 'CANCELLED') AND archived_at IS NULL;
 CREATE INDEX tasks_in_order ON tasks (priority, created_at, id);
+CREATE INDEX tasks_by_state ON tasks (state, priority, created_at, id) WHERE archived_at IS NULL;
 
 CREATE TABLE task_blockers (
     task_id    TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
@@ -57,7 +58,6 @@ CREATE TABLE events (
     subject TEXT NOT NULL,
     data    TEXT NOT NULL
 );
-CREATE INDEX events_by_subject ON events (subject, seq);
 
 CREATE VIRTUAL TABLE tasks_search USING fts5 (
     title, description, context, result,

@@ -81,8 +81,9 @@ CREATE TABLE messages (
     created_at TEXT NOT NULL,
     read_at    TEXT
 );
-CREATE INDEX messages_unread ON messages (recipient, seq) WHERE read_at IS NULL;
 CREATE INDEX messages_by_recipient ON messages (recipient, seq);
+-- After the one above: where both would do, SQLite takes the younger.
+CREATE INDEX messages_unread ON messages (recipient, seq) WHERE read_at IS NULL;
 CREATE INDEX messages_by_sender ON messages (sender, seq);
 CREATE INDEX messages_by_thread ON messages (thread_id, seq);
 CREATE INDEX messages_by_turn ON messages (turn_id) WHERE turn_id IS NOT NULL;

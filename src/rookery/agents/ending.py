@@ -1,0 +1,89 @@
+"""The end of an agent's life: its outcome, its task, its mail, and the news for its parent, in one transaction."""
+
+from __future__ import annotations
+
+from rookery.agents import store
+from rookery.agents.identity import write_identity
+from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
+from rookery.agents.roles import NOTHING, find_role
+from rookery.base.errors import Refused
+from rookery.base.text import one_line
+from rookery.mail import service as mail
+from rookery.tasks import lifecycle
+from rookery.tasks import store as tasks
+from rookery.tasks.model import IN_PROGRESS, PENDING_REVIEW
+from rookery.tasks.store import Author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+
+
+def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
+    """End a life once; whoever comes second finds it ended."""
+    with home.db.write() as db:
+        session = store.session(db, session_id)
+        if session.state == ENDED:
+            return session
+        now = home.now()
+        turn = store.running_turn(db, session.id)
+        if turn is not None:
+            store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
+            mail.redeliver(db, turn.id, now)
+        ended = store.change_session(
+            db,
+            session,
+            "agent.ended",
+            actor=session.agent,
+            at=now,
+            state=ENDED,
+            outcome=outcome,
+            reason=reason,
+            ended_at=now,
+            runner_pid=None,
+            runner_start=None,
+        )
+        _settle_task(home, ended, Author(session.agent, now))
+        if tell_parent and outcome != COMPLETED:
+            mail.send_from_system(
+                db,
+                session.parent,
+                one_line(f"{session.agent} {outcome}: {reason}", 200),
+                f"{session.agent}, a {session.role}, has ended ({outcome}): {reason}\n"
+                f"Its branch is {session.branch}; nothing that it made is lost.",
+                type="worker_died",
+                payload={"agent": session.agent, "task_id": session.task_id or "", "reason": reason[:2000]},
+                priority="high",
+                now=now,
+            )
+        write_identity(home, session.agent)
+        return ended
+
+
+def _settle_task(home: Home, session: Session, author: Author) -> None:
+    """What becomes of the task that the agent held, if it did not say so itself."""
+    db = home.db
+    if session.task_id is None or db.value("SELECT 1 FROM tasks WHERE id = ?", (session.task_id,)) is None:
+        return
+    task = tasks.get(db, session.task_id)
+    if task.state != IN_PROGRESS or task.assignee != session.agent:
+        return
+    role = find_role(session.role)
+    open_children = tasks.has_unfinished_children(db, task.id)
+    if session.outcome != COMPLETED or (role.can_spawn and open_children):
+        lifecycle.release(db, task.id, author, agent=session.agent)
+    elif role.writes == NOTHING:
+        try:
+            lifecycle.complete(db, task.id, author, agent=session.agent, result=_last_report(home, session))
+        except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
+            lifecycle.release(db, task.id, author, agent=session.agent)
+    else:
+        tasks.change(db, task, "task.submitted", author, state=PENDING_REVIEW, lease_until=None)
+
+
+def _last_report(home: Home, session: Session) -> str | None:
+    found = home.db.value(
+        "SELECT body FROM messages WHERE session_id = ? AND sender = ? ORDER BY seq DESC LIMIT 1",
+        (session.id, session.agent),
+    )
+    return None if found is None else str(found)

@@ -1,0 +1,37 @@
+"""`identity.yaml`: who an agent is over all its lives, rendered from the database for people and prompts to read."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.agents.look import identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+
+
+def write_identity(home: Home, name: str) -> str:
+    """Render the agent's identity, and return the file's path."""
+    found = identity(home.db, name)
+    lines = [
+        f"name: {found.name}",
+        f"roles: [{', '.join(found.roles)}]",
+        f"sessions: {found.sessions}",
+        f"sessions_completed: {found.completed}",
+        f"first_seen: {found.first_seen}",
+        f"last_seen: {found.last_seen}",
+        "recent_tasks:" if found.recent_tasks else "recent_tasks: []",
+    ]
+    for task in found.recent_tasks:
+        # A JSON string is a YAML string, whatever is in it.
+        entries = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in task.items()]
+        lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]
+    path = home.path("agents", name, "identity.yaml")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    draft = f"{path}.new-{os.getpid()}"
+    with open(draft, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    os.replace(draft, path)
+    return path

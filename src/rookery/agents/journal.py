@@ -1,0 +1,83 @@
+"""The log of a session: records in the telemetry, NDJSON for programs and text for people, redacted on the way in."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.base.text import one_line
+from rookery.events.redact import redact_all
+from rookery.events.telemetry import Telemetry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.home import Home
+    from rookery.agents.model import Session
+
+_LONGEST = 20_000
+_LINE_WIDTH = 300
+
+
+class Journal:
+    """Where one session's doings are written down."""
+
+    def __init__(self, home: Home, session: Session, secrets: tuple[str, ...] = ()) -> None:
+        self._home = home
+        self._session = session
+        self._secrets = secrets
+        self._telemetry = Telemetry(home.path("telemetry.db"))
+        folder = home.folder(session.id)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._lines = open(os.path.join(folder, "events.ndjson"), "a", encoding="utf-8")  # noqa: SIM115
+        self._text = open(os.path.join(folder, "log.txt"), "a", encoding="utf-8")  # noqa: SIM115
+
+    def write(
+        self,
+        kind: str,
+        data: dict[str, Any],
+        *,
+        turn_id: str | None,
+        name: str = "",
+        is_error: bool = False,
+        millis: int | None = None,
+    ) -> None:
+        """Write down one thing."""
+        kept = _bounded(redact_all(data, self._secrets))
+        at = self._home.now()
+        who: dict[str, Any] = {"agent": self._session.agent, "session_id": self._session.id, "turn_id": turn_id}
+        self._telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)
+        record = {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
+        self._lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self._text.write(f"{at}  {'! ' if is_error else ''}{kind:<6} {name} {one_line(describe(kept), _LINE_WIDTH)}\n")
+        self._lines.flush()
+        self._text.flush()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._telemetry.close()
+        self._lines.close()
+        self._text.close()
+
+
+def describe(data: dict[str, Any]) -> str:
+    """The gist of a record on a line."""
+    for key in ("text", "message", "command", "change"):
+        if isinstance(data.get(key), str):
+            return str(data[key])
+    told = data.get("input", data)
+    if isinstance(told, dict):
+        return ", ".join(f"{key}={value}" for key, value in told.items())
+    return str(told)
+
+
+def _bounded(value: Any) -> Any:
+    """Long texts are cut, so that one `cat` of a big file does not fill the disk."""
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return value[:_LONGEST] + f"… [{len(value) - _LONGEST} more characters]"
+    if isinstance(value, dict):
+        return {key: _bounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_bounded(each) for each in value]
+    return value

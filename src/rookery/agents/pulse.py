@@ -1,0 +1,55 @@
+"""A quick look, with every command, for agents that a kill or a reboot left without anybody to drive them.
+
+It costs one query and a glance at the processes; only what is really amiss loads the rest.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.proctable import Identity, read_one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.context import Context
+
+
+def notice(ctx: Context) -> None:
+    """Mend what was left behind, if there is anything."""
+    rows = ctx.db.all(
+        "SELECT s.state, s.mode, s.step, s.reason, s.runner_pid, s.runner_start, EXISTS (SELECT 1 FROM messages m "
+        "WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL) "
+        "FROM sessions s WHERE s.state <> 'ended'"
+    )
+    if not any(_is_amiss(*row) for row in rows):
+        return
+    import fcntl
+
+    from rookery.agents.home import Home
+    from rookery.agents.recovery import recover
+
+    home = Home.of(ctx)
+    os.makedirs(home.path("run"), exist_ok=True)
+    with open(home.path("run", "recovery.lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # somebody else is at it
+        recover(home)
+
+
+def _is_amiss(
+    state: str, mode: str, step: str, reason: str | None, pid: int | None, start: str | None, has_mail: int
+) -> bool:
+    if pid is not None and _lives(pid, start):
+        return False
+    if reason == "stopping" or (state == "booting" and step != "ready"):
+        return True
+    if mode == "tmux":
+        return False  # its terminal is looked at by `rook status`; asking tmux would start a process each time
+    return state != "waiting" or bool(has_mail)
+
+
+def _lives(pid: int, start: str | None) -> bool:
+    found = read_one(pid)
+    return found is not None and found.identity == Identity(pid, start or "")

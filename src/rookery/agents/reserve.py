@@ -1,0 +1,210 @@
+"""The first step of a sling: in one transaction, everything that can refuse it, and then a place for the agent."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents import store
+from rookery.agents.home import write_token
+from rookery.agents.model import (
+    BOOTING,
+    RESERVED,
+    CapReached,
+    NameTaken,
+    NoSuchAgent,
+    NotAllowedToSpawn,
+    Run,
+    Session,
+    Settings,
+    TaskTaken,
+    check_name,
+)
+from rookery.agents.roles import find_role
+from rookery.agents.worktrees import path_of
+from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.ids import RUN, SESSION, new_id
+from rookery.base.proctree import identify
+from rookery.base.record import Record
+from rookery.config.environ import HUMAN
+from rookery.mail.identity import hash_token
+from rookery.tasks import lifecycle, service
+from rookery.tasks import store as tasks
+from rookery.tasks.model import ACTIVE, Task
+from rookery.tasks.store import Author
+from rookery.tasks.work import branch_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+    from rookery.agents.roles import Role
+
+
+class Request(Record):
+    """What a caller asks for when it slings an agent."""
+
+    task: str
+    role: str
+    caller: str
+    base_commit: str
+    name: str | None = None
+    runtime: str = ""
+    model: str = ""
+    mode: str = ""
+    profile: str = ""
+    parent: str | None = None
+    settings: Settings = Settings()
+
+
+def reserve(home: Home, request: Request) -> Session:
+    """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
+    role = find_role(request.role)
+    config, now, me = home.config.agents, home.now(), identify(os.getpid())
+    session_id = new_id(SESSION)
+    token = write_token(home, session_id)
+    try:
+        with home.db.write() as db:
+            parent, depth = _parent(home, request, role)
+            task = _task(home, request, now)
+            name = check_name(request.name) if request.name else _free_name(home, role)
+            _check_free(home, name, task)
+            run = store.open_run(db) or _new_run(home, task, request.caller)
+            _check_caps(home, request, parent, run)
+            branch = branch_name(name, task.id)
+            session = Session(
+                id=session_id,
+                agent=name,
+                role=role.name,
+                task_id=task.id,
+                run_id=run.id,
+                parent=parent,
+                depth=depth,
+                runtime=request.runtime or config.runtime,
+                model=request.model or (role.model if role.model != "default" else config.model),
+                mode=request.mode or config.mode,
+                profile=request.profile or role.profile,
+                state=BOOTING,
+                outcome=None,
+                reason=None,
+                step=RESERVED,
+                worktree=path_of(home.root, name),
+                branch=branch,
+                base_commit=request.base_commit,
+                settings=request.settings,
+                token_hash=hash_token(token),
+                runner_pid=None if me is None else me.pid,
+                runner_start=None if me is None else me.start,
+                runtime_session=None,
+                created_at=now,
+                updated_at=now,
+                active_at=now,
+                ended_at=None,
+            )
+            store.insert_session(db, session, actor=request.caller, at=now)
+            author = Author(name, now)
+            held = lifecycle.begin(db, task, "task.started", author, assignee=name, lease_until=None)
+            tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)
+            return session
+    except BaseException:
+        _forget_token(home, session_id)
+        raise
+
+
+def _parent(home: Home, request: Request, role: Role) -> tuple[str, int]:
+    """Who the agent answers to, and how deep it is."""
+    name = request.parent or request.caller
+    if request.caller not in (HUMAN, name):
+        raise NotAllowedToSpawn(f"{request.caller} cannot sling for {name}", hint="leave --parent out")
+    if name == HUMAN:
+        return HUMAN, 0
+    above = store.living(home.db, name)
+    if above is None:
+        raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` shows who is there")
+    if role.name not in find_role(above.role).spawns:
+        raise NotAllowedToSpawn(
+            f"a {above.role} cannot sling a {role.name}", hint=f"ask {above.parent} by mail for what you need"
+        )
+    if above.depth + 1 > home.config.agents.max_depth:
+        raise NotAllowedToSpawn(
+            f"{name} is at depth {above.depth}, and {home.config.agents.max_depth} is the deepest",
+            hint=f"ask {above.parent} by mail for what you need (config: agents.max_depth)",
+        )
+    return name, above.depth + 1
+
+
+def _task(home: Home, request: Request, now: str) -> Task:
+    db = home.db
+    task = tasks.get(db, tasks.resolve(db, request.task))
+    holder = db.value("SELECT agent FROM sessions WHERE task_id = ? AND state <> 'ended'", (task.id,))
+    if holder is not None:
+        raise TaskTaken(f"{holder} is at work on {task.id}", hint=f"`rook stop {holder}` first, or choose another task")
+    if task.state not in ACTIVE:
+        raise InvalidState(f"{task.id} is {task.state}", hint=f"`rook task reopen {task.id}` first")
+    for above in tasks.ancestors(db, task):
+        if above.state not in ACTIVE:
+            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+    lifecycle.check_unblocked(db, task)
+    if task.is_held(now):
+        raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
+    if tasks.has_unfinished_children(db, task.id) and not find_role(request.role).can_spawn:
+        leaf = service.next_ready(db, now, task.id)
+        hint = f"sling {leaf.task.id}, or a lead" if leaf else "sling a lead for it"
+        raise InvalidInput(f"{task.id} has unfinished children; a {request.role} does one task", hint=hint)
+    return task
+
+
+def _free_name(home: Home, role: Role) -> str:
+    taken = {row[0] for row in home.db.all("SELECT DISTINCT agent FROM sessions")}
+    number = 1
+    while f"{role.name}-{number}" in taken:
+        number += 1
+    return f"{role.name}-{number}"
+
+
+def _check_free(home: Home, name: str, task: Task) -> None:
+    alive = store.living(home.db, name)
+    if alive is not None:
+        raise NameTaken(f"{name} is alive, at work on {alive.task_id}", hint="choose another --name")
+
+
+def _new_run(home: Home, task: Task, caller: str) -> Run:
+    run = Run(new_id(RUN), task.title, caller, home.now(), None)
+    store.insert_run(home.db, run)
+    return run
+
+
+def _check_caps(home: Home, request: Request, parent: str, run: Run) -> None:
+    config, db = home.config.agents, home.db
+    alive = db.value("SELECT count(*) FROM sessions WHERE state <> 'ended'")
+    if alive >= config.max_concurrent:
+        raise CapReached(
+            f"{alive} agents are alive, and {config.max_concurrent} is the most",
+            hint="wait until one has finished, or raise agents.max_concurrent",
+        )
+    in_run = db.value("SELECT count(*) FROM sessions WHERE run_id = ?", (run.id,))
+    if in_run >= config.max_per_run:
+        raise CapReached(
+            f"this run has slung {in_run} agents, and {config.max_per_run} is the most",
+            hint="`rook run complete` ends it, or raise agents.max_per_run",
+        )
+    if parent == HUMAN:
+        return
+    children = len(store.children(db, parent))
+    if children >= config.max_per_lead:
+        raise CapReached(
+            f"{parent} has {children} living agents, and {config.max_per_lead} is the most",
+            hint="wait until one has finished (config: agents.max_per_lead)",
+        )
+    above = store.living(db, parent)
+    budget = None if above is None else above.settings.max_agents
+    slung = len(
+        [each for each in store.children(db, parent, alive=False) if above and each.created_at >= above.created_at]
+    )
+    if budget is not None and slung >= budget:
+        raise CapReached(f"{parent} may sling {budget} agents in all, and has", hint="do with those that are there")
+
+
+def _forget_token(home: Home, session_id: str) -> None:
+    folder = home.folder(session_id)
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)

@@ -1,0 +1,97 @@
+"""What we offer of runs and specifications."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents import look, store
+from rookery.agents.home import Home
+from rookery.base.errors import InvalidInput, InvalidState, NotFound
+from rookery.base.record import Record
+from rookery.base.text import check_text
+from rookery.events.store import publish
+from rookery.ops.operation import arg, op, option
+from rookery.tasks import store as tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.model import Run
+    from rookery.ops.context import Context
+
+_RUN = arg("run", "The run's id, or the beginning of it; by default the one that is under way.", required=False)
+
+
+class Spec(Record):
+    """A task's specification."""
+
+    task_id: str
+    path: str
+    text: str
+
+
+@op("run list", needs="agent.read", view="runs.table")
+def list_runs(ctx: Context) -> list[Run]:
+    """List runs, the newest first."""
+    return store.runs(ctx.db)
+
+
+@op("run show", _RUN, needs="agent.read", view="runs.report")
+def show(ctx: Context, run: str | None) -> look.RunReport:
+    """Show a run: who was slung in it, what came of it, what it cost."""
+    return look.run_report(Home.of(ctx), _find(ctx, run))
+
+
+@op("run complete", _RUN, needs="agent.write", view="runs.one")
+def complete(ctx: Context, run: str | None) -> Run:
+    """End a run; the next sling begins a new one."""
+    with ctx.db.write() as db:
+        found = _find(ctx, run)
+        if found.completed_at is not None:
+            raise InvalidState(f"{found.id} is over already")
+        alive = [each.agent for each in store.sessions(db, alive=True, run_id=found.id)]
+        if alive:
+            raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
+        return store.complete_run(db, found, actor=ctx.actor, at=ctx.now())
+
+
+@op(
+    "spec write",
+    arg("task", "The task."),
+    option("body", "The specification; Markdown.", long_text=True, required=True),
+    needs="spec.write",
+    view="runs.spec",
+)
+def write_spec(ctx: Context, task: str, body: str) -> Spec:
+    """Keep a task's specification, for whoever is slung on it."""
+    check_text("the specification", body)
+    if not body.strip():
+        raise InvalidInput("the specification is empty", hint="say what is wanted and how one sees that it is done")
+    task_id = tasks.resolve(ctx.db, task)
+    path = Home.of(ctx).path("specs", f"{task_id}.md")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    draft = f"{path}.new-{os.getpid()}"
+    with open(draft, "w", encoding="utf-8") as file:
+        file.write(body if body.endswith("\n") else body + "\n")
+    os.replace(draft, path)
+    with ctx.db.write() as db:
+        publish(db, "spec.written", task_id, {"path": path, "size": len(body)}, actor=ctx.actor, at=ctx.now())
+    return Spec(task_id, path, body)
+
+
+@op("spec show", arg("task", "The task."), needs="agent.read", view="runs.spec")
+def show_spec(ctx: Context, task: str) -> Spec:
+    """Show a task's specification."""
+    task_id = tasks.resolve(ctx.db, task)
+    path = Home.of(ctx).path("specs", f"{task_id}.md")
+    if not os.path.isfile(path):
+        raise NotFound(f"no specification of {task_id}", hint=f"`rook spec write {task_id} --body -`")
+    with open(path, encoding="utf-8") as file:
+        return Spec(task_id, path, file.read())
+
+
+def _find(ctx: Context, run: str | None) -> Run:
+    known = store.runs(ctx.db)
+    fitting = [each for each in known if run is None or each.id.startswith(run)]
+    if not fitting:
+        raise NotFound(f"no run {run}" if run else "no run yet", hint="`rook run list` shows them")
+    return fitting[0]

@@ -1,0 +1,129 @@
+"""The process that drives a headless agent: turn after turn while there is something to do, and then it is gone.
+
+A waiting agent costs nothing at all: mail starts a runner again. At most one drives an agent; a second one sees the
+first and goes. `python -m rookery.agents.runner ROOT SESSION`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.agents import store
+from rookery.agents.ending import end_session
+from rookery.agents.home import MARK, Home
+from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Turn
+from rookery.agents.stop import end_processes
+from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, run_turn
+from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.events.store import publish
+from rookery.mail import service as mail
+
+_MOST_LOST_TURNS = 3
+
+
+def drive(home: Home, session_id: str) -> None:
+    """Run turns until the agent waits or has ended."""
+    if not _take(home, session_id):
+        return
+    while True:
+        _sweep(home, session_id)
+        found = _next_turn(home, session_id)
+        if found is None:
+            return
+        session, turn, prompt = found
+        run_turn(home, session, turn, prompt)
+
+
+def _take(home: Home, session_id: str) -> bool:
+    """Become the one that drives this agent; False if another does."""
+    me = identify(os.getpid())
+    if me is None:
+        raise LookupError("this process cannot be identified")
+    with home.db.write() as db:
+        session = store.session(db, session_id)
+        if session.state == ENDED or is_driven(session):
+            return False
+        store.change_session(
+            db, session, "", actor=session.agent, at=home.now(), runner_pid=me.pid, runner_start=me.start
+        )
+    return True
+
+
+def is_driven(session: Session) -> bool:
+    """True if a living process drives the agent, or is still bringing it to life."""
+    if session.runner_pid is None or session.runner_start is None:
+        return False
+    return is_alive(Identity(session.runner_pid, session.runner_start))
+
+
+def _sweep(home: Home, session_id: str) -> None:
+    """End what a killed runner left of its turn, and give the turn's mail back."""
+    turn = store.running_turn(home.db, session_id)
+    if turn is None:
+        return
+    end_tree(None, (MARK, session_id), home.config.agents.stop_grace)
+    with home.db.write() as db:
+        store.change_turn(db, turn, state=TURN_LOST, ended_at=home.now())
+        mail.redeliver(db, turn.id, home.now())
+        agent = store.session(db, session_id).agent
+        publish(db, "turn.lost", agent, {"turn_id": turn.id, "number": turn.number}, actor=agent, at=home.now())
+
+
+def _next_turn(home: Home, session_id: str) -> tuple[Session, Turn, str] | None:
+    """Open the next turn, or let go of the agent: mail that comes just before is seen, just after finds it waiting."""
+    with home.db.write() as db:
+        session = store.session(db, session_id)
+        if session.state == ENDED:
+            return None
+        cause = _cause(home, session)
+        if cause == "":
+            end_session(home, session.id, CRASHED, f"{_MOST_LOST_TURNS} turns in a row were cut off")
+            return None
+        if cause is None:
+            store.change_session(
+                db,
+                session,
+                "agent.waiting",
+                actor=session.agent,
+                at=home.now(),
+                state=WAITING,
+                runner_pid=None,
+                runner_start=None,
+            )
+            return None
+        turn, prompt = open_turn(home, session, cause)
+        return store.session(db, session.id), turn, prompt
+
+
+def _cause(home: Home, session: Session) -> str | None:
+    turns = store.turns(home.db, session.id)
+    if not turns:
+        return BEGIN
+    lost = next((number for number, turn in enumerate(reversed(turns)) if turn.state != TURN_LOST), len(turns))
+    if lost >= _MOST_LOST_TURNS:
+        return ""
+    if lost:
+        return AGAIN if lost < len(turns) else BEGIN
+    return MAIL if mail.waiting(home.db, session.agent) else None
+
+
+def main() -> None:
+    """Drive one agent."""
+    from rookery.config.environ import read_environ
+    from rookery.config.loader import load_config
+    from rookery.config.project import database_path
+    from rookery.db.database import Database
+
+    root, session_id = sys.argv[1:3]
+    db = Database.open(database_path(root))
+    home = Home(root, db, load_config(root, read_environ(), {}).config)
+    session = store.session(db, session_id)
+    if session.state == ENDED:
+        end_processes(home, session)
+    else:
+        drive(home, session_id)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""`rook sling` as a saga: reserve, check out, provision, instruct, launch. Each step is recorded when it is done.
+
+A failure undoes what was done and tells the real cause. A kill in between is found by `recovery`, which undoes it, or
+carries on where the agent's life has begun already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.agents import overlay, provision, steps, store, worktrees
+from rookery.agents.ending import end_session
+from rookery.agents.home import MARK, agent_environ
+from rookery.agents.model import (
+    CHECKED_OUT,
+    FAILED,
+    INSTRUCTED,
+    LAUNCHED,
+    PROVISIONED,
+    READY,
+    RESERVED,
+    Session,
+)
+from rookery.agents.reserve import Request, reserve
+from rookery.agents.roles import find_role, read_prompt
+from rookery.agents.start import launch_of, start_runner, start_terminal
+from rookery.base.errors import RookError
+from rookery.base.proctree import end_tree
+from rookery.runtimes.index import open_runtime
+from rookery.runtimes.model import HEADLESS
+from rookery.tasks import service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+
+
+def sling(home: Home, request: Request) -> Session:
+    """Bring an agent to life on a task, or leave everything as it was."""
+    runtime = open_runtime(request.runtime or home.config.agents.runtime)
+    runtime.check_installed({})
+    session = reserve(home, request)
+    steps.reached("reserved")
+    try:
+        return carry_out(home, session)
+    except BaseException as error:
+        reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
+        undo(home, store.session(home.db, session.id), reason)
+        raise
+
+
+def carry_out(home: Home, session: Session) -> Session:
+    """Do the steps that are left."""
+    if session.step == RESERVED:
+        _check_out(home, session)
+        session = _done(home, session, CHECKED_OUT)
+    if session.step == CHECKED_OUT:
+        session = _provision(home, session)
+    if session.step == PROVISIONED:
+        _instruct(home, session)
+        session = _done(home, session, INSTRUCTED)
+    if session.step == INSTRUCTED:
+        session = _launch(home, session)
+    return session
+
+
+def undo(home: Home, session: Session, reason: str) -> None:
+    """Take back a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
+    end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    kept = worktrees.undo(
+        home.root,
+        home.config.vcs,
+        agent=session.agent,
+        branch=session.branch,
+        base_commit=session.base_commit,
+        session_folder=home.folder(session.id),
+    )
+    steps.reached("undone")
+    end_session(home, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
+
+
+def _done(home: Home, session: Session, step: str, **changes: object) -> Session:
+    with home.db.write() as db:
+        session = store.change_session(
+            db,
+            store.session(db, session.id),
+            f"agent.{step}",
+            actor=session.parent,
+            at=home.now(),
+            step=step,
+            **changes,
+        )
+    steps.reached(step)
+    return session
+
+
+def _check_out(home: Home, session: Session) -> None:
+    worktrees.create(
+        home.root, home.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
+    )
+
+
+def _provision(home: Home, session: Session) -> Session:
+    settings = home.config.provision
+    ports = None
+    if settings.ports:
+        with home.db.write() as db:
+            ports = store.lease_ports(db, session.id, settings.first_port, settings.ports, settings.last_port)
+    provided = provision.provision(
+        home.root,
+        session.worktree,
+        settings,
+        vcs_config=home.config.vcs,
+        session_folder=home.folder(session.id),
+        ports=ports,
+    )
+    _write_private(home, session, "environment.json", json.dumps(provided))
+    return _done(home, session, PROVISIONED, settings=session.settings.replace(ports=ports))
+
+
+def _instruct(home: Home, session: Session) -> None:
+    """Write the instructions where the runtime reads them, out of sight of commits."""
+    role = find_role(session.role)
+    view = None if session.task_id is None else service.get(home.db, session.task_id)
+    text = overlay.compose(
+        session, role, read_prompt(role, home.root), root=home.root, view=view, spec=_read_spec(home, session)
+    )
+    runtime = open_runtime(session.runtime)
+    worktrees.write_instructions(home.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
+    _write_private(home, session, "instructions.md", text)
+    runtime.prepare(launch_of(home, session))
+
+
+def _launch(home: Home, session: Session) -> Session:
+    if session.mode == HEADLESS:
+        # The first turn is queued by this very record: whoever finds the session ready and nobody at it, drives it.
+        session = _done(home, session, READY, runner_pid=None, runner_start=None)
+        start_runner(home, session)
+        return session
+    session = _done(home, session, LAUNCHED)
+    start_terminal(home, session, agent_environ(home, session, provided_environ(home, session)))
+    return _done(home, session, READY, runner_pid=None, runner_start=None)
+
+
+def provided_environ(home: Home, session: Session) -> dict[str, str]:
+    """What provisioning gave the agent."""
+    path = os.path.join(home.folder(session.id), "environment.json")
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, str] = json.load(file)
+    return found
+
+
+def _read_spec(home: Home, session: Session) -> str | None:
+    path = session.settings.spec or home.path("specs", f"{session.task_id}.md")
+    if not os.path.isfile(path):
+        return None
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _write_private(home: Home, session: Session, name: str, text: str) -> None:
+    path = os.path.join(home.folder(session.id), name)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(path + ".new", path)

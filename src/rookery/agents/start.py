@@ -1,0 +1,86 @@
+"""Starting what drives an agent: a runner for a headless one, a terminal for an interactive one."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rookery.agents.overlay import first_prompt
+from rookery.base.detach import start_detached
+from rookery.base.errors import ProgramFailed
+from rookery.base.python import module_command
+from rookery.config.environ import unmarked_environ
+from rookery.runtimes.model import Launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+    from rookery.agents.model import Session
+
+_POLL_SECONDS = 0.05
+_LAST_LINES = 15
+
+
+def launch_of(home: Home, session: Session) -> Launch:
+    """What the runtime is told about the session."""
+    return Launch(
+        session_id=session.id,
+        agent=session.agent,
+        role=session.role,
+        worktree=session.worktree,
+        folder=home.folder(session.id),
+        model=session.model,
+        profile=session.profile,
+        runtime_session=session.runtime_session,
+        settings={"instructions": os.path.join(home.folder(session.id), "instructions.md")}
+        | ({"spec": session.settings.spec} if session.settings.spec else {}),
+    )
+
+
+def start_runner(home: Home, session: Session) -> None:
+    """Start the process that drives a headless agent's turns. One too many sees that and goes."""
+    start_detached(
+        [*module_command("rookery.agents.runner"), home.root, session.id],
+        cwd=home.root,
+        env=unmarked_environ(),
+        output=os.path.join(home.folder(session.id), "runner.log"),
+    )
+
+
+def start_terminal(home: Home, session: Session, env: dict[str, str]) -> None:
+    """Start an interactive agent in tmux, wait until it is ready, and give it its task."""
+    from rookery.runtimes.index import open_runtime
+    from rookery.terminal.tmux import Tmux
+
+    runtime = open_runtime(session.runtime)
+    command = runtime.terminal_command(launch_of(home, session))
+    tmux = Tmux(home.tmux_socket)
+    name = terminal_name(session)
+    if not tmux.has(name):
+        tmux.new_session(name, session.worktree, command.argv, env | command.env)
+    deadline = time.monotonic() + home.config.agents.boot_timeout
+    while True:
+        screen = tmux.capture(name)
+        pane = tmux.list().get(name)
+        if pane is None or pane.dead:
+            status = None if pane is None else pane.exit_status
+            raise ProgramFailed(f"{session.runtime} ended at once with status {status}:\n{_last_lines(screen)}")
+        if runtime.is_ready(screen):
+            break
+        if time.monotonic() > deadline:
+            raise ProgramFailed(
+                f"{session.runtime} was not ready within {home.config.agents.boot_timeout:g} s:\n{_last_lines(screen)}",
+                hint="agents.boot_timeout says how long it may take",
+            )
+        time.sleep(_POLL_SECONDS)
+    tmux.send_text(name, first_prompt(session))
+    tmux.enter(name)
+
+
+def terminal_name(session: Session) -> str:
+    """The agent's session in tmux."""
+    return f"rook-{session.agent}"
+
+
+def _last_lines(screen: str) -> str:
+    return "\n".join(screen.rstrip().splitlines()[-_LAST_LINES:])

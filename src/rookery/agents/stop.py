@@ -1,0 +1,62 @@
+"""Stopping agents: those beneath first, the whole process tree, the work kept, everybody told."""
+
+from __future__ import annotations
+
+from rookery.agents import steps, store
+from rookery.agents.ending import end_session
+from rookery.agents.home import MARK
+from rookery.agents.model import STOPPED, NoSuchAgent, Session
+from rookery.agents.start import terminal_name
+from rookery.agents.turns import take_snapshot
+from rookery.base.proctree import Identity, end_tree
+from rookery.runtimes.model import TMUX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+
+STOPPING = "stopping"
+
+
+def stop(home: Home, name: str, reason: str, *, by: str) -> list[Session]:
+    """Stop an agent and everything beneath it; safe to repeat after a kill."""
+    session = store.living(home.db, name)
+    if session is None:
+        known = store.latest(home.db, name)
+        if known is None:
+            raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
+        return [known]
+    ended: list[Session] = []
+    for child in store.children(home.db, name):
+        ended += stop(home, child.agent, f"{name} was stopped", by=by)
+    _announce(home, session, by)
+    steps.reached("stop announced")
+    end_processes(home, session)
+    steps.reached("stop killed")
+    take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
+    steps.reached("stop snapshotted")
+    ended.append(end_session(home, session.id, STOPPED, reason, tell_parent=by != session.parent))
+    return ended
+
+
+def end_processes(home: Home, session: Session) -> None:
+    """End the runner, the agent's program and all that it started."""
+    if session.runner_pid is not None and session.runner_start is not None:
+        # The runner goes first, so that it does not take the killed child for a crash.
+        end_tree(Identity(session.runner_pid, session.runner_start), None, 0)
+    if session.mode == TMUX:
+        from rookery.terminal.tmux import Tmux
+
+        tmux = Tmux(home.tmux_socket)
+        end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+        if tmux.has(terminal_name(session)):
+            tmux.kill(terminal_name(session))
+    end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+
+
+def _announce(home: Home, session: Session, by: str) -> None:
+    """From here on the agent is being stopped: after a kill, `recovery` finishes it."""
+    with home.db.write() as db:
+        session = store.session(db, session.id)
+        if session.is_alive and session.reason != STOPPING:
+            store.change_session(db, session, "agent.stopping", actor=by, at=home.now(), reason=STOPPING)

@@ -1,0 +1,214 @@
+"""One turn: mail and prompt in, the child's doings written down, a snapshot, and what came of it.
+
+The turn's row is there before the child and says who it is, so that whoever finds it after a kill knows what to end.
+Mail counts as read only when the turn that saw it ended well.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents import snapshots, steps, store
+from rookery.agents.ending import end_session
+from rookery.agents.home import MARK, agent_environ
+from rookery.agents.journal import Journal
+from rookery.agents.model import (
+    COMPLETED,
+    CRASHED,
+    TURN_DONE,
+    TURN_FAILED,
+    TURN_RUNNING,
+    WORKING,
+    Session,
+    Turn,
+)
+from rookery.agents.overlay import first_prompt
+from rookery.agents.sling import provided_environ
+from rookery.agents.start import launch_of
+from rookery.base.errors import ProgramFailed, RookError
+from rookery.base.ids import TURN, new_id
+from rookery.base.process import start
+from rookery.base.proctree import Identity, end_tree
+from rookery.base.record import Record
+from rookery.costs.prices import price
+from rookery.events.store import publish
+from rookery.mail import service as mail
+from rookery.mail.inject import render
+from rookery.runtimes.index import open_runtime
+from rookery.runtimes.model import ERROR, FILE, RESULT, SESSION, TOOL, USAGE, TurnEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.home import Home
+
+BEGIN, MAIL, AGAIN = "begin", "mail", "again"
+_LAST_SECONDS = 10
+_AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
+
+
+class Outcome(Record):
+    """How a turn's child ended."""
+
+    exit_status: int
+    last_words: str
+    usage: tuple[dict[str, Any], ...]
+    runtime_session: str | None
+    is_ok: bool
+
+
+def open_turn(home: Home, session: Session, cause: str) -> tuple[Turn, str]:
+    """Within the caller's transaction: the turn's row, the mail that it sees, and its prompt."""
+    db, now = home.db, home.now()
+    number = len(store.turns(db, session.id)) + 1
+    turn = Turn(new_id(TURN), session.id, number, cause, TURN_RUNNING, None, None, None, None, None, now, None)
+    store.insert_turn(db, turn, session.agent, at=now)
+    store.change_session(db, session, "", actor=session.agent, at=now, state=WORKING, active_at=now)
+    messages = mail.deliver(db, session.agent, turn.id, now)
+    parts = {BEGIN: [first_prompt(session)], MAIL: [], AGAIN: [_AGAIN]}[cause]
+    if messages:
+        parts.append(render(messages, mail.waiting(db, session.agent)))
+    return turn, "\n\n".join(parts)
+
+
+def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
+    """Run the turn's child to its end and settle what came of it."""
+    journal = Journal(home, session, _secrets(home, session))
+    try:
+        outcome = _run_child(home, session, turn, prompt, journal)
+    finally:
+        journal.close()
+    # Whatever the child left running belongs to the turn and ends with it.
+    end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    steps.reached("turn ran")
+    snapshot = take_snapshot(home, session, turn.number)
+    steps.reached("turn snapshotted")
+    _settle(home, session, turn, outcome, snapshot)
+
+
+def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: Journal) -> Outcome:
+    runtime = open_runtime(session.runtime)
+    command = runtime.turn_command(launch_of(home, session), prompt)
+    env = agent_environ(home, session, provided_environ(home, session)) | command.env | {"ROOKERY_TURN": turn.id}
+    heard = _Heard(home, session, turn, journal)
+    try:
+        child = start(command.argv, cwd=session.worktree, env=env, stdin=command.stdin)
+    except RookError as error:
+        journal.write(ERROR, {"message": error.message}, turn_id=turn.id, is_error=True)
+        return Outcome(-1, error.message, (), heard.runtime_session, False)
+    try:
+        _note_child(home, turn, child.identity)
+        for line in child.lines(home.config.agents.turn_timeout):
+            for event in runtime.read_line(line):
+                heard.take(event)
+        status = child.wait(_LAST_SECONDS)
+    except ProgramFailed:
+        end_tree(child.identity, (MARK, session.id), home.config.agents.stop_grace)
+        limit = home.config.agents.turn_timeout
+        heard.take(TurnEvent(ERROR, {"message": f"the turn did not end within {limit:g} s (agents.turn_timeout)"}))
+        status = child.wait(_LAST_SECONDS)
+    finally:
+        last_words = child.last_words
+        child.close()
+    is_ok = status == 0 and not heard.failure
+    return Outcome(
+        -1 if status is None else status, heard.failure or last_words, tuple(heard.usage), heard.runtime_session, is_ok
+    )
+
+
+class _Heard:
+    """What a turn's child has said so far."""
+
+    def __init__(self, home: Home, session: Session, turn: Turn, journal: Journal) -> None:
+        self._home, self._session, self._turn, self._journal = home, session, turn, journal
+        self.usage: list[dict[str, Any]] = []
+        self.runtime_session = session.runtime_session
+        self.failure = ""
+
+    def take(self, event: TurnEvent) -> None:
+        """Keep one event."""
+        data = event.data
+        if event.kind == SESSION:
+            self.runtime_session = str(data["id"])
+            return
+        if event.kind == USAGE:
+            self.usage.append(price(data, self._session.model, self._home.config))
+        if event.kind == ERROR:
+            self.failure = str(data.get("message", "the program reported an error"))
+        if event.kind == RESULT and data.get("ok") is False:
+            self.failure = self.failure or str(data.get("text", "")) or "the turn failed"
+        name = str(data.get("name") or data.get("path") or "") if event.kind in (TOOL, FILE) else ""
+        self._journal.write(
+            event.kind,
+            data,
+            turn_id=self._turn.id,
+            name=name,
+            is_error=event.kind == ERROR or data.get("ok") is False,
+            millis=data.get("duration_ms"),
+        )
+        store.touch(self._home.db, self._session.id, self._home.now())
+
+
+def _note_child(home: Home, turn: Turn, child: Identity) -> None:
+    with home.db.write() as db:
+        store.change_turn(db, turn, pid=child.pid, pid_start=child.start)
+    steps.reached("turn started")
+
+
+def take_snapshot(home: Home, session: Session, number: int) -> str | None:
+    """Keep the worktree as it is; a worktree that is gone has nothing to keep."""
+    if not os.path.isdir(session.worktree):
+        return None
+    return snapshots.take(
+        home.root,
+        home.config.vcs,
+        agent=session.agent,
+        session_id=session.id,
+        turn=number,
+        worktree=session.worktree,
+        include_ignored=home.config.worktrees.snapshot_ignored,
+    )
+
+
+def _settle(home: Home, session: Session, turn: Turn, outcome: Outcome, snapshot: str | None) -> None:
+    with home.db.write() as db:
+        now = home.now()
+        session = store.session(db, session.id)
+        if not session.is_alive:
+            return  # stopped meanwhile: whoever ended it has settled everything
+        store.change_turn(
+            db,
+            turn,
+            state=TURN_DONE if outcome.is_ok else TURN_FAILED,
+            exit_status=outcome.exit_status,
+            last_words=outcome.last_words[-4000:],
+            snapshot=snapshot,
+            ended_at=now,
+        )
+        store.add_usage(db, turn.id, outcome.usage)
+        data = {"turn_id": turn.id, "number": turn.number, "ok": outcome.is_ok, "exit_status": outcome.exit_status}
+        publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
+        if outcome.runtime_session != session.runtime_session:
+            session = store.change_session(
+                db, session, "", actor=session.agent, at=now, runtime_session=outcome.runtime_session
+            )
+        finished = mail.terminal_since(db, session.id)
+        if outcome.is_ok:
+            mail.acknowledge(db, turn.id, now)
+        else:
+            mail.redeliver(db, turn.id, now)
+        if finished:
+            end_session(home, session.id, COMPLETED, f"said {finished.type}")
+        elif not outcome.is_ok:
+            end_session(
+                home, session.id, CRASHED, f"exit status {outcome.exit_status}: {outcome.last_words or 'no last words'}"
+            )
+    steps.reached("turn settled")
+
+
+def _secrets(home: Home, session: Session) -> tuple[str, ...]:
+    from rookery.agents import provision
+
+    token = agent_environ(home, session, {})["ROOKERY_TOKEN"]
+    return (token, *provision.secrets(home.folder(session.id)))

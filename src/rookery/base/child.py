@@ -1,0 +1,125 @@
+"""A child that we read from, and perhaps write to, while it runs. `process.start` makes them."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+
+from rookery.base.errors import ProgramFailed
+from rookery.base.proctable import Identity, read_one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO
+
+_CHUNK = 65536
+_LOOK_AGAIN = 0.1
+_LAST_BYTES = 4000
+_LAST_LINES = 12
+
+
+class Child:
+    """A running program. Close it when done; that ends nothing, and only lets go of it."""
+
+    def __init__(self, program: str, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+        self._process = process
+        self._program = program
+        self._output = process.stdout
+        self._input = process.stdin
+        self._errors = errors
+        self._rest = b""
+        self._ending = _ending_of(process.pid)
+        row = read_one(process.pid)
+        self.identity = Identity(process.pid, "") if row is None else row.identity
+
+    def lines(self, timeout: float | None = None) -> Iterator[str]:
+        """Its output, line by line, until it ends; raises ProgramFailed when that takes longer than `timeout`.
+
+        The end of the program is the end, even if something that it left behind still holds the pipe.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while chunk := self._read(deadline):
+            *whole, self._rest = (self._rest + chunk).split(b"\n")
+            for line in whole:
+                yield line.decode("utf-8", "replace")
+        if self._rest:
+            last, self._rest = self._rest, b""
+            yield last.decode("utf-8", "replace")
+
+    def _read(self, deadline: float | None) -> bytes:
+        if self._output is None:
+            return b""
+        pipe = self._output.fileno()
+        while True:
+            has_ended = self._process.poll() is not None
+            if pipe in self._ready(pipe, 0 if has_ended else _left(deadline)):
+                return os.read(pipe, _CHUNK)
+            if has_ended:
+                return b""
+            if deadline is not None and time.monotonic() > deadline:
+                raise ProgramFailed(f"{self._program} did not end in time", code="program_timeout")
+
+    def _ready(self, pipe: int, timeout: float | None) -> list[int]:
+        """Wait for output or for the program's end; where the system cannot tell of the end, look again soon."""
+        if self._ending is not None:
+            return select.select([pipe, self._ending], [], [], timeout)[0]
+        return select.select([pipe], [], [], _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))[0]
+
+    def send(self, text: str) -> None:
+        """Write to it; raises ProgramFailed if it no longer listens."""
+        if self._input is None or self._input.closed:
+            raise ProgramFailed(f"nothing more can be sent to {self._program}")
+        try:
+            self._input.write(text.encode("utf-8", "surrogateescape"))
+            self._input.flush()
+        except BrokenPipeError as error:
+            raise ProgramFailed(f"{self._program} has ended: {self.last_words}") from error
+
+    def close_input(self) -> None:
+        """Tell it that nothing more will be sent."""
+        if self._input is not None:
+            try:
+                self._input.close()
+            except BrokenPipeError:
+                return
+
+    def wait(self, timeout: float) -> int | None:
+        """Its exit status (minus the number of the signal that ended it), or None if it still runs."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    @property
+    def last_words(self) -> str:
+        """The end of its error output."""
+        size = os.fstat(self._errors.fileno()).st_size
+        start = max(0, size - _LAST_BYTES)
+        said = os.pread(self._errors.fileno(), _LAST_BYTES, start).decode("utf-8", "replace")
+        return "\n".join(said.strip().splitlines()[-_LAST_LINES:])
+
+    def close(self) -> None:
+        """Let go of its streams, and collect it if it has ended."""
+        self.close_input()
+        if self._output is not None:
+            self._output.close()
+        if self._ending is not None:
+            os.close(self._ending)
+            self._ending = None
+        self._errors.close()
+        self._process.poll()
+
+
+def _ending_of(pid: int) -> int | None:
+    """Something that becomes readable when the process ends; None where there is no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not on Linux, or an old kernel
+        return None
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())

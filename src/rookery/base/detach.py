@@ -1,0 +1,95 @@
+"""Start a child that outlives us: a session of its own, none of our streams, and nothing to wait for.
+
+Sending mail does this for an agent that waits, at every message. So this module starts quickly (it does without
+`subprocess`) and returns as soon as the child exists.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base import proctable
+from rookery.base.errors import ProgramFailed
+from rookery.base.proctable import Identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# `posix_spawn` cannot change the folder; the arguments stay apart from the text that the shell reads.
+_IN_FOLDER = ("/bin/sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh")
+
+# Python ignores SIGPIPE, and a shell lets what it starts in the background ignore SIGINT and SIGQUIT: a child that
+# inherited that could not be interrupted. Hang-up, interrupt, quit, pipe, alarm, terminate, by their POSIX numbers.
+_DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
+
+_started: list[int] = []
+
+
+def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, output: str) -> Identity:
+    """Start a program in a session of its own, with no input; what it says is added to the file `output`.
+
+    `env` is its whole environment; None passes ours on. Leave out what marks the caller: a child that carries an
+    agent's mark ends with that agent.
+    """
+    env = os.environ if env is None else env
+    _collect()
+    folder = os.path.abspath(cwd)
+    if not os.path.isdir(folder):
+        raise ProgramFailed(f"the folder {folder} is gone")
+    program = _find(argv[0], folder, env)
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
+    ]
+    command = [*_IN_FOLDER, folder, program, *argv[1:]]
+    try:
+        pid = os.posix_spawn(
+            command[0], command, dict(env), file_actions=actions, setsid=True, setsigmask=(), setsigdef=_DEFAULT_SIGNALS
+        )
+    except OSError as error:
+        raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
+    _started.append(pid)
+    row = proctable.read_one(pid)
+    return Identity(pid, "") if row is None else row.identity
+
+
+def _find(name: str, folder: str, env: Mapping[str, str]) -> str:
+    """The program's path; without a slash it is looked for in PATH, as a shell would."""
+    if "/" in name:
+        places = [os.path.join(folder, name)]
+    else:
+        places = [os.path.join(folder, each, name) for each in env.get("PATH", os.defpath).split(os.pathsep)]
+    for path in places:
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise ProgramFailed(f"{name} is not installed", hint=f"install {name}, or add it to PATH", code="program_missing")
+
+
+def _inheritable() -> list[int]:
+    """Open files beyond the standard streams that a child would get: whoever gave them to us waits for their end."""
+    found = []
+    try:
+        names = os.listdir("/dev/fd")
+    except OSError:
+        return []
+    for name in names:
+        try:
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # the one that the folder was read through
+    return found
+
+
+def _collect() -> None:
+    """Take note of earlier children that have ended, so that a starter that lives long is not left with zombies."""
+    for pid in list(_started):
+        try:
+            ended, _status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            ended = pid
+        if ended:
+            _started.remove(pid)

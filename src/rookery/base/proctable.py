@@ -1,0 +1,117 @@
+"""What the system says of its processes: from `/proc` where there is one, else from `ps`."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.record import Record
+
+PROC = "/proc"
+
+_DEAD = "ZXx"
+_PS_COLUMNS = "pid=,ppid=,uid=,stat=,lstart="
+
+
+class Identity(Record):
+    """A process for good: its number, and when it started, so that a number given out again is never mistaken."""
+
+    pid: int
+    start: str
+
+
+class Row(Record):
+    """One process at one moment."""
+
+    identity: Identity
+    parent: int
+    user: int
+    is_dead: bool
+    """It has ended, and only its parent has not taken note yet."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.identity.pid
+
+
+def has_proc() -> bool:
+    """True on Linux."""
+    return os.path.isfile(os.path.join(PROC, "self", "stat"))
+
+
+def read_one(pid: int) -> Row | None:
+    """The process of that number, if there is one; a dead one that nobody has collected is one too."""
+    if has_proc():
+        return _read_proc(pid)
+    return next(iter(_ask_ps("-p", str(pid))), None)
+
+
+def read_all() -> dict[int, Row]:
+    """Every process."""
+    if not has_proc():
+        return {row.pid: row for row in _ask_ps("-A")}
+    rows = (_read_proc(int(name)) for name in os.listdir(PROC) if name.isdecimal())
+    return {row.pid: row for row in rows if row is not None}
+
+
+def holding(name: str, value: str) -> set[int]:
+    """The numbers of this user's processes that were started with NAME=VALUE in their environment."""
+    if has_proc():
+        wanted = f"{name}={value}".encode()
+        mine = os.geteuid()
+        return {pid for pid, row in read_all().items() if row.user == mine and wanted in _environ(pid)}
+    from rookery.base.process import run
+
+    # `e` shows the environment behind the command, of one's own processes only.
+    said = run(["ps", "eww", "-A", "-o", "pid=,command="], check=False).stdout
+    found = (line.split(None, 1) for line in said.splitlines())
+    return {int(words[0]) for words in found if len(words) == 2 and f" {name}={value} " in f" {words[1]} "}
+
+
+def _read_proc(pid: int) -> Row | None:
+    folder = os.path.join(PROC, str(pid))
+    try:
+        with open(os.path.join(folder, "stat"), "rb") as file:
+            stat = file.read()
+        user = os.stat(folder).st_uid
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The program's name stands in brackets and may hold anything, brackets too.
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    identity = Identity(pid, f"{_boot()}-{int(fields[19])}")
+    return Row(identity, int(fields[1]), user, fields[0].decode() in _DEAD)
+
+
+_boots: dict[str, str] = {}
+
+
+def _boot() -> str:
+    """Which start of the machine this is: ticks since then come again after the next."""
+    if PROC not in _boots:
+        try:
+            with open(os.path.join(PROC, "sys/kernel/random/boot_id"), encoding="ascii") as file:
+                _boots[PROC] = file.read(8)
+        except OSError:
+            _boots[PROC] = "0"
+    return _boots[PROC]
+
+
+def _environ(pid: int) -> list[bytes]:
+    try:
+        with open(os.path.join(PROC, str(pid), "environ"), "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []  # it has ended, or has changed its user: not ours to end either way
+
+
+def _ask_ps(*which: str) -> list[Row]:
+    from rookery.base.process import run
+
+    said = run(["ps", *which, "-o", _PS_COLUMNS], check=False).stdout
+    rows = []
+    for line in said.splitlines():
+        words = line.split(None, 4)
+        if len(words) == 5:
+            identity = Identity(int(words[0]), " ".join(words[4].split()))
+            rows.append(Row(identity, int(words[1]), int(words[2]), words[3][0] in _DEAD))
+    return rows

@@ -1,0 +1,53 @@
+"""How runs and specifications look."""
+
+from __future__ import annotations
+
+from rookery.base.text import one_line
+from rookery.cli.document import Fields, Table, line, text
+from rookery.cli.views.agents import status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.look import RunReport
+    from rookery.agents.model import Run
+    from rookery.agents.run_ops import Spec
+    from rookery.cli.document import Block
+
+
+def table(runs: list[Run], _values: dict[str, Any]) -> list[Block]:
+    """Runs, the newest first."""
+    if not runs:
+        return [text("No runs yet.", "dim")]
+    rows = tuple(
+        (
+            line((each.id, "id")),
+            line(each.created_at),
+            line(each.completed_at or "under way"),
+            line(one_line(each.title)),
+        )
+        for each in runs
+    )
+    return [Table(("run", "began", "ended", "title"), rows, stretch=3)]
+
+
+def one(run: Run, _values: dict[str, Any]) -> list[Block]:
+    """One run."""
+    rows = (
+        ("run", line((run.id, "id"))),
+        ("title", line(one_line(run.title))),
+        ("began", line(run.created_at)),
+        ("ended", line(run.completed_at or "under way")),
+    )
+    return [Fields(rows)]
+
+
+def report(found: RunReport, values: dict[str, Any]) -> list[Block]:
+    """A run with its agents."""
+    return [*one(found.run, values), *status(list(found.agents), values), text(f"cost ${found.dollars:.4f}", "dim")]
+
+
+def spec(found: Spec, _values: dict[str, Any]) -> list[Block]:
+    """A specification."""
+    return [text(found.path, "dim"), text(found.text.rstrip("\n"))]

@@ -1,0 +1,66 @@
+"""What tokens cost. The table is dated, and the configuration adds to it; a model that is not in it costs nothing."""
+
+from __future__ import annotations
+
+from rookery.base.errors import ConfigInvalid
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.config.model import Config
+
+DATED = "2026-11-01"
+
+
+class Price(Record):
+    """Dollars for a million tokens of each kind, which is the same as millionths of a dollar for one."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+# The longest beginning of a model's name that is listed counts.
+PRICES: dict[str, Price] = {
+    "claude-opus": Price(5.0, 25.0, 0.5, 6.25),
+    "claude-sonnet": Price(3.0, 15.0, 0.3, 3.75),
+    "claude-haiku": Price(1.0, 5.0, 0.1, 1.25),
+    "opus": Price(5.0, 25.0, 0.5, 6.25),
+    "sonnet": Price(3.0, 15.0, 0.3, 3.75),
+    "haiku": Price(1.0, 5.0, 0.1, 1.25),
+    "scripted": Price(3.0, 15.0, 0.3, 3.75),
+}
+
+
+def price(usage: dict[str, Any], model: str, config: Config) -> dict[str, Any]:
+    """The usage with its model and its cost in millionths of a dollar; a cost that the program itself gives counts."""
+    name = str(usage.get("model") or model)
+    counts = {kind: int(usage.get(kind) or 0) for kind in ("input", "output", "cache_read", "cache_write")}
+    given = usage.get("cost_micros")
+    if given is None:
+        found = find_price(name, config)
+        given = 0 if found is None else sum(getattr(found, kind) * count for kind, count in counts.items())
+    return {"model": name, **counts, "cost_micros": round(given)}
+
+
+def find_price(model: str, config: Config) -> Price | None:
+    """The price of a model, if it is known."""
+    table = PRICES | dict(_parse(entry) for entry in config.costs.prices)
+    fitting = [name for name in table if model.startswith(name)]
+    return table[max(fitting, key=len)] if fitting else None
+
+
+def _parse(entry: str) -> tuple[str, Price]:
+    name, _, numbers = entry.partition("=")
+    parts = numbers.split("/")
+    is_price = name.strip() and len(parts) in (2, 4) and all(each.replace(".", "", 1).isdigit() for each in parts)
+    if not is_price:
+        raise ConfigInvalid(
+            f"costs.prices: {entry!r} is no price", hint="write model=INPUT/OUTPUT or model=INPUT/OUTPUT/READ/WRITE"
+        )
+    values = [float(each) for each in parts]
+    whole = values if len(values) == 4 else [*values, values[0] / 10, values[0] * 1.25]
+    return name.strip(), Price(*whole)

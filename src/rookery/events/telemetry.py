@@ -1,0 +1,141 @@
+"""What agents do, call by call, in a file of its own: it is much, and a power cut may cost its last second."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+
+from rookery.base.ids import EVENT, new_id
+from rookery.base.record import Record
+from rookery.db.database import BUSY_TIMEOUT_MS, Database, storage_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (
+    seq        INTEGER PRIMARY KEY,
+    id         TEXT NOT NULL,
+    at         TEXT NOT NULL,
+    agent      TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    turn_id    TEXT,
+    kind       TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    is_error   INTEGER NOT NULL,
+    millis     INTEGER,
+    data       TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS records_by_session ON records (session_id, seq);
+"""
+
+
+class Entry(Record):
+    """One thing that an agent did or said. `name` is the tool of a tool call, the path of a file change."""
+
+    seq: int
+    id: str
+    at: str
+    agent: str
+    session_id: str
+    turn_id: str | None
+    kind: str
+    name: str
+    is_error: bool
+    millis: int | None
+    data: dict[str, Any]
+
+
+class Telemetry:
+    """The records of one project."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            connection = apsw.Connection(path)
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            if connection.pragma("user_version") == 0:
+                connection.execute("PRAGMA journal_mode = wal")
+                connection.execute("BEGIN IMMEDIATE;" + _SCHEMA + "PRAGMA user_version = 1; COMMIT")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except apsw.Error as error:
+            raise storage_failed(error, path) from error
+        self.db = Database(connection, path)
+
+    def add(
+        self,
+        *,
+        at: str,
+        agent: str,
+        session_id: str,
+        turn_id: str | None,
+        kind: str,
+        name: str = "",
+        is_error: bool = False,
+        millis: int | None = None,
+        data: dict[str, Any],
+    ) -> None:
+        """Keep a record; it is redacted already."""
+        self.db.execute(
+            "INSERT INTO records (id, at, agent, session_id, turn_id, kind, name, is_error, millis, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                new_id(EVENT),
+                at,
+                agent,
+                session_id,
+                turn_id,
+                kind,
+                name,
+                int(is_error),
+                millis,
+                json.dumps(data, ensure_ascii=False),
+            ),
+        )
+
+    def read(
+        self,
+        *,
+        after: int = 0,
+        agent: str | None = None,
+        session_id: str | None = None,
+        kinds: tuple[str, ...] = (),
+        errors: bool = False,
+        since: str | None = None,
+        limit: int = -1,
+        newest: bool = False,
+    ) -> list[Entry]:
+        """Records in the order in which they came; with `newest`, the last `limit` of them."""
+        where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[object]]
+        for column, value in (("agent", agent), ("session_id", session_id)):
+            if value is not None:
+                where.append(f"{column} = ?")
+                values.append(value)
+        if kinds:
+            where.append(f"kind IN ({', '.join('?' * len(kinds))})")
+            values += kinds
+        if errors:
+            where.append("is_error = 1")
+        if since is not None:
+            where.append("at >= ?")
+            values.append(since)
+        rows = self.db.all(
+            f"SELECT {', '.join(Entry.__fields__)} FROM records WHERE {' AND '.join(where)} "
+            f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
+            [*values, limit],
+        )
+        found = [
+            Entry(
+                **(
+                    dict(zip(Entry.__fields__, row, strict=True))
+                    | {"is_error": bool(row[8]), "data": json.loads(row[10])}
+                )
+            )
+            for row in rows
+        ]
+        return found[::-1] if newest else found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.db.close()

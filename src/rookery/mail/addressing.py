@@ -1,0 +1,118 @@
+"""From what a sender writes (`bee`, `human`, `@builders`, `@lead of bee`) to the names that get a message each."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput
+from rookery.base.record import Record
+from rookery.mail import directory
+from rookery.mail.model import HUMAN, SYSTEM, EmptyGroup, UnknownRecipient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rookery.db.database import Database
+    from rookery.mail.identity import Caller
+
+ROLE_GROUPS = {
+    "coordinators": "coordinator",
+    "orchestrators": "coordinator",
+    "leads": "lead",
+    "supervisors": "lead",
+    "builders": "builder",
+    "workers": "builder",
+    "scouts": "scout",
+    "reviewers": "reviewer",
+    "mergers": "merger",
+    "monitors": "monitor",
+}
+KIN_GROUPS = ("all", "children", "siblings", "lead", "parent")
+
+
+class Addressee(Record):
+    """Somebody who gets a message, and the group on whose account."""
+
+    name: str
+    audience: str | None
+    is_alive: bool
+
+
+def resolve(db: Database, caller: Caller, texts: Iterable[str]) -> list[Addressee]:
+    """Everybody that the texts name, each once. One unknown name, or an empty group, refuses them all."""
+    found: dict[str, Addressee] = {}
+    for text in texts:
+        for each in _expand(db, caller, text.strip()):
+            known = found.get(each.name)
+            if known is None or each.audience is None:
+                found[each.name] = each
+    if not found:
+        raise InvalidInput("nobody to write to", hint="name an agent, `human`, or a group such as @all")
+    return list(found.values())
+
+
+def find_person(db: Database, name: str) -> Addressee:
+    """An agent that is or was here, or the human."""
+    if name == HUMAN:
+        return Addressee(HUMAN, None, True)
+    if name == SYSTEM:
+        raise UnknownRecipient(f"{SYSTEM} is Rookery itself, and reads no mail", hint="write to @lead or to human")
+    life = directory.find(db, name)
+    if life is None:
+        raise UnknownRecipient(f"nobody is called {name!r}", hint=_suggestion(db, name))
+    return Addressee(name, None, life.is_alive)
+
+
+def _expand(db: Database, caller: Caller, text: str) -> list[Addressee]:
+    if text == "parent":
+        text = "@lead"
+    if not text.startswith("@"):
+        return [find_person(db, text)]
+    group = "@" + " ".join(text[1:].split())
+    members = [each for each in _members(db, caller, group) if each != caller.name]
+    if not members:
+        raise EmptyGroup(
+            f"nobody but the sender is in {group}" if group == "@all" else f"nobody is in {group} just now",
+            hint="`rook group list` shows named groups; the other groups hold living agents",
+        )
+    return [find_person(db, name).replace(audience=group) for name in members]
+
+
+def _members(db: Database, caller: Caller, group: str) -> list[str]:
+    word = group[1:].lower()
+    if word == "all":
+        return [each.agent for each in directory.living(db)]
+    if word in ROLE_GROUPS:
+        return [each.agent for each in directory.living(db) if each.role == ROLE_GROUPS[word]]
+    if word == "children":
+        return [each.agent for each in directory.living(db) if each.parent == caller.name]
+    if word == "siblings":
+        parent = _parent(db, caller.name)
+        return [each.agent for each in directory.living(db) if each.parent == parent]
+    if word in ("lead", "parent"):
+        return [_parent(db, caller.name)]
+    for start in ("lead:", "lead of "):
+        if word.startswith(start):
+            return [_parent(db, group[1 + len(start) :].strip())]
+    members = directory.group_members(db, group[1:])
+    if not members:
+        raise UnknownRecipient(f"there is no group {group}", hint=_suggestion(db, group))
+    return members
+
+
+def _parent(db: Database, name: str) -> str:
+    """Who is above an agent."""
+    if name in (HUMAN, SYSTEM):
+        raise EmptyGroup(f"nobody is above {name}", hint="name the recipient")
+    life = directory.find(db, name)
+    if life is None:
+        raise UnknownRecipient(f"nobody is called {name!r}", hint=_suggestion(db, name))
+    return life.parent
+
+
+def _suggestion(db: Database, text: str) -> str:
+    import difflib
+
+    names = [HUMAN, *directory.agents(db)]
+    groups = [f"@{each}" for each in (*KIN_GROUPS, *ROLE_GROUPS, *directory.group_names(db))]
+    near = difflib.get_close_matches(text, [*names, *groups], 1)
+    return f"did you mean `{near[0]}`?" if near else "write to an agent, to `human`, or to a group such as @all"

@@ -1,0 +1,116 @@
+"""Named groups: a list of agents and people that mail can be sent to as `@name`."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput, NotFound
+from rookery.base.record import Record
+from rookery.events.store import publish
+from rookery.mail import addressing, directory
+from rookery.mail.identity import prove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rookery.config.environ import Environ
+    from rookery.db.database import Database
+
+MAX_NAME = 48
+
+
+class Group(Record):
+    """A named group."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+def create(db: Database, environ: Environ, name: str, members: Iterable[str], now: str) -> Group:
+    """Make a group of agents that are or were here."""
+    name = _check_name(name)
+    with db.write():
+        caller = prove(db, environ)
+        if directory.group_members(db, name):
+            raise InvalidInput(f"there is a group @{name} already", hint=f"`rook group add {name} …` adds to it")
+        found = _insert(db, name, members, now)
+        publish(db, "group.created", name, {"members": found.members}, actor=caller.name, at=now)
+        return found
+
+
+def add(db: Database, environ: Environ, name: str, members: Iterable[str], now: str) -> Group:
+    """Add members; those that are in it stay."""
+    with db.write():
+        caller = prove(db, environ)
+        before = _find(db, name)
+        found = _insert(db, before.name, members, now)
+        _tell_change(db, before, found, caller.name, now)
+        return found
+
+
+def remove(db: Database, environ: Environ, name: str, members: Iterable[str], now: str) -> Group:
+    """Take members out; a group is never left empty."""
+    with db.write():
+        caller = prove(db, environ)
+        before = _find(db, name)
+        gone = set(members)
+        strangers = sorted(gone - set(before.members))
+        if strangers:
+            raise NotFound(f"{', '.join(strangers)} is not in @{before.name}", hint="`rook group list` shows who is")
+        kept = tuple(each for each in before.members if each not in gone)
+        if not kept:
+            raise InvalidInput(f"@{before.name} would be empty", hint=f"`rook group delete {before.name}` removes it")
+        db.execute_many(
+            "DELETE FROM mail_groups WHERE name = ? AND member = ?", [(before.name, each) for each in sorted(gone)]
+        )
+        found = Group(before.name, kept)
+        _tell_change(db, before, found, caller.name, now)
+        return found
+
+
+def delete(db: Database, environ: Environ, name: str, now: str) -> Group:
+    """Remove a group, and return what it was; mail that was sent to it stays."""
+    with db.write():
+        caller = prove(db, environ)
+        found = _find(db, name)
+        db.execute("DELETE FROM mail_groups WHERE name = ?", (found.name,))
+        publish(db, "group.deleted", found.name, {"members": found.members}, actor=caller.name, at=now)
+        return found
+
+
+def list_groups(db: Database) -> list[Group]:
+    """Every named group, by name."""
+    with db.read():
+        return [Group(name, tuple(directory.group_members(db, name))) for name in directory.group_names(db)]
+
+
+def _find(db: Database, name: str) -> Group:
+    name = name.removeprefix("@")
+    members = directory.group_members(db, name)
+    if not members:
+        raise NotFound(f"there is no group @{name}", hint="`rook group list` shows what there is")
+    return Group(name, tuple(members))
+
+
+def _insert(db: Database, name: str, members: Iterable[str], now: str) -> Group:
+    for member in dict.fromkeys(members):
+        person = addressing.find_person(db, member)
+        db.execute(
+            "INSERT INTO mail_groups (name, member, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (name, person.name, now),
+        )
+    return Group(name, tuple(directory.group_members(db, name)))
+
+
+def _tell_change(db: Database, before: Group, after: Group, actor: str, now: str) -> None:
+    if after != before:
+        publish(db, "group.changed", after.name, {"members": after.members}, actor=actor, at=now)
+
+
+def _check_name(text: str) -> str:
+    name = text.removeprefix("@")
+    bare = name.replace("-", "").replace("_", "")
+    if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= MAX_NAME):
+        raise InvalidInput(f"{text!r} is no name for a group", hint=f"letters, digits, - and _, at most {MAX_NAME}")
+    if name.lower() in addressing.KIN_GROUPS or name.lower() in addressing.ROLE_GROUPS:
+        raise InvalidInput(f"@{name} is a group of Rookery's own", hint="choose another name")
+    return name

@@ -1,0 +1,176 @@
+"""Sending, and delivery to turns. Other features call this; what a caller does with its own mail is in `inbox`.
+
+A message that a turn has seen counts as read only when that turn ends well: `deliver` shows, `acknowledge` settles,
+`redeliver` takes it back after a crash. The turn's row has to be there, running, before its mail is delivered.
+"""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput
+from rookery.base.ids import MESSAGE, new_id
+from rookery.mail import addressing, store
+from rookery.mail.identity import Caller, prove
+from rookery.mail.inject import LIMITS, choose
+from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
+from rookery.mail.validation import check_draft
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rookery.config.environ import Environ
+    from rookery.db.database import Database
+    from rookery.mail.inject import Limits
+
+_TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
+_TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}
+
+
+def send(db: Database, environ: Environ, draft: Draft, now: str) -> Sent:
+    """Send a message as the caller to everybody that it names, or to nobody."""
+    check_draft(draft)
+    with db.write():
+        caller = prove(db, environ)
+        thread_id = None if draft.thread is None else find_thread(db, caller, draft.thread)
+        return _post(db, caller, draft, thread_id, None, now)
+
+
+def send_from_system(
+    db: Database,
+    to: str | Iterable[str],
+    subject: str,
+    body: str = "",
+    *,
+    type: str = "status",
+    priority: str = "normal",
+    payload: dict[str, Any] | None = None,
+    thread: str | None = None,
+    now: str,
+) -> Sent:
+    """Send what Rookery itself has to say, within the caller's transaction if there is one. Nobody is woken."""
+    names = (to,) if isinstance(to, str) else tuple(to)
+    draft = Draft(names, subject, body, type, priority, payload, thread)
+    check_draft(draft, from_system=True)
+    with db.write():
+        thread_id = None if thread is None else store.resolve_thread(db, thread)
+        return _post(db, Caller(SYSTEM, None), draft, thread_id, None, now)
+
+
+def reply(
+    db: Database,
+    environ: Environ,
+    message: str,
+    body: str,
+    now: str,
+    *,
+    type: str = "status",
+    priority: str | None = None,
+    payload: dict[str, Any] | None = None,
+) -> Sent:
+    """Answer whoever wrote a message, or go on to whom the caller wrote it; same thread, same priority."""
+    if not body.strip():
+        raise InvalidInput("the reply is empty", hint="say something with --body")
+    with db.write():
+        caller = prove(db, environ)
+        original = find_message(db, caller, message)
+        to = original.recipient if original.sender == caller.name else original.sender
+        draft = Draft((to,), _again(original.subject), body, type, priority or original.priority, payload)
+        check_draft(draft)
+        return _post(db, caller, draft, original.thread_id, original.id, now)
+
+
+def deliver(db: Database, agent: str, turn_id: str, now: str, limits: Limits = LIMITS) -> list[Message]:
+    """What is new for an agent and fits into a prompt; from now on its running turn has seen it."""
+    if not store.new_ids(db, agent, limit=1):
+        return []
+    with db.write():
+        chosen = choose((store.get(db, each) for each in store.new_ids(db, agent)), limits)
+        store.mark(db, agent, [each.id for each in chosen], turn_id, now)
+        return [each.replace(turn_id=turn_id) for each in chosen]
+
+
+def acknowledge(db: Database, turn_id: str, now: str) -> int:
+    """The turn ended well: what it has seen is read. How many messages that are."""
+    with db.write():
+        return store.settle_turn(db, turn_id, read=True, now=now)
+
+
+def redeliver(db: Database, turn_id: str, now: str) -> int:
+    """The turn did not end well: what it has seen is new again. How many messages that are."""
+    with db.write():
+        return store.settle_turn(db, turn_id, read=False, now=now)
+
+
+def waiting(db: Database, agent: str) -> int:
+    """How many messages are new for an agent: a reason to begin a turn."""
+    return store.count_new(db, agent)
+
+
+def terminal_since(db: Database, session_id: str, since: str = "") -> Message | None:
+    """The message with which a session said that its work is over, if it did (at or after a time)."""
+    row = db.one("SELECT agent, role FROM sessions WHERE id = ?", (session_id,))
+    if row is None:
+        return None
+    agent, role = row
+    return store.last_of_session(db, agent, session_id, _TERMINAL_OF_ROLE.get(role, _TERMINAL), since)
+
+
+def find_message(db: Database, caller: Caller, text: str) -> Message:
+    """A message that the caller may see."""
+    found = store.get(db, store.resolve(db, text))
+    if not (caller.is_human or caller.name in (found.sender, found.recipient)):
+        raise NotYourMail(f"{found.id} is neither from nor to {caller.name}")
+    return found
+
+
+def find_thread(db: Database, caller: Caller, text: str) -> str:
+    """A thread that the caller may see."""
+    thread_id = store.resolve_thread(db, text)
+    if not caller.is_human and not store.select(db, store.Query(viewer=caller.name, thread=thread_id, limit=1)):
+        raise NotYourMail(f"{caller.name} has no part in the thread {thread_id}")
+    return thread_id
+
+
+def find_inbox(db: Database, caller: Caller, agent: str | None) -> str:
+    """Whose mail is asked for: the caller's own or, for a person, anybody's."""
+    if agent is None or agent == caller.name:
+        return caller.name
+    if not caller.is_human:
+        raise NotYourMail(f"{caller.name} cannot look into the inbox of {agent}")
+    return agent if agent == SYSTEM else addressing.find_person(db, agent).name
+
+
+def _post(db: Database, caller: Caller, draft: Draft, thread_id: str | None, reply_to: str | None, now: str) -> Sent:
+    addressees = addressing.resolve(db, caller, draft.to)
+    messages = []
+    for each in addressees:
+        message_id = new_id(MESSAGE)
+        thread_id = thread_id or message_id
+        message = Message(
+            id=message_id,
+            thread_id=thread_id,
+            reply_to=reply_to,
+            sender=caller.name,
+            recipient=each.name,
+            audience=each.audience,
+            type=draft.type,
+            priority=draft.priority,
+            subject=draft.subject,
+            body=draft.body,
+            payload=draft.payload,
+            session_id=caller.session_id,
+            turn_id=None,
+            created_at=now,
+            read_at=None,
+        )
+        store.insert(db, message)
+        messages.append(message)
+    return Sent(tuple(messages), tuple(each.name for each in addressees if not each.is_alive))
+
+
+def _again(subject: str) -> str:
+    """`Re: …`, once, and no longer than a subject may be."""
+    if subject.lower().startswith("re:"):
+        return subject
+    return f"Re: {subject}".encode()[:MAX_SUBJECT].decode(errors="ignore")

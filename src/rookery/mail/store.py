@@ -1,0 +1,228 @@
+"""The table of messages. Every change says its event."""
+
+from __future__ import annotations
+
+import json
+
+from rookery.base.ids import MESSAGE, parse_id, resolve_id
+from rookery.base.record import Record
+from rookery.db.dialect import marks
+from rookery.events.store import publish
+from rookery.mail.model import PRIORITIES, SYSTEM, Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rookery.db.database import Database
+
+    Condition = tuple[list[str], list[object]]
+
+_COLUMNS = Message.__fields__
+_SELECT = "SELECT " + ", ".join(f"m.{column}" for column in _COLUMNS) + " FROM messages m"
+_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({marks(len(_COLUMNS))})"
+_URGENT_FIRST = (
+    "CASE m.priority "
+    + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in enumerate(reversed(PRIORITIES)))
+    + f" ELSE {len(PRIORITIES)} END"
+)
+_UNREAD = "m.recipient = ? AND m.read_at IS NULL"
+# New: nobody has read it, and no turn that is still running has seen it.
+_NEW = (
+    f"{_UNREAD} AND (m.turn_id IS NULL "
+    "OR NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn_id AND t.state = 'running'))"
+)
+_CHUNK = 500
+
+
+class Query(Record):
+    """Which messages to list; conditions add up."""
+
+    viewer: str | None = None
+    """Only what this one sent or got."""
+    sender: str | None = None
+    recipient: str | None = None
+    type: str | None = None
+    unread: bool = False
+    thread: str | None = None
+    """A thread's id."""
+    limit: int = -1
+    before: str | None = None
+    """A message's id: only what is older."""
+
+
+def insert(db: Database, message: Message) -> None:
+    """Add a message. Its body stays out of the events."""
+    payload = None if message.payload is None else json.dumps(message.payload, ensure_ascii=False)
+    db.execute(_INSERT, message.replace(payload=payload)._values())
+    told = {
+        "id": message.id,
+        "from": message.sender,
+        "to": message.recipient,
+        "type": message.type,
+        "priority": message.priority,
+        "subject": message.subject,
+    }
+    publish(db, "mail.sent", message.id, told, actor=message.sender, at=message.created_at)
+
+
+def resolve(db: Database, text: str) -> str:
+    """The message id that the text names, whole or by its beginning."""
+    return resolve_id(
+        MESSAGE,
+        text,
+        lambda low, high: _texts(db, "SELECT id FROM messages WHERE id >= ? AND id < ? LIMIT 2", low, high),
+    )
+
+
+def resolve_thread(db: Database, text: str) -> str:
+    """The thread that the text names: by its own id, or by a message in it."""
+    wanted = parse_id(MESSAGE, text)
+    # A thread is named after its first message, which may have been purged since.
+    found = _texts(db, "SELECT thread_id FROM messages WHERE thread_id = ? LIMIT 1", wanted)
+    return found[0] if found else get(db, resolve(db, text)).thread_id
+
+
+def get(db: Database, message_id: str) -> Message:
+    """The message with that whole id, which the caller knows to exist."""
+    row = db.one(f"{_SELECT} WHERE m.id = ?", (message_id,))
+    if row is None:
+        raise LookupError(message_id)
+    return _message(row)
+
+
+def thread(db: Database, thread_id: str) -> list[Message]:
+    """A thread's messages, oldest first."""
+    return [_message(row) for row in db.all(f"{_SELECT} WHERE m.thread_id = ? ORDER BY m.seq", (thread_id,))]
+
+
+def new_ids(
+    db: Database,
+    recipient: str,
+    *,
+    limit: int = _CHUNK,
+    sender: str | None = None,
+    thread: str | None = None,
+    type: str | None = None,
+) -> list[str]:
+    """What is new for a recipient: urgent first, and of those the newest."""
+    where, values = [_NEW], [recipient]  # type: Condition
+    for column, value in (("sender", sender), ("thread_id", thread), ("type", type)):
+        if value is not None:
+            where.append(f"m.{column} = ?")
+            values.append(value)
+    return _texts(
+        db,
+        f"SELECT m.id FROM messages m WHERE {' AND '.join(where)} ORDER BY {_URGENT_FIRST}, m.seq DESC LIMIT ?",
+        *values,
+        limit,
+    )
+
+
+def unread_ids(db: Database, recipient: str, limit: int = _CHUNK) -> list[str]:
+    """What a recipient has not read, seen by a running turn or not; in the same order."""
+    return _texts(
+        db,
+        f"SELECT m.id FROM messages m WHERE {_UNREAD} ORDER BY {_URGENT_FIRST}, m.seq DESC LIMIT ?",
+        recipient,
+        limit,
+    )
+
+
+def count_new(db: Database, recipient: str) -> int:
+    """How many messages are new for a recipient."""
+    return int(db.value(f"SELECT count(*) FROM messages m WHERE {_NEW}", (recipient,)))
+
+
+def count_unread(db: Database, recipient: str) -> int:
+    """How many messages a recipient has not read."""
+    return int(db.value(f"SELECT count(*) FROM messages m WHERE {_UNREAD}", (recipient,)))
+
+
+def mark(db: Database, recipient: str, ids: Sequence[str], turn_id: str | None, now: str) -> None:
+    """Let a recipient's messages count as seen by a turn or, outside of one, as read."""
+    if not ids:
+        return
+    read_at = now if turn_id is None else None
+    for start in range(0, len(ids), _CHUNK):
+        part = ids[start : start + _CHUNK]
+        db.execute(
+            f"UPDATE messages SET turn_id = ?, read_at = ? WHERE id IN ({marks(len(part))})", (turn_id, read_at, *part)
+        )
+    _tell(db, "mail.read" if turn_id is None else "mail.delivered", recipient, ids, turn_id, now)
+
+
+def settle_turn(db: Database, turn_id: str, *, read: bool, now: str) -> int:
+    """What a turn has seen is read, or is new again; how many messages that were."""
+    change = "read_at = ?" if read else "turn_id = nullif(turn_id, ?)"
+    rows = db.all(
+        f"UPDATE messages SET {change} WHERE turn_id = ? AND read_at IS NULL RETURNING recipient, id",
+        (now if read else turn_id, turn_id),
+    )
+    for recipient in dict.fromkeys(row[0] for row in rows):
+        ids = [row[1] for row in rows if row[0] == recipient]
+        _tell(db, "mail.read" if read else "mail.returned", recipient, ids, turn_id, now)
+    return len(rows)
+
+
+def select(db: Database, query: Query) -> list[Message]:
+    """The messages that fit, newest first."""
+    where, values = ["TRUE"], []  # type: Condition
+    if query.viewer is not None:
+        where.append("(m.sender = ? OR m.recipient = ?)")
+        values += [query.viewer, query.viewer]
+    named = {"sender": query.sender, "recipient": query.recipient, "type": query.type, "thread_id": query.thread}
+    for column, value in named.items():
+        if value is not None:
+            where.append(f"m.{column} = ?")
+            values.append(value)
+    if query.unread:
+        where.append("m.read_at IS NULL")
+    if query.before is not None:
+        where.append("m.seq < (SELECT seq FROM messages WHERE id = ?)")
+        values.append(query.before)
+    rows = db.all(f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY m.seq DESC LIMIT ?", [*values, query.limit])
+    return [_message(row) for row in rows]
+
+
+def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bool, actor: str, now: str) -> int:
+    """Delete messages, read ones only unless said otherwise; how many."""
+    where, values = ["TRUE"], []  # type: Condition
+    if not unread_too:
+        where.append("read_at IS NOT NULL")
+    if before is not None:
+        where.append("created_at < ?")
+        values.append(before)
+    if agent is not None:
+        where.append("(sender = ? OR recipient = ?)")
+        values += [agent, agent]
+    db.execute(f"DELETE FROM messages WHERE {' AND '.join(where)}", values)
+    gone = db.changed
+    if gone:
+        told = {"deleted": gone, "before": before, "agent": agent, "unread_too": unread_too}
+        publish(db, "mail.purged", agent or "mail", told, actor=actor, at=now)
+    return gone
+
+
+def last_of_session(db: Database, sender: str, session_id: str, types: Sequence[str], since: str) -> Message | None:
+    """The newest message of these types that an agent sent in one life, at or after a time."""
+    row = db.one(
+        f"{_SELECT} WHERE m.sender = ? AND m.session_id = ? AND m.created_at >= ? AND m.type IN ({marks(len(types))}) "
+        "ORDER BY m.seq DESC LIMIT 1",
+        (sender, session_id, since, *types),
+    )
+    return None if row is None else _message(row)
+
+
+def _tell(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: str | None, now: str) -> None:
+    actor = SYSTEM if kind == "mail.returned" else recipient
+    publish(db, kind, recipient, {"ids": list(ids), "turn_id": turn_id}, actor=actor, at=now)
+
+
+def _message(row: tuple[object, ...]) -> Message:
+    found = Message(*row)  # type: ignore[arg-type]
+    return found if found.payload is None else found.replace(payload=json.loads(str(found.payload)))
+
+
+def _texts(db: Database, sql: str, *values: object) -> list[str]:
+    return [row[0] for row in db.all(sql, values)]

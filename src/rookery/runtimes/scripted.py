@@ -1,0 +1,119 @@
+"""The runtime that needs nothing: a real child that follows a small script. For the demo, for tests, for trying out.
+
+The script's language is in `docs/guides/scripted-runtime.md`; the child is `scripted_agent`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+
+from rookery.base.errors import InvalidInput, ProgramFailed
+from rookery.base.python import module_command
+from rookery.runtimes import model
+from rookery.runtimes.model import Command, Launch, TurnEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME = "scripted"
+INSTRUCTIONS = "AGENTS.md"
+MODES: tuple[str, ...] = model.MODES
+
+PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+"""What the last line of the terminal begins with when the program waits for input."""
+
+_MODULE = "rookery.runtimes.scripted_agent.__main__"
+
+# What an event of each kind must hold.
+_FIELDS: dict[str, dict[str, type]] = {
+    model.SESSION: {"id": str},
+    model.TEXT: {"text": str},
+    model.TOOL: {"name": str, "input": dict},
+    model.FILE: {"path": str, "change": str},
+    model.USAGE: {"model": str, "input": int, "output": int, "cache_read": int, "cache_write": int},
+    model.RESULT: {"text": str, "ok": bool},
+    model.ERROR: {"message": str},
+}
+
+
+def check_installed(settings: Mapping[str, str]) -> None:
+    """Raise ProgramFailed if the Python that the child runs on cannot be found."""
+    program = settings.get("program") or sys.executable
+    if shutil.which(program) is None:
+        raise ProgramFailed(
+            f"{program} is not installed",
+            hint="the setting `program` of the scripted runtime must be a Python that has Rookery, or be left out",
+            code="program_missing",
+        )
+
+
+def prepare(launch: Launch) -> None:
+    """Make the session's folder, and read the script that the configuration names: a mistake is told now, not later."""
+    os.makedirs(launch.folder, exist_ok=True)
+    path = _script_path(launch)
+    if not path:
+        return
+    from rookery.runtimes.scripted_agent.script import parse_script
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            parse_script(file.read())
+    except OSError as error:
+        raise InvalidInput(f"cannot read the script {path}: {error.strerror}") from error
+
+
+def turn_command(launch: Launch, prompt: str) -> Command:
+    """One turn: the prompt goes in by standard input, events come out as JSON, one a line."""
+    resume = ("--resume", launch.runtime_session) if launch.runtime_session else ()
+    return Command((*_command(launch), *resume), {}, prompt)
+
+
+def terminal_command(launch: Launch) -> Command:
+    """The same program, waiting for prompts in a terminal."""
+    return Command((*_command(launch), "--interactive"), {})
+
+
+def read_line(line: str) -> Sequence[TurnEvent]:
+    """The event that a line tells of; anything else on standard output says nothing."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return ()
+    kind = found.pop("type", None) if isinstance(found, dict) else None
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        return ()
+    if not all(isinstance(found.get(name), wanted) for name, wanted in _FIELDS[kind].items()):
+        return ()
+    return (TurnEvent(kind, found),)
+
+
+def is_ready(screen: str) -> bool:
+    """True if the last line that is not empty is the prompt."""
+    lines = [line for line in screen.splitlines() if line.strip()]
+    return bool(lines) and lines[-1].startswith(PROMPT)
+
+
+def _command(launch: Launch) -> tuple[str, ...]:
+    words = [
+        *module_command(_MODULE, launch.settings.get("program", "")),
+        *("--folder", launch.folder),
+        *("--worktree", launch.worktree),
+        *("--instructions", os.path.join(launch.worktree, INSTRUCTIONS)),
+        f"--agent={launch.agent}",
+        f"--role={launch.role}",
+        f"--parent={launch.parent}",
+        f"--task={launch.task_id or 'none'}",
+        f"--model={launch.model or NAME}",
+    ]
+    path = _script_path(launch)
+    return (*words, "--script", path) if path else tuple(words)
+
+
+def _script_path(launch: Launch) -> str:
+    """The script that the configuration names; a relative path begins at the worktree."""
+    given = launch.settings.get("script", "")
+    return os.path.join(launch.worktree, given) if given else ""

@@ -1,0 +1,94 @@
+"""The scripted agent as a program: one turn with events on standard output, or a life in a terminal.
+
+Exit status: 0 the turn ended well, 1 it did not, 130 it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+
+from rookery.base.errors import INTERRUPTED, REFUSED, RookError
+from rookery.base.process import run
+from rookery.runtimes.scripted_agent.agent import Agent
+from rookery.runtimes.scripted_agent.steps import rook_command
+from rookery.runtimes.scripted_agent.voice import Lines, Screen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.runtimes.scripted_agent.voice import Voice
+
+TRANSCRIPT = "transcript.jsonl"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    options = _parse(argv)
+    # Whoever starts us may ignore interrupts, and a child inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.makedirs(options.folder, exist_ok=True)
+    return _live(options) if options.interactive else _take_one_turn(options)
+
+
+def _parse(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripted-agent", allow_abbrev=False)
+    for name in ("folder", "worktree", "agent"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("role", "parent", "task", "instructions", "script", "resume"):
+        parser.add_argument(f"--{name}", default="")
+    parser.add_argument("--model", default="scripted")
+    parser.add_argument("--interactive", action="store_true")
+    return parser.parse_args(argv)
+
+
+def _take_one_turn(options: argparse.Namespace) -> int:
+    voice = Lines(sys.stdout)
+    sys.stdin.buffer.read()  # the script says what to do; the prompt only says that it is time
+    return _guarded(options, voice)
+
+
+def _guarded(options: argparse.Namespace, voice: Voice) -> int:
+    """Take a turn, and tell how it ended if it ended badly."""
+    agent = None
+    try:
+        agent = Agent(options, voice)
+        agent.take_turn()
+    except RookError as error:
+        voice.tell("error", message=error.message)
+        return REFUSED
+    except KeyboardInterrupt:
+        if agent is not None:
+            agent.end_tools()
+        voice.tell("error", message="interrupted")
+        return INTERRUPTED
+    return 0
+
+
+def _live(options: argparse.Namespace) -> int:
+    """Read prompts and take turns until there are no more."""
+    from rookery.runtimes.scripted_agent.prompt import Prompt
+
+    with Prompt() as prompt, open(os.path.join(options.folder, TRANSCRIPT), "a", encoding="utf-8") as transcript:
+        voice = Screen(Lines(transcript))
+        while True:
+            text = prompt.read()
+            if text is None or text.strip() == "/exit":
+                return 0
+            sys.stdout.write("· at work; Ctrl-C interrupts\r\n")
+            sys.stdout.flush()
+            _call_hook("prompt", {"prompt": text}, options)
+            status = _guarded(options, voice)
+            _call_hook("stop", {"status": status}, options)
+
+
+def _call_hook(name: str, given: dict[str, object], options: argparse.Namespace) -> None:
+    """Tell Rookery of a turn's beginning or end, as other programs do by their hooks. That it fails stops nobody."""
+    data = {"hook_event_name": name, "cwd": options.worktree, **given}
+    run([*rook_command(), "hook", name], cwd=options.worktree, stdin=json.dumps(data), check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

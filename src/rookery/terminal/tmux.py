@@ -1,0 +1,275 @@
+"""Tmux on a socket of the project's own. Nothing else in Rookery runs tmux.
+
+The server has no configuration and no environment of anybody's: whoever happens to start it, an agent's pane gets
+what it is given and nothing more. An agent is the first pane of the first window of a session of its name; people
+may open more beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+
+from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
+from rookery.base.process import Finished, run
+from rookery.base.proctree import Identity, identify
+from rookery.base.record import Record
+from rookery.config.project import FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WATCHER = "rook-watch-"
+"""Sessions of this name are our own, and nobody's agent."""
+
+# macOS allows 103 bytes, Linux 107.
+_LONGEST_SOCKET = 103
+_TIMEOUT = 20
+_SHORT = 200
+_WIDTH, _HEIGHT = 160, 48
+_NOTHING_THERE = ("no server running", "server exited", "lost server", "can't find", "no current target")
+_NO_SOCKET = ("(No such file or directory)", "(Connection refused)")
+_FIELDS = "#{session_name} #{pane_pid} #{pane_dead} #{window_activity} #{session_attached}"
+_ENDED = " #{?pane_dead_status,#{pane_dead_status},-} #{?pane_dead_signal,#{pane_dead_signal},-}"
+
+OPTIONS = (
+    ("remain-on-exit", "on"),  # the last words of a program that dies, and its status
+    ("remain-on-exit-format", ""),
+    ("update-environment", ""),
+    ("history-limit", "20000"),
+    ("status", "off"),
+    ("base-index", "0"),
+    ("pane-base-index", "0"),
+    ("allow-rename", "off"),
+    ("default-terminal", "tmux-256color"),
+)
+
+
+class PaneInfo(Record):
+    """An agent's pane."""
+
+    pid: int
+    dead: bool
+    exit_status: int | None
+    """How the program ended: its status, or minus the number of the signal; None while it runs."""
+    activity: int
+    """When it last printed something, in seconds since the epoch."""
+    attached: int
+    """How many people look at it."""
+
+
+def socket_path(root: str) -> str:
+    """Where the project's server listens; a short path elsewhere if the root's is too long for a socket."""
+    path = os.path.join(root, FOLDER, "run", "tmux.sock")
+    if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+        return path
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:20]
+    # Not TMPDIR: an agent's may differ from ours, and both have to find the same server.
+    return f"/tmp/rookery-{os.getuid()}/{digest}.sock"  # noqa: S108
+
+
+def check_session_name(name: str) -> str:
+    """A name that tmux takes as it is, and never for a pattern or an option."""
+    bare = name.replace("-", "").replace("_", "")
+    if not (bare.isascii() and bare.isalnum() and name[0] not in "-" and len(name) <= 100):
+        raise InvalidInput(f"{name!r} is no name for a tmux session", hint="letters, digits, - and _")
+    return name
+
+
+def target(name: str) -> str:
+    """The agent's own pane, whatever else is open beside it."""
+    return f"={check_session_name(name)}:0.0"
+
+
+class Tmux:
+    """The project's tmux server, which runs as long as there are sessions."""
+
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+
+    def new_session(
+        self,
+        name: str,
+        cwd: str,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        width: int = _WIDTH,
+        height: int = _HEIGHT,
+    ) -> Identity:
+        """Start a program in a terminal of its own, with `env` and nothing else; one that ends at once raises."""
+        check_session_name(name)
+        if not os.path.isdir(cwd):  # tmux would start it somewhere else and say nothing
+            raise ProgramFailed(f"the folder {cwd} is gone")
+        if shutil.which(argv[0], path=env.get("PATH", os.defpath)) is None:
+            hint = f"install {argv[0]}, or add it to PATH"
+            raise ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
+        folder = cwd.replace("#", "##")  # tmux reads it as a format
+        words = ["new-session", "-d", "-s", name, "-x", str(width), "-y", str(height), "-c", folder]
+        for key, value in env.items():
+            words += ["-e", f"{key}={value}"]
+        # One word would go through a shell; several do not.
+        program = list(argv) if len(argv) > 1 else ["/bin/sh", "-c", 'exec "$0"', *argv]
+        # From standard input: other users see no command line with a token in it, and it may be of any length.
+        line = _quoted([*words, "--", *program]) + "\n"
+        # Tmux replaces PATH, and nothing else, by that of the client that asks.
+        path = env.get("PATH", os.defpath)
+        done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
+        if not done.ok:
+            raise ProgramFailed(f"tmux could not start {name}: {done.last_words}")
+        return self._begun(name, argv)
+
+    def _begun(self, name: str, argv: Sequence[str]) -> Identity:
+        pane = self.list().get(name)
+        found = None if pane is None or pane.dead else identify(pane.pid)
+        if found is not None:
+            return found
+        said = self.capture(name, 20) if pane is not None else ""
+        status = "" if pane is None else f" with {pane.exit_status}"
+        self.kill(name)
+        raise ProgramFailed(f"{argv[0]} ended at once{status}: {said}")
+
+    def has(self, name: str) -> bool:
+        """True if there is a session of that name; its program may have ended."""
+        return name in self.list()
+
+    def list(self) -> dict[str, PaneInfo]:
+        """Every agent's pane, by session."""
+        done = self._run("list-panes", "-a", "-f", "#{==:#{window_index}.#{pane_index},0.0}", "-F", _FIELDS + _ENDED)
+        found = {}
+        for line in done.stdout.splitlines():
+            name, pid, dead, activity, attached, status, number = line.split()
+            if not name.startswith(WATCHER):
+                ended = _exit_status(status, number) if dead == "1" else None
+                found[name] = PaneInfo(int(pid), dead == "1", ended, int(activity), int(attached))
+        return found
+
+    def capture(self, name: str, lines: int = 0) -> str:
+        """What the terminal shows, without empty lines at its end; the last `lines` with history if that is not 0."""
+        done = self._run("capture-pane", "-p", "-J", "-t", target(name), *(("-S", f"-{lines}") if lines else ()))
+        self._require(name, done)
+        return screen_text(done.stdout.split("\n"), lines)
+
+    def send_text(self, name: str, text: str) -> None:
+        """Type or paste a text, exactly, without submitting it. What a terminal would obey is left out."""
+        plain = plain_text(text)
+        if not plain:
+            return
+        if len(plain) <= _SHORT and "\n" not in plain and "\t" not in plain:
+            self._deliver(name, "send-keys", "-t", target(name), "-l", "--", _word(plain))
+            return
+        buffer = f"rook-{name}-{os.getpid()}"
+        paste = ("paste-buffer", "-p", "-d", "-b", buffer, "-t", target(name))
+        self._deliver(name, "load-buffer", "-b", buffer, "-", ";", *paste, stdin=plain)
+
+    def send_key(self, name: str, key: str) -> None:
+        """Press one key, by tmux's name for it: `Enter`, `Escape`, `C-c`."""
+        self._deliver(name, "send-keys", "-t", target(name), "--", _word(key))
+
+    def enter(self, name: str) -> None:
+        """Submit what was typed."""
+        self.send_key(name, "Enter")
+
+    def interrupt(self, name: str) -> None:
+        """Press Ctrl-C."""
+        self.send_key(name, "C-c")
+
+    def kill(self, name: str) -> None:
+        """Take the session away; nothing if there is none. What its program started is for `proctree.end_tree`."""
+        check_session_name(name)
+        # A watcher has the window in its own session too, where it would live on.
+        self._run("kill-window", "-t", f"={name}:0")
+        self._run("kill-session", "-t", f"={name}")
+
+    def kill_server(self) -> None:
+        """Take every session away."""
+        self._run("kill-server")
+
+    def attach_command(self, name: str) -> tuple[str, ...]:
+        """What a person runs to look at the session, also from within another tmux."""
+        return ("env", "-u", "TMUX", *self.command(), "attach-session", "-t", f"={check_session_name(name)}")
+
+    def command(self) -> tuple[str, ...]:
+        """How tmux is called for this server."""
+        program = shutil.which("tmux")
+        if program is None:
+            raise ProgramFailed(
+                "tmux is not installed", hint="install tmux, or use headless agents", code="program_missing"
+            )
+        return (program, "-u", "-S", self.socket, "-f", os.devnull)
+
+    def setup_words(self) -> tuple[str, ...]:
+        """The server's settings, for whatever command may be the one that starts it."""
+        private_folder(os.path.dirname(self.socket))
+        words = ["start-server"]
+        for key, value in OPTIONS:
+            words += [";", "set-option", "-g", key, value]
+        return tuple(words)
+
+    def environment(self, path: str = os.defpath) -> dict[str, str]:
+        """What tmux itself is started with. The server hands it on to every pane, and would keep an agent's mark."""
+        return {"PATH": path, "LANG": "C.UTF-8"}
+
+    def _run(self, *words: str, stdin: str | None = None, path: str = os.defpath) -> Finished:
+        """Run a command; that there is no server, session or pane is for the caller to judge."""
+        env = self.environment(path)
+        done = run([*self.command(), *words], env=env, stdin=stdin, cwd="/", timeout=_TIMEOUT, check=False)
+        if not done.ok and not _is_absence(done.stderr):
+            raise ProgramFailed(f"tmux says: {done.last_words}")
+        return done
+
+    def _deliver(self, name: str, *words: str, stdin: str | None = None) -> None:
+        done = self._run(*words, ";", "display-message", "-p", "-t", target(name), "#{pane_dead}", stdin=stdin)
+        self._require(name, done)
+        if done.stdout.strip() == "1":
+            raise InvalidState(f"nobody reads in {name}: its program has ended")
+
+    def _require(self, name: str, done: Finished) -> None:
+        if not done.ok:
+            raise NotFound(f"no tmux session {name}", hint="`rook status` shows who runs where")
+
+
+def plain_text(text: str) -> str:
+    """The text without what would end a paste, press a key or move the cursor; line ends and tabs stay."""
+    unified = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char for char in unified if char in "\n\t" or not (char < " " or "\x7f" <= char <= "\x9f"))
+
+
+def screen_text(lines: Sequence[str], last: int = 0) -> str:
+    """A captured screen as text: no empty lines at its end, and at most the `last` ones if that is not 0."""
+    shown = [line.rstrip() for line in lines]
+    while shown and not shown[-1]:
+        shown.pop()
+    return "\n".join(shown[-last:])
+
+
+def private_folder(path: str) -> None:
+    """Make a folder that nobody else can look into; refuse one that is another's."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise ProgramFailed(f"{path} belongs to somebody else", hint="remove it; tmux's socket has to be private")
+    if found.st_mode & 0o077:
+        os.chmod(path, 0o700)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """A line of tmux's own language in which every word stands for itself."""
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+
+
+def _word(text: str) -> str:
+    """The text as an argument: one that ends in a semicolon would end the command, but for a backslash before it."""
+    return text[:-1] + "\\;" if text.endswith(";") else text
+
+
+def _is_absence(said: str) -> bool:
+    return said.startswith(_NOTHING_THERE) or said.rstrip().endswith(_NO_SOCKET)
+
+
+def _exit_status(status: str, number: str) -> int:
+    if number != "-":
+        return -int(number)
+    return int(status) if status != "-" else 0

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rookery.base import ids
+from rookery.base.errors import AmbiguousId, InvalidId, NotFound
+from rookery.base.ids import LEARNING, TASK, is_id, new_id, parse_id, resolve_id
+
+_ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+_letters = st.sampled_from("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+
+@pytest.fixture(autouse=True)
+def _own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times in the future stay within a test."""
+    monkeypatch.setattr(ids, "_last", (0, 0))
+
+
+def test_ids_of_one_millisecond_are_in_order_and_differ() -> None:
+    made = [new_id(TASK, at=1_700_000_000.0) for _ in range(2_000)]
+    assert made == sorted(set(made))
+
+
+def test_ids_are_in_order_when_the_clock_goes_back() -> None:
+    assert new_id(TASK, at=1_900_000_000.0) < new_id(TASK, at=1_800_000_000.0) < new_id(TASK, at=1_900_000_000.001)
+
+
+def test_ids_are_in_order_when_the_random_part_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    millis = 1_950_000_000_000
+    monkeypatch.setattr(ids, "_last", (millis, (1 << 80) - 2))
+    made = [new_id(TASK, at=millis / 1000) for _ in range(5)]
+    assert made == sorted(set(made))
+    assert all(is_id(TASK, each) for each in made)
+
+
+@given(st.integers(0, (1 << 48) - 1))
+def test_every_time_that_fits_gives_a_valid_id(millis: int) -> None:
+    ids._last = (0, 0)
+    made = new_id(TASK, at=millis / 1000)
+    assert is_id(TASK, made)
+    assert parse_id(TASK, made) == made == parse_id(TASK, made.lower()) == parse_id(TASK, made[5:])
+
+
+@given(st.sampled_from("01234567"), st.text(_letters, min_size=25, max_size=25), st.integers(6, 26))
+def test_a_prefix_names_the_id_with_and_without_its_kind(first: str, rest: str, length: int) -> None:
+    whole = f"task_{first}{rest}"
+    known = [whole, "task_7" + "Z" * 25] if not whole.startswith("task_7") else [whole]
+
+    def lookup(low: str, high: str) -> list[str]:
+        return [each for each in known if low <= each < high][:2]
+
+    assert resolve_id(TASK, whole[5 : 5 + length], lookup) == whole
+    assert resolve_id(TASK, whole[: 5 + length], lookup) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "_",
+        "task_",
+        "01ARZ",
+        "lrn_" + _ULID,
+        "task" + _ULID,
+        "TASK-" + _ULID,
+        "task_" + _ULID + "0",
+        "task_8" + _ULID[1:],
+        "task_" + _ULID[:-1] + "U",
+        "task_" + _ULID[:-1] + "I",
+        "task_" + _ULID[:12] + " " + _ULID[13:],
+        "task_" + _ULID[:-1] + "\n",
+        "task_task_" + _ULID[:10],
+        "task_%",
+        "01ARZ3'; DROP TABLE tasks; --",
+        "٠١٢٣٤٥٦",
+    ],
+)
+def test_what_cannot_be_an_id_is_refused_with_a_hint(text: str) -> None:
+    with pytest.raises(InvalidId) as caught:
+        parse_id(TASK, text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["task_0", "01ARZ3", "TASK_01arz3", _ULID, "task_" + _ULID])
+def test_six_characters_are_enough(text: str) -> None:
+    assert parse_id(TASK, text).startswith("task_0")
+
+
+@pytest.mark.parametrize("text", [_ULID, "task_" + _ULID[:-1], "task_" + _ULID.lower(), f"task_{_ULID} ", "", "task_"])
+def test_only_a_whole_canonical_id_is_an_id(text: str) -> None:
+    assert is_id(TASK, "task_" + _ULID)
+    assert not is_id(TASK, text)
+    assert not is_id(LEARNING, "task_" + _ULID)
+
+
+def test_none_and_several_are_told_apart() -> None:
+    with pytest.raises(NotFound, match=_ULID):
+        resolve_id(TASK, _ULID, lambda _low, _high: [])
+    with pytest.raises(AmbiguousId, match="task_a, task_b") as caught:
+        resolve_id(TASK, "01ARZ3", lambda _low, _high: ["task_a", "task_b"])
+    assert caught.value.hint

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from rookery.base.errors import ProgramFailed
+from rookery.base.process import run
+from support import wait_until
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_output_and_status_are_kept() -> None:
+    done = run(_python("import sys; print(sys.stdin.read()); sys.exit(3)"), stdin="hé", check=False)
+    assert (done.status, done.stdout, done.stderr, done.ok) == (3, "hé\n", "", False)
+
+
+def test_a_failure_says_its_last_words() -> None:
+    with pytest.raises(ProgramFailed, match="exited with 1: ") as caught:
+        run(_python("import sys; print('out'); sys.exit('no room\\nnot there')"))
+    assert caught.value.message.endswith("no room\nnot there")
+    assert caught.value.code == "program_failed"
+
+
+def test_a_missing_program_is_named_with_a_hint() -> None:
+    with pytest.raises(ProgramFailed, match="no-such-program is not installed") as caught:
+        run(["no-such-program"])
+    assert caught.value.code == "program_missing"
+    assert "PATH" in caught.value.hint
+
+
+def test_a_missing_folder_is_not_taken_for_a_missing_program(tmp_path: Path) -> None:
+    with pytest.raises(ProgramFailed, match="gone is gone") as caught:
+        run(_python(""), cwd=str(tmp_path / "gone"))
+    assert caught.value.code == "program_failed"
+
+
+def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ProgramFailed, match="cannot start"):
+        run([str(tmp_path / "text")])
+
+
+def test_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    child = f"import os,time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    parent = f"import subprocess,sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with pytest.raises(ProgramFailed, match="did not end within 1 s") as caught:
+        run(_python(parent), timeout=1)
+    assert caught.value.code == "program_timeout"
+    grandchild = int(note.read_text())
+    wait_until(lambda: not _is_alive(grandchild))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_bytes_that_are_not_utf8_survive() -> None:
+    done = run(_python(r"import os; os.write(1, b'a\xffb')"))
+    assert os.fsencode(done.stdout) == b"a\xffb"
+
+
+def test_the_environment_is_the_one_given() -> None:
+    assert run(_python("import os; print(os.environ['ONLY'])"), env={"ONLY": "this"}).stdout == "this\n"

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rookery.base.errors import InvalidInput
+from rookery.base.text import check_text, check_title, one_line
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2003", "a\0b", "\ud800", "é" * 2001])
+def test_a_title_that_cannot_be_kept_is_refused_with_a_hint(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_title(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["x", "a\nb", "👩‍👩‍👧", "שלום", "e\u0301", "'; --", "é" * 2000])
+def test_any_other_title_is_kept_as_it_is(text: str) -> None:
+    assert check_title(text) is text
+
+
+def test_the_limit_counts_bytes() -> None:
+    assert check_text("it", "é" * 5, limit=10)
+    with pytest.raises(InvalidInput, match="it has 12 bytes"):
+        check_text("it", "é" * 6, limit=10)
+
+
+@given(st.text(), st.integers(2, 50))
+def test_one_line_is_printable_and_fits(text: str, width: int) -> None:
+    shown = one_line(text, width)
+    assert shown.isprintable()
+    assert len(shown) <= width
+    assert one_line("a \n b\x1b[31m\u202e") == "a b\\x1b[31m\\u202e"

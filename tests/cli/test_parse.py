@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from rookery.base.errors import UsageError
+from rookery.cli.completion import bash, fish
+from rookery.cli.parse import Globals, parse_operation, read_globals
+from rookery.ops import index
+from rookery.ops.operation import Op
+
+
+def _op(name: str) -> Op:
+    found, _ = index.find(name.split())
+    assert found is not None
+    return found
+
+
+def _parse(name: str, *words: str, before: Globals | None = None) -> tuple[dict[str, object], Globals]:
+    return parse_operation(_op(name), list(words), before or Globals())
+
+
+def test_options_before_and_after_the_command() -> None:
+    before, rest = read_globals(["--json", "-C", "/x", "-c", "a=1", "--config=b=2", "task", "list", "-q"])
+    assert rest == ["task", "list", "-q"]
+    assert (before.json, before.directory, before.config) == (True, "/x", {"a": "1", "b": "2"})
+    _, settings = _parse("task list", "-q", "-c", "a=3", "--no-color", before=before)
+    assert (settings.json, settings.quiet, settings.no_color) == (True, True, True)
+    assert settings.config == {"a": "3", "b": "2"}
+    assert settings.directory == "/x"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["t", "--blocked-by", "A", "B"],
+        ["t", "--blocked-by", "A", "--blocked-by", "B"],
+        ["--blocked-by", "A", "--blocked-by", "B", "t"],
+        ["--blocked-by=A", "t", "--blocked-by=B"],
+        ["t", "--blocked-by", "A", "B", "--json"],
+        ["--blocked-by", "A", "B", "--", "t"],
+    ],
+)
+def test_several_values_with_and_without_repeating_the_option(words: list[str]) -> None:
+    values, _ = _parse("task create", *words)
+    assert (values["title"], list(values["blocked_by"])) == ("t", ["A", "B"])  # type: ignore[call-overload]
+
+
+def test_one_value_does_not_take_the_title() -> None:
+    values, _ = _parse("task create", "--blocked-by", "A", "t")
+    assert values == {"blocked_by": ["A"], "title": "t"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["a", "b"], ["t", "--prio", "1"], ["t", "--blocked-by"], ["t", "-c", "=x"], ["t", "--priority", "1.5"]],
+)
+def test_what_does_not_fit_is_refused_with_a_hint(words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        _parse("task create", *words)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("words", [["-C"], ["--nonsense"], ["-c", "x"], ["--json=1x", "-z"]])
+def test_wrong_options_before_the_command(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        read_globals(words)
+
+
+def test_completions_name_every_command_and_option() -> None:
+    operations = index.load_group("task")
+    for script in (bash(operations), fish(operations)):
+        for operation in operations:
+            assert operation.name.split()[1] in script
+            assert all(param.flag.lstrip("-") in script for param in operation.params if not param.positional)

@@ -1,0 +1,1 @@
+"""Tests of mail, with a real database and real processes."""

@@ -1,0 +1,39 @@
+"""A hive for every test of mail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .hive import Agent, Hive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def hive(tmp_path: Path) -> Iterator[Hive]:
+    """A project without agents."""
+    made = Hive(tmp_path / "project")
+    yield made
+    made.db.close()
+
+
+@pytest.fixture
+def queen(hive: Hive) -> Agent:
+    """A living lead."""
+    return hive.add("queen", "lead")
+
+
+@pytest.fixture
+def bee(hive: Hive, queen: Agent) -> Agent:
+    """A living builder of the queen's."""
+    return hive.add("bee", "builder", queen.name)
+
+
+@pytest.fixture
+def drone(hive: Hive, queen: Agent) -> Agent:
+    """Another one."""
+    return hive.add("drone", "builder", queen.name)

@@ -1,0 +1,198 @@
+"""A project with agents in it, as the rows that make them: who is alive, whose child it is, which turn runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import rookery
+from rookery.base.ids import SESSION, TURN, new_id
+from rookery.config.environ import Environ, read_environ
+from rookery.config.project import FOLDER, database_path
+from rookery.db.database import Database
+from rookery.mail import service
+from rookery.mail.model import Draft, Message, Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SOURCE = str(Path(rookery.__file__).parents[1])
+NOW = "2026-01-31T12:00:00.000Z"
+LATER = "2026-01-31T12:05:00.000Z"
+HUMAN = read_environ({"HOME": "/nowhere"})
+
+
+class Agent(NamedTuple):
+    """An agent of a test, and how it proves who it is."""
+
+    name: str
+    token: str
+    session_id: str
+
+    def variables(self, turn: str | None = None) -> dict[str, str]:
+        """What its processes carry."""
+        more = {} if turn is None else {"ROOKERY_TURN": turn}
+        return {"ROOKERY_AGENT": self.name, "ROOKERY_TOKEN": self.token, **more}
+
+    def environ(self, turn: str | None = None) -> Environ:
+        """The same, as Rookery reads it."""
+        return read_environ({"HOME": "/nowhere", **self.variables(turn)})
+
+
+class Hive:
+    """A project and its agents."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / FOLDER).mkdir(parents=True)
+        self.path = database_path(str(folder))
+        self.db = Database.create(self.path)
+
+    def add(self, name: str, role: str = "builder", parent: str = "human", state: str = "working") -> Agent:
+        """An agent in a life of its own."""
+        session_id, token = new_id(SESSION), f"token-of-{name}-{new_id(SESSION)}"
+        row: dict[str, object] = {
+            "id": session_id,
+            "agent": name,
+            "role": role,
+            "run_id": "run_1",
+            "parent": parent,
+            "depth": 0,
+            "runtime": "scripted",
+            "model": "",
+            "mode": "headless",
+            "profile": "strict",
+            "state": state,
+            "step": "ready",
+            "worktree": "",
+            "branch": "",
+            "base_commit": "",
+            "settings": "{}",
+            "token_hash": hashlib.sha256(token.encode()).hexdigest(),
+            "created_at": NOW,
+            "updated_at": NOW,
+            "active_at": NOW,
+        }
+        marks = ", ".join("?" * len(row))
+        with self.db.write():
+            self.db.execute(f"INSERT INTO sessions ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+        return Agent(name, token, session_id)
+
+    def end(self, agent: Agent) -> None:
+        """The agent's life is over."""
+        with self.db.write():
+            self.db.execute("UPDATE sessions SET state = 'ended' WHERE id = ?", (agent.session_id,))
+
+    def begin_turn(self, agent: Agent) -> str:
+        """The agent is in a turn."""
+        turn_id = new_id(TURN)
+        with self.db.write():
+            self.db.execute(
+                "INSERT INTO turns (id, session_id, number, cause, state, started_at) "
+                "SELECT ?, ?, count(*) + 1, 'mail', 'running', ? FROM turns WHERE session_id = ?",
+                (turn_id, agent.session_id, NOW, agent.session_id),
+            )
+        return turn_id
+
+    def end_turn(self, turn_id: str, state: str = "done") -> None:
+        """The turn is over; what becomes of its mail is up to the test."""
+        with self.db.write():
+            self.db.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
+
+    def send(self, sender: Agent | None, to: str, subject: str = "hello", body: str = "", **more: Any) -> Sent:
+        """A message from an agent or, from None, from a person."""
+        environ = HUMAN if sender is None else sender.environ()
+        return service.send(self.db, environ, Draft((to,), subject, body, **more), NOW)
+
+    def inbox(self, name: str) -> list[Message]:
+        """Everything that somebody ever got, oldest first."""
+        from rookery.mail import store
+
+        return store.select(self.db, store.Query(recipient=name))[::-1]
+
+    def everything(self) -> list[list[tuple[Any, ...]]]:
+        """The whole stored state of mail, events included."""
+        return [self.db.all(f"SELECT * FROM {table}") for table in ("messages", "mail_groups", "events")]
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """What was told of one kind."""
+        rows = self.db.all("SELECT data FROM events WHERE type = ? ORDER BY seq", (kind,))
+        return [json.loads(row[0]) for row in rows]
+
+    def rook(self, *words: str, as_: Agent | None = None, stdin: bytes = b"", turn: str | None = None) -> Ran:
+        """Run `rook` to its end as a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "rookery", *words],
+            cwd=self.folder,
+            env=child_environ({} if as_ is None else as_.variables(turn)),
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start_python(self, script: str, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a process that uses the code under test."""
+        return subprocess.Popen(
+            [sys.executable, "-c", script, self.path, *args],
+            cwd=self.folder,
+            env=child_environ(env or {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+class Ran(NamedTuple):
+    """How a `rook` process ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """What a command with --json gave."""
+        assert self.status == 0, self
+        return json.loads(self.out)["data"]
+
+    @property
+    def code(self) -> str:
+        """With what a command with --json was refused."""
+        assert self.status == 1, self
+        return str(json.loads(self.out)["error"]["code"])
+
+
+def child_environ(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child that runs the code under test."""
+    return {**os.environ, "PYTHONPATH": SOURCE, **env}
+
+
+def run_together(children: list[subprocess.Popen[bytes]]) -> list[str]:
+    """Let children that have said `here` begin at the same moment; what each of them printed then."""
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"here\n", child.stderr and child.stderr.read()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+    said = [child.communicate(timeout=120) for child in children]
+    for child, (_, err) in zip(children, said, strict=True):
+        assert child.returncode == 0, err.decode()
+    return [out.decode() for out, _ in said]
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 30) -> None:
+    """Return as soon as it holds; fail at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to hold"
+        time.sleep(0.005)

@@ -1,0 +1,193 @@
+"""What callers do with their mail: check, read, list, wait, purge."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rookery.base.clock import stamp
+from rookery.base.errors import InvalidInput, NotFound
+from rookery.mail import inbox, service
+from rookery.mail.inbox import Filter
+from rookery.mail.model import NotYourMail, UnknownRecipient
+
+from .hive import HUMAN, LATER, NOW, Agent, Hive
+
+
+def test_what_a_person_checks_is_read(hive: Hive, bee: Agent) -> None:
+    hive.send(bee, "human", "one")
+    hive.send(bee, "human", "two", priority="high")
+    checked = inbox.check(hive.db, HUMAN, LATER)
+    assert [each.subject for each in checked.messages] == ["two", "one"]
+    assert [each.read_at for each in hive.inbox("human")] == [LATER, LATER]
+    assert list(checked.messages) == hive.inbox("human")[::-1]
+    assert inbox.check(hive.db, HUMAN, LATER).messages == ()
+    assert len(hive.events("mail.read")) == 1
+
+
+def test_an_agent_outside_of_a_turn_reads_at_once(hive: Hive, bee: Agent) -> None:
+    hive.send(None, "bee")
+    assert len(inbox.check(hive.db, bee.environ(), LATER).messages) == 1
+    assert hive.inbox("bee")[0].read_at == LATER
+
+
+def test_what_is_not_shown_is_not_read(hive: Hive, bee: Agent) -> None:
+    for number in range(3):
+        hive.send(bee, "human", f"number {number}")
+    checked = inbox.check(hive.db, HUMAN, NOW, limit=2)
+    assert ([each.subject for each in checked.messages], checked.waiting) == (["number 2", "number 1"], 1)
+    assert [each.read_at is None for each in hive.inbox("human")] == [True, False, False]
+
+
+@pytest.mark.parametrize("inject", [False, True])
+def test_a_person_looks_into_any_inbox_without_a_mark(hive: Hive, bee: Agent, inject: bool) -> None:
+    hive.send(None, "bee", "one")
+    turn = hive.begin_turn(bee)
+    service.deliver(hive.db, "bee", turn, NOW)
+    hive.send(None, "bee", "two")
+    before = hive.everything()
+    looked = inbox.check(hive.db, HUMAN, NOW, agent="bee", inject=inject)
+    assert ([each.subject for each in looked.messages], looked.waiting) == (["two", "one"], 0)
+    assert hive.everything() == before
+    with pytest.raises(UnknownRecipient):
+        inbox.check(hive.db, HUMAN, NOW, agent="beee")
+
+
+def test_ones_own_name_is_ones_own_inbox(hive: Hive, bee: Agent) -> None:
+    hive.send(None, "bee")
+    inbox.check(hive.db, bee.environ(), NOW, agent="bee")
+    assert hive.inbox("bee")[0].read_at == NOW
+
+
+def test_injected_text_is_nothing_where_there_is_no_mail(hive: Hive) -> None:
+    assert inbox.check(hive.db, HUMAN, NOW, inject=True).text == ""
+
+
+def test_injected_text_counts_what_waits(hive: Hive, bee: Agent) -> None:
+    for number in range(27):
+        hive.send(bee, "human", f"number {number}")
+    checked = inbox.check(hive.db, HUMAN, NOW, inject=True)
+    assert checked.text is not None
+    assert "\n7 more: rook mail list --unread --to human\n" in checked.text
+    assert service.waiting(hive.db, "human") == checked.waiting == 7
+
+
+def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Agent, queen: Agent) -> None:
+    asked = hive.send(bee, "queen").id
+    answer = service.reply(hive.db, queen.environ(), asked, "yes", NOW).id
+    [by_sender] = inbox.read(hive.db, bee.environ(), (asked,), LATER)
+    assert by_sender.message.read_at is None
+    [by_human] = inbox.read(hive.db, HUMAN, (asked,), LATER)
+    assert by_human.message.read_at is None
+    opened = inbox.read(hive.db, queen.environ(), (asked, answer, asked), LATER)
+    assert [each.id for each in opened] == [asked, answer]
+    assert [each.message.read_at for each in opened] == [LATER, None]
+    assert [each.id for each in opened[0].thread] == [asked, answer]
+    assert opened[0].to_json()["thread"] == [asked, answer]
+
+
+def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
+    sent = hive.send(None, "bee").id
+    with pytest.raises(NotFound):
+        inbox.read(hive.db, bee.environ(), (sent, "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV"), NOW)
+    assert hive.inbox("bee")[0].read_at is None
+
+
+def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
+    sent = hive.send(queen, "@builders")
+    mine = next(each.id for each in sent.messages if each.recipient == "bee")
+    [opened] = inbox.read(hive.db, bee.environ(), (mine,), NOW)
+    assert [each.recipient for each in opened.thread] == ["bee"]
+    [by_human] = inbox.read(hive.db, HUMAN, (mine,), NOW)
+    assert len(by_human.thread) == 2
+
+
+def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> None:
+    first = hive.send(bee, "queen", "a", type="question")
+    service.reply(hive.db, queen.environ(), first.id, "b", NOW)
+    hive.send(queen, "human", "c")
+    hive.send(None, "bee", "d", priority="urgent")
+
+    def subjects(wanted: Filter, agent: str | None = None, who: Agent | None = None) -> str:
+        environ = HUMAN if who is None else who.environ()
+        return "".join(each.subject[-1] for each in inbox.list_mail(hive.db, environ, wanted, agent))
+
+    assert subjects(Filter()) == "dcaa"
+    assert subjects(Filter(), "bee") == "daa"
+    assert subjects(Filter(), who=queen) == "caa"
+    assert subjects(Filter(sender="queen")) == "ca"
+    assert subjects(Filter(recipient="queen")) == "a"
+    assert subjects(Filter(type="question")) == "a"
+    assert subjects(Filter(thread=first.id)) == "aa"
+    assert subjects(Filter(limit=2)) == "dc"
+    assert subjects(Filter(cursor=first.id)) == ""
+    assert subjects(Filter(limit=2, cursor=hive.inbox("human")[0].id)) == "aa"
+    inbox.check(hive.db, bee.environ(), NOW)
+    assert subjects(Filter(unread=True)) == "ca"
+    assert subjects(Filter(unread=True), who=bee) == ""
+    assert subjects(Filter(unread=True), who=queen) == "a"
+    assert subjects(Filter(unread=True), "queen") == "a"
+    assert subjects(Filter(unread=True, sender="bee"), who=bee) == "a"
+    with pytest.raises(InvalidInput):
+        subjects(Filter(limit=-1))
+    with pytest.raises(InvalidInput):
+        subjects(Filter(type="gossip"))
+
+
+def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen: Agent) -> None:
+    hive.send(queen, "bee", "one")
+    turn = hive.begin_turn(bee)
+    found = inbox.wait(hive.db, bee.environ(turn), Filter(), 30, lambda: NOW)
+    assert found is not None
+    assert (found.subject, found.turn_id, found.read_at) == ("one", turn, None)
+    assert inbox.wait(hive.db, bee.environ(turn), Filter(), 0.05, lambda: NOW) is None
+
+
+def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> None:
+    asked = hive.send(bee, "queen", type="question")
+    hive.send(None, "bee", "other")
+    answer = service.reply(hive.db, queen.environ(), asked.id, "yes", NOW, type="result")
+    for wanted in (Filter(sender="drone"), Filter(type="error"), Filter(sender="human", thread=asked.id)):
+        assert inbox.wait(hive.db, bee.environ(), wanted, 0.05, lambda: NOW) is None
+    wanted = Filter(sender="queen", thread=asked.id, type="result")
+    found = inbox.wait(hive.db, bee.environ(), wanted, 30, lambda: NOW)
+    assert found is not None
+    assert found.id == answer.id
+    assert service.waiting(hive.db, "bee") == 1
+
+
+def test_waiting_ends_with_the_time(hive: Hive) -> None:
+    began = time.monotonic()
+    before = hive.everything()
+    assert inbox.wait(hive.db, HUMAN, Filter(), 0.2, lambda: NOW) is None
+    assert time.monotonic() - began >= 0.2
+    assert hive.everything() == before
+
+
+def test_purging_deletes_what_was_read(hive: Hive, bee: Agent) -> None:
+    clock = 1_800_000_000.0
+    hive.send(bee, "human", "read")
+    inbox.check(hive.db, HUMAN, NOW)
+    hive.send(bee, "human", "unread")
+    assert inbox.purge(hive.db, HUMAN, clock, older_than=86400, agent=None, unread_too=False) == 1
+    assert [each.subject for each in hive.inbox("human")] == ["unread"]
+    assert hive.events("mail.purged") == [
+        {"deleted": 1, "before": stamp(clock - 86400), "agent": None, "unread_too": False}
+    ]
+    assert inbox.purge(hive.db, HUMAN, clock, older_than=None, agent="queen", unread_too=True) == 0
+    assert inbox.purge(hive.db, HUMAN, 0, older_than=1, agent=None, unread_too=True) == 0
+    assert inbox.purge(hive.db, HUMAN, clock, older_than=None, agent="bee", unread_too=True) == 1
+    assert hive.inbox("human") == []
+
+
+def test_purging_everything_by_mistake_is_refused(hive: Hive) -> None:
+    with pytest.raises(InvalidInput):
+        inbox.purge(hive.db, HUMAN, 0, older_than=None, agent=None, unread_too=False)
+
+
+def test_an_agent_purges_nothing(hive: Hive, bee: Agent) -> None:
+    hive.send(None, "bee")
+    with pytest.raises(NotYourMail):
+        inbox.purge(hive.db, bee.environ(), 0, older_than=None, agent="bee", unread_too=True)
+    assert len(hive.inbox("bee")) == 1

@@ -1,0 +1,182 @@
+"""Mail between processes: many at once, killed in the middle, waited for; and what a cold command loads."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rookery.mail import store
+
+from .hive import Agent, Hive, run_together, wait_until
+
+if TYPE_CHECKING:
+    import subprocess
+
+_SEND = """
+import sys
+from rookery.config.environ import read_environ
+from rookery.db.database import Database
+from rookery.mail import service
+from rookery.mail.model import Draft
+db = Database.open(sys.argv[1])
+print("here", flush=True)
+sys.stdin.readline()
+for number in range(int(sys.argv[3])):
+    draft = Draft((sys.argv[2],), f"number {number}", "x" * 2_000)
+    print(service.send(db, read_environ(), draft, "2026-01-31T12:00:00.000Z").id, flush=True)
+"""
+
+_WAIT = """
+import sys, time
+from rookery.config.environ import read_environ
+from rookery.db.database import Database
+from rookery.mail import inbox
+db = Database.open(sys.argv[1])
+print("here", flush=True)
+found = inbox.wait(db, read_environ(), inbox.Filter(), float(sys.argv[2]), lambda: "2026-01-31T12:00:00.000Z")
+print(time.time(), found and found.subject)
+"""
+
+_LOADED = """
+import sys
+before = set(sys.modules)
+from rookery.cli.main import main
+status = main(sys.argv[2:])
+print(*sorted(set(sys.modules) - before), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def test_nothing_is_lost_when_eight_processes_send_at_once(hive: Hive, bee: Agent, queen: Agent) -> None:
+    env = bee.variables()
+    said = run_together([hive.start_python(_SEND, "queen", "50", env=env) for _ in range(8)])
+    told = sorted(line for out in said for line in out.split())
+    assert len(told) == 400
+    assert sorted(each.id for each in hive.inbox("queen")) == told
+    assert sorted(each["id"] for each in hive.events("mail.sent")) == told
+
+
+def test_eight_commands_at_once_are_all_accepted(hive: Hive, bee: Agent, queen: Agent) -> None:
+    script = """
+import subprocess, sys
+print("here", flush=True)
+sys.stdin.readline()
+for number in range(3):
+    subprocess.run([sys.executable, "-m", "rookery", "mail", "send", "queen", "--subject", str(number)], check=True)
+"""
+    run_together([hive.start_python(script, env=bee.variables()) for _ in range(8)])
+    assert len(hive.inbox("queen")) == 24
+
+
+def test_a_killed_sender_leaves_whole_messages_only(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
+    for round_ in range(1, 6):
+        child = hive.start_python(_SEND, "@all", "100000", env=bee.variables())
+        assert child.stdout is not None
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+        said = [child.stdout.readline() for _ in range(1 + round_)]
+        child.send_signal(signal.SIGKILL)
+        said += [line for line in child.communicate(timeout=60)[0].splitlines() if len(line) == 30]
+        assert child.returncode == -signal.SIGKILL
+        kept = {each.id for each in store.select(hive.db, store.Query())}
+        assert {line.decode().strip() for line in said[1:]} <= kept
+    sizes = hive.db.all("SELECT count(*), count(DISTINCT recipient) FROM messages GROUP BY thread_id")
+    assert set(sizes) == {(2, 2)}
+    assert len(hive.events("mail.sent")) == hive.db.value("SELECT count(*) FROM messages")
+    assert hive.db.value("PRAGMA integrity_check") == "ok"
+
+
+def test_waiting_wakes_within_a_second_of_a_send(hive: Hive, bee: Agent) -> None:
+    delays = []
+    for attempt in range(3):
+        child = hive.start_python(_WAIT, "60", env=bee.variables())
+        _waits(child)
+        sent_at = time.time()
+        hive.send(None, "bee", f"number {attempt}")
+        out, err = child.communicate(timeout=60)
+        assert child.returncode == 0, err
+        woken_at, subject = out.decode().split(" ", 1)
+        assert subject == f"number {attempt}\n"
+        delays.append(float(woken_at) - sent_at)
+    assert min(delays) < 1
+
+
+def test_waiting_costs_next_to_nothing(hive: Hive, bee: Agent) -> None:
+    child = hive.start_python(_WAIT, "60", env=bee.variables())
+    _waits(child)
+    try:
+        before = _cpu_ticks(child.pid)
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > 1)
+        assert _cpu_ticks(child.pid) - before <= 5
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_an_ended_agent_waits_no_longer(hive: Hive, bee: Agent) -> None:
+    child = hive.start_python(_WAIT, "60", env=bee.variables())
+    _waits(child)
+    hive.end(bee)
+    _, err = child.communicate(timeout=60)
+    assert b"ForgedSender" in err
+
+
+def test_the_wait_command_says_when_the_time_is_up(hive: Hive, bee: Agent) -> None:
+    assert hive.rook("mail", "wait", "--timeout", "0.1s", "--json", as_=bee).data is None
+    assert hive.rook("mail", "wait", "--timeout", "0.1s").out == "No mail came.\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mail", "send", "bee", "--subject", "s", "--body", "b", "--json"),
+        ("mail", "send", "@all", "--subject", "s", "--type", "worker_done", "--payload", '{"exit_status": 0}'),
+        ("mail", "check"),
+        ("mail", "check", "--json"),
+        ("mail", "check", "--inject"),
+    ],
+)
+def test_hot_commands_load_only_what_they_need(hive: Hive, bee: Agent, queen: Agent, words: tuple[str, ...]) -> None:
+    hive.send(None, "queen")
+    child = hive.start_python(_LOADED, *words, env=queen.variables())
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    loaded = set(err.decode().split())
+    costly = {
+        "dataclasses",
+        "typing",
+        "pathlib",
+        "subprocess",
+        "yaml",
+        "rich",
+        "inspect",
+        "hashlib",
+        "difflib",
+        "datetime",
+    }
+    assert "rookery.mail.service" in loaded
+    assert not loaded & costly
+    assert not [name for name in loaded if name.startswith(("rookery.tasks", "rookery.vcs", "rookery.config.loader"))]
+
+
+def _waits(child: subprocess.Popen[bytes]) -> None:
+    """Return once the child waits: it has said so, and then slept."""
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"here\n"
+    wait_until(lambda: _state(child.pid) == "S")
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def _cpu_ticks(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

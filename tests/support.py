@@ -1,0 +1,153 @@
+"""What tests of every part use: `rook` as a real process, tasks made in a line, the whole state to compare."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import rookery
+from rookery.base.errors import RookError
+from rookery.tasks import service
+from rookery.tasks.store import Author
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rookery.db.database import Database
+
+SOURCE = str(Path(rookery.__file__).parents[1].resolve())
+_UNWANTED = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+"""A child starts and buffers as it does for people."""
+_BYTECODE = os.path.join(tempfile.gettempdir(), f"rookery-tests-{os.getuid()}")
+NOW = "2026-01-31T12:00:00.000Z"
+AUTHOR = Author("human", NOW)
+
+
+class Ran(NamedTuple):
+    """How a `rook` process ended."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The one line of JSON that standard output must be."""
+        assert self.out.endswith(b"\n"), self
+        assert self.out.count(b"\n") == 1, self
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        assert found["v"] == 1
+        assert isinstance(found["ok"], bool)
+        return found
+
+    @property
+    def data(self) -> Any:
+        """What a command that went well gives."""
+        assert self.status == 0, self
+        assert self.envelope["ok"] is True
+        return self.envelope["data"]
+
+    @property
+    def error(self) -> dict[str, str]:
+        """What a refused command says."""
+        assert self.status != 0, self
+        assert self.envelope["ok"] is False
+        assert b"Traceback" not in self.err
+        found: dict[str, str] = self.envelope["error"]
+        return found
+
+
+def child_environ(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a child that runs the code under test, wherever it stands."""
+    own = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+    return own | {"PYTHONPATH": SOURCE, "PYTHONPYCACHEPREFIX": _BYTECODE} | dict(env or {})
+
+
+def rook_argv(*args: str | bytes) -> list[str | bytes]:
+    """The words that start `rook`."""
+    return [sys.executable, "-m", "rookery", *args]
+
+
+def run_rook(
+    folder: Path, *args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 60
+) -> Ran:
+    """Run `rook` to its end as a process of its own."""
+    done = subprocess.run(
+        rook_argv(*args),
+        cwd=folder,
+        env=child_environ(env),
+        input=stdin,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def start_rook(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start `rook` and leave it running; the caller collects it."""
+    return subprocess.Popen(
+        rook_argv(*args), cwd=folder, env=child_environ(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def start_python(script: str, *args: str) -> subprocess.Popen[bytes]:
+    """Start a process that uses the code under test; it ends when its standard input does, if it reads that."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *args],
+        env=child_environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def run_together(children: list[subprocess.Popen[bytes]]) -> list[str]:
+    """Let children that wait for a line begin at the same moment; what each of them printed."""
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"here\n", child.stderr and child.stderr.read()
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+    said = [child.communicate(timeout=60) for child in children]
+    for child, (_, err) in zip(children, said, strict=True):
+        assert child.returncode == 0, err.decode()
+    return [out.decode() for out, _ in said]
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 20) -> None:
+    """Return as soon as it holds; fail at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to hold"
+        time.sleep(0.005)
+
+
+def add(db: Database, title: str = "work", parent: str | None = None, now: str = NOW, **more: Any) -> str:
+    """Make a task and return its id."""
+    return service.create(db, service.Draft(title, parent=parent, **more), Author("human", now)).task.id
+
+
+def refusal(run: Callable[[], object]) -> str:
+    """The code with which something is refused."""
+    with pytest.raises(RookError) as caught:
+        run()
+    assert caught.value.exit_status == 1
+    return caught.value.code
+
+
+def everything(db: Database) -> dict[str, list[tuple[Any, ...]]]:
+    """The whole stored state, events included."""
+    tables = {"tasks": "seq", "task_blockers": "task_id, blocker_id", "learnings": "seq", "events": "seq"}
+    return {table: db.all(f"SELECT * FROM {table} ORDER BY {order}") for table, order in tables.items()}

@@ -1,0 +1,97 @@
+"""How finishing goes up the tree, case by case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rookery.tasks import learnings, lifecycle, service, store
+from support import AUTHOR, NOW, add, everything, refusal
+
+if TYPE_CHECKING:
+    from rookery.db.database import Database
+
+
+def _complete(db: Database, task: str, *learned: str) -> None:
+    lifecycle.complete(db, task, AUTHOR, agent="human", learned=learned)
+
+
+def _states(db: Database, *tasks: str) -> list[str]:
+    return [service.get(db, task).task.state for task in tasks]
+
+
+def _line(db: Database) -> tuple[str, str, str]:
+    epic = add(db)
+    task = add(db, parent=epic)
+    return epic, task, add(db, parent=task)
+
+
+def test_the_last_child_finishes_everything_above(db: Database) -> None:
+    epic, task, subtask = _line(db)
+    _complete(db, subtask, "tabs")
+    assert _states(db, epic, task, subtask) == ["COMPLETED"] * 3
+    assert [(each.content, each.source_task_id) for each in learnings.list_of(db, epic)] == [("tabs", subtask)]
+
+
+def test_a_held_parent_is_left_to_its_holder(db: Database) -> None:
+    epic, task, subtask = _line(db)
+    with db.write():
+        held = store.get(db, task)
+        lifecycle.begin(db, held, "task.started", AUTHOR, assignee="ada", lease_until=None)
+    _complete(db, subtask)
+    assert _states(db, epic, task, subtask) == ["PENDING", "IN_PROGRESS", "COMPLETED"]
+
+
+def test_a_parent_that_waits_is_not_finished(db: Database) -> None:
+    epic, task, subtask = _line(db)
+    blocker = add(db)
+    service.block(db, task, [blocker], AUTHOR)
+    assert refusal(lambda: _complete(db, subtask)) == "not_ready"
+    service.unblock(db, task, [blocker], AUTHOR)
+    service.block(db, epic, [add(db, parent=blocker)], AUTHOR)
+    before = everything(db)
+    assert refusal(lambda: _complete(db, subtask)) == "not_ready"
+    assert everything(db) == before
+
+
+def test_a_cancelled_blocker_still_blocks_and_says_so(db: Database) -> None:
+    blocker = add(db)
+    task = add(db, blocked_by=(blocker,))
+    lifecycle.cancel(db, blocker, AUTHOR)
+    assert service.next_ready(db, NOW) is None
+    assert service.get(db, task).waits_for == (blocker,)
+    assert refusal(lambda: _complete(db, task)) == "not_ready"
+
+
+def test_where_nothing_got_done_the_parent_stays_open(db: Database) -> None:
+    epic, task, subtask = _line(db)
+    other = add(db, parent=epic)
+    lifecycle.cancel(db, task, AUTHOR)
+    assert _states(db, epic, task, subtask) == ["PENDING", "CANCELLED", "CANCELLED"]
+    lifecycle.cancel(db, other, AUTHOR)
+    assert _states(db, epic, other) == ["PENDING", "CANCELLED"]
+
+
+def test_a_failed_child_keeps_its_parent_open(db: Database) -> None:
+    epic, task, subtask = _line(db)
+    lifecycle.fail(db, subtask, AUTHOR, agent="human", reason="no")
+    assert refusal(lambda: _complete(db, task)) == "pending_children"
+    lifecycle.reopen(db, subtask, AUTHOR)
+    _complete(db, subtask)
+    assert _states(db, epic, task) == ["COMPLETED", "COMPLETED"]
+
+
+def test_reopening_and_finishing_again_hands_nothing_up_twice(db: Database) -> None:
+    epic, task, subtask = _line(db)
+    for _ in range(3):
+        _complete(db, subtask, "tabs", "tabs")
+        lifecycle.reopen(db, subtask, AUTHOR)
+        assert _states(db, epic, task, subtask) == ["PENDING"] * 3
+    assert [len(learnings.list_of(db, each)) for each in (epic, task, subtask)] == [1, 1, 1]
+    assert [len(level) for level in service.get(db, subtask).learnings] == [1, 0, 0]
+
+
+def test_siblings_see_what_was_learned(db: Database) -> None:
+    epic = add(db)
+    first, second = add(db, parent=epic), add(db, parent=epic)
+    _complete(db, first, "tabs")
+    assert [each.content for each in service.get(db, second).learnings[1]] == ["tabs"]

@@ -1,0 +1,356 @@
+"""The order of the folders, and what may stand in which file. Read with `ast`: nothing is imported here."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SOURCE = Path(__file__).parents[1] / "src" / "rookery"
+
+# Imports point down this list or stay in the same folder; folders on one line do not know each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("base",),
+    ("config",),
+    ("db",),
+    ("engine",),
+    ("vcs", "terminal", "forge", "runtimes"),
+    ("ops",),
+    ("events",),
+    ("tasks",),
+    ("mail",),
+    ("costs",),
+    ("agents",),
+    ("merge",),
+    ("review",),
+    ("notify",),
+    ("watch",),
+    ("flows",),
+    ("doctor",),
+    ("daemon", "cli", "mcp", "web", "tui"),
+)
+RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
+
+ROOT_FILES = {
+    "__init__": "holds the version alone",
+    "__main__": "is `python -m rookery`, above everything",
+}
+LATE_IMPORTS = {
+    ("rookery.db.database", "rookery.db.migrate"): "a database at the current schema never loads the migrations",
+}
+"""Imports within a function that may close a circle, because both modules are complete by then."""
+
+STARTS_PROCESSES = {"rookery.base.process": "the one place that starts a child"}
+NAMES_GIT = {
+    "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",
+    "rookery.vcs.jj": "the only jj",
+}
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: what is loaded, in which line, and when."""
+
+    target: str
+    line: int
+    when: str
+    """`start`, `call` (within a function) or `typing` (under TYPE_CHECKING)."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    text: str
+
+    @property
+    def folder(self) -> str:
+        """The folder beneath rookery; empty for the files at the top."""
+        parts = self.name.split(".")
+        return parts[1] if len(parts) > 2 or (self.path.name == "__init__.py" and len(parts) == 2) else ""
+
+
+def read_modules(source: Path) -> dict[str, Module]:
+    """Every module beneath the folder, by its dotted name."""
+    found = {}
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        text = path.read_text()
+        found[name] = Module(name, path, ast.parse(text), text)
+    return found
+
+
+def imports(module: Module, known: dict[str, Module]) -> list[Import]:
+    """Everything of Rookery that the module imports, wherever it does."""
+    return [each for each in _imports(module.tree.body, "start", module, known) if each.target != module.name]
+
+
+def _imports(body: list[ast.stmt], when: str, module: Module, known: dict[str, Module]) -> Iterator[Import]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (Import(name.name, node.lineno, when) for name in node.names if _is_ours(name.name))
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, module)
+            if _is_ours(base):
+                for name in node.names:
+                    whole = f"{base}.{name.name}"
+                    yield Import(whole if whole in known else base, node.lineno, when)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            inverted = isinstance(node.test, ast.UnaryOp)
+            yield from _imports(node.body, when if inverted else "typing", module, known)
+            yield from _imports(node.orelse, "typing" if inverted else when, module, known)
+        else:
+            inner = "call" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else when
+            for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+                for child in getattr(node, field, []):
+                    part = child.body if isinstance(child, ast.ExceptHandler | ast.match_case) else [child]
+                    yield from _imports(part, inner, module, known)
+
+
+def _base(node: ast.ImportFrom, module: Module) -> str:
+    if not node.level:
+        return node.module or ""
+    package = module.name.split(".")
+    if module.path.name != "__init__.py":
+        package = package[:-1]
+    package = package[: len(package) - node.level + 1]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _is_ours(name: str) -> bool:
+    return name == "rookery" or name.startswith("rookery.")
+
+
+def against_the_order(known: dict[str, Module]) -> list[str]:
+    """Imports that point up, or sideways; also for types alone, because what a module says is what it knows."""
+    wrong = []
+    for module in known.values():
+        if not module.folder:
+            continue
+        for each in imports(module, known):
+            target = each.target.split(".")[1] if "." in each.target else ""
+            if not target or target == module.folder or target not in RANK or module.folder not in RANK:
+                continue
+            if RANK[target] >= RANK[module.folder]:
+                way = "sideways" if RANK[target] == RANK[module.folder] else "up"
+                wrong.append(f"{module.name}:{each.line} imports {each.target}, {way}")
+    return wrong
+
+
+def circles(known: dict[str, Module]) -> list[str]:
+    """Modules that load each other at run time."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for module in known.values():
+        for each in imports(module, known):
+            late = each.when == "call" and (module.name, each.target) in LATE_IMPORTS
+            if each.when != "typing" and not late and each.target in known:
+                sorter.add(module.name, each.target)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return [" -> ".join(error.args[1])]
+    return []
+
+
+def out_of_place(known: dict[str, Module]) -> list[str]:
+    """Folders that are not in the list, and files at the top that are not known."""
+    wrong = [
+        f"{module.name} is in no layer" for module in known.values() if module.folder and module.folder not in RANK
+    ]
+    tops = {module.path.stem for module in known.values() if not module.folder}
+    return wrong + [f"rookery.{name} belongs into a folder" for name in sorted(tops - ROOT_FILES.keys())]
+
+
+def readers_of_the_environment(known: dict[str, Module]) -> list[str]:
+    """Modules outside of config/ that look at the environment."""
+    names = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+    return [
+        f"{module.name}:{line} uses os.{name}"
+        for module in known.values()
+        if module.folder != "config"
+        for name, line in _uses(module, "os")
+        if name in names
+    ]
+
+
+def starters_of_processes(known: dict[str, Module]) -> list[str]:
+    """Modules that could start a child by themselves."""
+    forbidden = {"subprocess", "multiprocessing", "pty", "concurrent.futures", "asyncio.subprocess"}
+    risky = ("system", "popen", "exec", "spawn", "posix_spawn", "fork")
+    wrong = []
+    for module in known.values():
+        if module.name in STARTS_PROCESSES:
+            continue
+        for node in ast.walk(module.tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            wrong += [f"{module.name}:{node.lineno} imports {name}" for name in names if name in forbidden]  # type: ignore[attr-defined]
+        wrong += [
+            f"{module.name}:{line} uses os.{name}" for name, line in _uses(module, "os") if name.startswith(risky)
+        ]
+    return wrong
+
+
+def _uses(module: Module, owner: str) -> Iterator[tuple[str, int]]:
+    """Attributes of a module that are used, and names imported from it."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == owner:
+            yield node.attr, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module == owner:
+            yield from ((alias.name, node.lineno) for alias in node.names)
+
+
+def callers_of_git(known: dict[str, Module]) -> list[str]:
+    """Argument lists that begin with git or jj: list displays anywhere, tuples where a call takes them first."""
+    wrong = []
+    for module in known.values():
+        if module.name in NAMES_GIT:
+            continue
+        for node in ast.walk(module.tree):
+            lists = [node] if isinstance(node, ast.List) else []
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Tuple):
+                lists = [node.args[0]]  # type: ignore[list-item]
+            for each in lists:
+                first = each.elts[0] if each.elts else None
+                if isinstance(first, ast.Constant) and first.value in ("git", "jj"):
+                    wrong.append(f"{module.name}:{each.lineno} runs {first.value}")
+    return wrong
+
+
+def too_long(known: dict[str, Module]) -> list[str]:
+    """Files that no longer fit in one head."""
+    lengths = {module.name: module.text.count("\n") for module in known.values()}
+    return [f"{name} has {length} lines" for name, length in lengths.items() if length > LONGEST]
+
+
+def undocumented(known: dict[str, Module]) -> list[str]:
+    """Modules that do not say what they own."""
+    return [module.name for module in known.values() if not ast.get_docstring(module.tree)]
+
+
+def printers(known: dict[str, Module]) -> list[str]:
+    """Modules outside of cli/ that print."""
+    return [
+        f"{module.name}:{node.lineno} prints"
+        for module in known.values()
+        if module.folder != "cli"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+
+
+RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
+    against_the_order,
+    circles,
+    out_of_place,
+    readers_of_the_environment,
+    starters_of_processes,
+    callers_of_git,
+    too_long,
+    undocumented,
+    printers,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_source_keeps_the_rule(rule: Callable[[dict[str, Module]], list[str]]) -> None:
+    known = read_modules(SOURCE)
+    assert len(known) > 40
+    assert rule(known) == []
+
+
+def test_exceptions_are_still_needed() -> None:
+    known = read_modules(SOURCE)
+    for module, target in LATE_IMPORTS:
+        assert any(each.target == target and each.when == "call" for each in imports(known[module], known))
+    assert STARTS_PROCESSES.keys() <= known.keys()
+    assert NAMES_GIT.keys() <= known.keys()
+
+
+def test_a_record_of_types_alone_stays_within_the_order() -> None:
+    """The one pair that looks upward, an operation that takes a context, is in one folder."""
+    known = read_modules(SOURCE)
+    found = [each for each in imports(known["rookery.ops.operation"], known) if each.when == "typing"]
+    assert [each.target for each in found] == ["rookery.ops.context"]
+
+
+DOC = '"""Something."""\n'
+
+# What each rule must catch: files of a made-up tree, and a part of the message.
+VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, str], str]] = {
+    "up": (against_the_order, {"base/a.py": "import rookery.tasks.b\n", "tasks/b.py": ""}, "up"),
+    "up, in a function": (
+        against_the_order,
+        {"db/a.py": "def f():\n    from rookery.tasks import b\n", "tasks/b.py": ""},
+        "rookery.tasks.b, up",
+    ),
+    "up, for types": (
+        against_the_order,
+        {"db/a.py": "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from rookery.ops.b import C\n", "ops/b.py": ""},
+        "rookery.ops.b, up",
+    ),
+    "up, relative": (against_the_order, {"db/a.py": "from ..ops import b\n", "ops/b.py": ""}, "rookery.ops.b, up"),
+    "up, in an except": (
+        against_the_order,
+        {"db/a.py": "try:\n    pass\nexcept OSError:\n    import rookery.cli.b\n", "cli/b.py": ""},
+        "up",
+    ),
+    "sideways": (against_the_order, {"cli/a.py": "from rookery.web.b import c\n", "web/b.py": ""}, "sideways"),
+    "a circle": (
+        circles,
+        {"db/a.py": "from rookery.db import b\n", "db/b.py": "def f():\n    from rookery.db.a import g\n"},
+        "rookery.db.a",
+    ),
+    "a folder without a layer": (out_of_place, {"utils/a.py": ""}, "rookery.utils.a"),
+    "a file without a folder": (out_of_place, {"helpers.py": ""}, "rookery.helpers"),
+    "os.environ": (readers_of_the_environment, {"db/a.py": "import os\nos.environ['X']\n"}, "os.environ"),
+    "getenv by name": (readers_of_the_environment, {"db/a.py": "from os import getenv\n"}, "os.getenv"),
+    "subprocess": (starters_of_processes, {"vcs/a.py": "import subprocess\n"}, "subprocess"),
+    "subprocess by name": (starters_of_processes, {"vcs/a.py": "from subprocess import run\n"}, "subprocess"),
+    "os.execv": (starters_of_processes, {"cli/a.py": "import os\nos.execv('a', [])\n"}, "os.execv"),
+    "git": (callers_of_git, {"tasks/a.py": "run(['git', 'status'])\n"}, "runs git"),
+    "jj": (callers_of_git, {"vcs/a.py": "argv = ['jj', *words]\n"}, "runs jj"),
+    "git in a tuple": (callers_of_git, {"tasks/a.py": "run(('git', 'status'))\n"}, "runs git"),
+    "a long file": (too_long, {"db/a.py": "\n" * 401}, "402 lines"),
+    "no docstring": (undocumented, {"db/a.py": "-"}, "rookery.db.a"),
+    "print": (printers, {"db/a.py": "print('x')\n"}, "rookery.db.a:2 prints"),
+}
+
+
+@pytest.mark.parametrize("name", VIOLATIONS)
+def test_a_rule_catches_a_violation(name: str, tmp_path: Path) -> None:
+    rule, files, message = VIOLATIONS[name]
+    known = read_modules(make_tree(tmp_path, files))
+    assert any(message in each for each in rule(known)), rule(known)
+
+
+def test_rules_are_content_with_a_good_tree(tmp_path: Path) -> None:
+    files = {
+        "base/a.py": "import os\n",
+        "config/b.py": "import os\nHOME = os.environ['HOME']\n",
+        "vcs/git_store.py": "argv = ['git', 'status']\n",
+        "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git_store import argv\nprint(argv)\n",
+    }
+    known = read_modules(make_tree(tmp_path, files))
+    assert [wrong for rule in RULES for wrong in rule(known)] == []
+
+
+def make_tree(folder: Path, files: dict[str, str]) -> Path:
+    source = folder / "rookery"
+    for name, text in files.items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n" if text == "-" else DOC + text)
+    return source

@@ -1,0 +1,137 @@
+"""The generated documentation is current, and every operation says what it has to say."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from dev import docs
+
+from rookery.cli import completion
+from rookery.cli.help import ABOUT
+from rookery.ops import index
+from rookery.ops.operation import FLAG, INTEGER, PATH, TEXT, Op
+
+OPERATIONS = index.load_all()
+by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+
+
+def test_the_committed_files_are_current() -> None:
+    wrong = docs.differences(docs.DOCS, docs.render_all())
+    assert not wrong, f"`./rook-dev docs` writes them anew: {', '.join(wrong)}"
+
+
+def test_writing_and_checking_agree(tmp_path: Path) -> None:
+    wanted = docs.render_all()
+    assert docs.differences(tmp_path, wanted).keys() == wanted.keys()
+    assert docs.write(tmp_path) == sorted(wanted)
+    assert docs.differences(tmp_path, wanted) == {}
+    assert docs.write(tmp_path) == []
+    (tmp_path / "reference" / "task.md").write_text("old\n")
+    (tmp_path / "reference" / "gone.md").write_text("of an operation that is no more\n")
+    wrong = docs.differences(tmp_path, wanted)
+    assert wrong.keys() == {"reference/task.md", "reference/gone.md"}
+    assert "-old" in wrong["reference/task.md"]
+    docs.write(tmp_path)
+    assert docs.differences(tmp_path, wanted) == {}
+
+
+@by_name
+def test_an_operation_documents_itself(operation: Op) -> None:
+    assert operation.summary.endswith("."), "the first line is one sentence"
+    assert operation.needs.count(".") == 1
+    assert operation.needs.rpartition(".")[2] in ("read", "write")
+    for param in operation.params:
+        assert param.help.endswith("."), param.name
+        assert param.help[0].isupper(), param.name
+        assert param.kind in (TEXT, INTEGER, FLAG, PATH), param.name
+        assert not (param.required and param.default), param.name
+
+
+@by_name
+def test_an_operation_takes_what_it_declares(operation: Op) -> None:
+    context, *taken = inspect.signature(operation.run).parameters
+    assert context == "ctx"
+    assert taken == [param.name for param in operation.params]
+
+
+@by_name
+def test_an_operation_has_a_view(operation: Op) -> None:
+    module, _, function = operation.view.partition(".")
+    view = getattr(import_module(f"rookery.cli.views.{module}"), function)
+    assert len(inspect.signature(view).parameters) == 2
+
+
+@by_name
+def test_positional_parameters_are_not_ambiguous(operation: Op) -> None:
+    places = [param for param in operation.params if param.positional]
+    for before, after in pairwise(places):
+        assert not before.many, f"{before.name} would swallow {after.name}"
+        assert before.required or not after.required, f"{after.name} follows an optional {before.name}"
+
+
+@pytest.mark.parametrize("group", index.GROUPS)
+def test_modules_of_a_group_declare_that_group_alone(group: str) -> None:
+    declared = {each.name for each in OPERATIONS if each.run.__module__ in index.GROUPS[group]}
+    assert declared
+    assert {name.partition(" ")[0] for name in declared} == {group}
+
+
+def test_every_group_is_described() -> None:
+    assert ABOUT.keys() == index.GROUPS.keys()
+
+
+def test_every_error_has_a_code_and_a_docstring() -> None:
+    docs.load_all_modules()
+    for each in docs.error_classes():
+        assert each.__doc__, each
+        assert each.code.replace("_", "").isalnum(), each
+        assert each.exit_status in (1, 2), each
+
+
+def complete(*words: str) -> list[str]:
+    """What bash offers for the last word, by the generated script."""
+    script = completion.bash(OPERATIONS)
+    typed = " ".join(f"'{word}'" for word in ("rook", *words))
+    ask = f'COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _rook; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes_groups_verbs_options_and_choices() -> None:
+    assert complete("") == list(index.GROUPS)
+    assert complete("ep") == ["epic"]
+    assert complete("task", "next") == ["next-ready"]
+    assert set(complete("learning", "")) == {"add", "list", "search", "delete"}
+    assert complete("task", "list", "--rea") == ["--ready"]
+    assert "--json" in complete("task", "list", "--")
+    assert complete("task", "list", "--state", "PENDING_") == ["PENDING_REVIEW"]
+    assert complete("completion", "f") == ["fish"]
+    assert complete("--json", "task", "cla") == ["claim"]
+
+
+def test_bash_falls_back_to_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks.json").write_text("{}")
+    assert complete("data", "import", "tas") == ["tasks.json"]
+
+
+def test_checking_is_a_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dev.docs", "--check"],
+        cwd=docs.DOCS.parent,
+        env={"PYTHONPATH": str(docs.DOCS.parent / "src"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
