@@ -76,7 +76,8 @@ def test_every_role_has_only_permissions_that_some_operation_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alias", "name"), [("orchestrator", "coordinator"), ("supervisor", "lead"), ("worker", "builder"), ("scout", "scout")]
+    ("alias", "name"),
+    [("orchestrator", "coordinator"), ("supervisor", "lead"), ("worker", "builder"), ("scout", "scout")],
 )
 def test_aliases_stand_for_roles(alias: str, name: str) -> None:
     assert find_role(alias).name == name

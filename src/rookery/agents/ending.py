@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rookery.agents import store
+from rookery.agents import store, worktrees
 from rookery.agents.identity import write_identity
 from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.agents.roles import NOTHING, find_role
-from rookery.base.errors import Refused
+from rookery.base.errors import NoRepository, ProgramFailed, Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
 from rookery.tasks import lifecycle
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
     """End a life once; whoever comes second finds it ended."""
+    commit = _tip(home, store.session(home.db, session_id))
     with home.db.write() as db:
         session = store.session(db, session_id)
         if session.state == ENDED:
@@ -43,7 +44,7 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
             runner_pid=None,
             runner_start=None,
         )
-        _settle_task(home, ended, Author(session.agent, now))
+        _settle_task(home, ended, commit, Author(session.agent, now))
         if tell_parent and outcome != COMPLETED:
             mail.send_from_system(
                 db,
@@ -60,7 +61,7 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
         return ended
 
 
-def _settle_task(home: Home, session: Session, author: Author) -> None:
+def _settle_task(home: Home, session: Session, commit: str | None, author: Author) -> None:
     """What becomes of the task that the agent held, if it did not say so itself."""
     db = home.db
     if session.task_id is None or db.value("SELECT 1 FROM tasks WHERE id = ?", (session.task_id,)) is None:
@@ -78,7 +79,15 @@ def _settle_task(home: Home, session: Session, author: Author) -> None:
         except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
             lifecycle.release(db, task.id, author, agent=session.agent)
     else:
-        tasks.change(db, task, "task.submitted", author, state=PENDING_REVIEW, lease_until=None)
+        tasks.change(db, task, "task.submitted", author, state=PENDING_REVIEW, lease_until=None, commit=commit)
+
+
+def _tip(home: Home, session: Session) -> str | None:
+    """The commit that holds the agent's work."""
+    try:
+        return worktrees.open_repository(home.root, home.config.vcs).branches(session.branch).get(session.branch)
+    except (NoRepository, ProgramFailed):
+        return None  # the end of a life must not depend on it
 
 
 def _last_report(home: Home, session: Session) -> str | None:

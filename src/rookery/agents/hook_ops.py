@@ -6,9 +6,8 @@ from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.home import Home
 from rookery.agents.model import COMPLETED, TURN_DONE, WAITING, Session
-from rookery.agents.start import start_runner
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
-from rookery.agents.wake import wake
+from rookery.agents.wake import start_runner, wake
 from rookery.base.errors import InvalidState
 from rookery.events.store import publish
 from rookery.mail import service as mail
@@ -57,9 +56,9 @@ def stop(ctx: Context) -> str:
             )
         has_mail = mail.waiting(db, session.agent)
     if finished:
-        start_runner(home, session)  # it sees that the life is over, and ends what is left of it
+        start_runner(home.root, session.id)  # it sees that the life is over, and ends what is left of it
     elif has_mail:
-        wake(ctx, [session.agent])
+        wake(home.root, ctx.db, [session.agent])
     return ""
 
 

@@ -126,7 +126,7 @@ class Session(Record):
 
     def to_json(self) -> dict[str, Any]:
         """The session as every interface gives it; the token's hash is nobody's business."""
-        data = self.as_dict()
+        data = self.as_dict() | {"settings": self.settings.as_dict()}
         del data["token_hash"]
         return data
 

@@ -10,9 +10,10 @@ from rookery.agents.ending import end_session
 from rookery.agents.model import BOOTING, CRASHED, READY, STOPPED, Session
 from rookery.agents.runner import is_driven
 from rookery.agents.sling import undo
-from rookery.agents.start import start_runner, terminal_name
+from rookery.agents.start import terminal_name
 from rookery.agents.stop import STOPPING, end_processes
 from rookery.agents.turns import take_snapshot
+from rookery.agents.wake import start_runner, wake
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.runtimes.model import HEADLESS
@@ -37,6 +38,7 @@ def recover(home: Home) -> list[Mended]:
         done = _mend(home, session)
         if done is not None:
             mended.append(done)
+            wake(home.root, home.db, [session.parent])
     return mended
 
 
@@ -60,7 +62,7 @@ def _mend_headless(home: Home, session: Session) -> Mended | None:
     waits = session.state == "waiting" and not mail.waiting(home.db, session.agent)
     if waits:
         return None
-    start_runner(home, session)
+    start_runner(home.root, session.id)
     return Mended(session.agent, "nobody drove it", "a runner was started")
 
 

@@ -24,7 +24,8 @@ from rookery.agents.model import (
 )
 from rookery.agents.reserve import Request, reserve
 from rookery.agents.roles import find_role, read_prompt
-from rookery.agents.start import launch_of, start_runner, start_terminal
+from rookery.agents.start import launch_of, start_terminal
+from rookery.agents.wake import start_runner
 from rookery.base.errors import RookError
 from rookery.base.proctree import end_tree
 from rookery.runtimes.index import open_runtime
@@ -136,7 +137,7 @@ def _launch(home: Home, session: Session) -> Session:
     if session.mode == HEADLESS:
         # The first turn is queued by this very record: whoever finds the session ready and nobody at it, drives it.
         session = _done(home, session, READY, runner_pid=None, runner_start=None)
-        start_runner(home, session)
+        start_runner(home.root, session.id)
         return session
     session = _done(home, session, LAUNCHED)
     start_terminal(home, session, agent_environ(home, session, provided_environ(home, session)))

@@ -6,10 +6,7 @@ import os
 import time
 
 from rookery.agents.overlay import first_prompt
-from rookery.base.detach import start_detached
 from rookery.base.errors import ProgramFailed
-from rookery.base.python import module_command
-from rookery.config.environ import unmarked_environ
 from rookery.runtimes.model import Launch
 
 TYPE_CHECKING = False
@@ -34,16 +31,8 @@ def launch_of(home: Home, session: Session) -> Launch:
         runtime_session=session.runtime_session,
         settings={"instructions": os.path.join(home.folder(session.id), "instructions.md")}
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
-    )
-
-
-def start_runner(home: Home, session: Session) -> None:
-    """Start the process that drives a headless agent's turns. One too many sees that and goes."""
-    start_detached(
-        [*module_command("rookery.agents.runner"), home.root, session.id],
-        cwd=home.root,
-        env=unmarked_environ(),
-        output=os.path.join(home.folder(session.id), "runner.log"),
+        task_id=session.task_id,
+        parent=session.parent,
     )
 
 

@@ -8,6 +8,7 @@ from rookery.agents.home import MARK
 from rookery.agents.model import STOPPED, NoSuchAgent, Session
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
+from rookery.agents.wake import wake
 from rookery.base.proctree import Identity, end_tree
 from rookery.runtimes.model import TMUX
 
@@ -36,6 +37,7 @@ def stop(home: Home, name: str, reason: str, *, by: str) -> list[Session]:
     take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
     steps.reached("stop snapshotted")
     ended.append(end_session(home, session.id, STOPPED, reason, tell_parent=by != session.parent))
+    wake(home.root, home.db, [session.parent])
     return ended
 
 

@@ -25,6 +25,7 @@ from rookery.agents.model import (
 from rookery.agents.overlay import first_prompt
 from rookery.agents.sling import provided_environ
 from rookery.agents.start import launch_of
+from rookery.agents.wake import wake
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.ids import TURN, new_id
 from rookery.base.process import start
@@ -85,6 +86,7 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
     snapshot = take_snapshot(home, session, turn.number)
     steps.reached("turn snapshotted")
     _settle(home, session, turn, outcome, snapshot)
+    wake(home.root, home.db, [session.parent])
 
 
 def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: Journal) -> Outcome:

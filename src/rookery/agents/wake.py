@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rookery.ops.context import Context
+    from rookery.db.database import Database
 
 YOU_HAVE_MAIL = "You have mail."
 
 
-def wake(ctx: Context, names: Sequence[str]) -> None:
-    """Wake those of the recipients that wait. Costs a query if none does."""
+def wake(root: str, db: Database, names: Sequence[str]) -> None:
+    """Wake those of the recipients that wait, after what they are woken for is committed. Costs a query if none does."""
     if not names:
         return
-    rows = ctx.db.all(
-        f"SELECT agent, mode FROM sessions WHERE state = 'waiting' AND agent IN ({', '.join('?' * len(names))})",
+    rows = db.all(
+        f"SELECT agent, mode, id FROM sessions WHERE state = 'waiting' AND agent IN ({', '.join('?' * len(names))})",
         list(names),
     )
-    for agent, mode in rows:
+    for agent, mode, session_id in rows:
         if mode == "headless":
-            _wake_headless(ctx, agent)
+            start_runner(root, session_id)
         else:
-            _wake_terminal(ctx, agent)
+            _speak(root, agent)
 
 
-def _wake_headless(ctx: Context, agent: str) -> None:
-    import os
-
+def start_runner(root: str, session_id: str) -> None:
+    """Start the process that drives an agent's turns. One too many sees that and goes."""
     from rookery.base.detach import start_detached
     from rookery.base.python import module_command
     from rookery.config.environ import unmarked_environ
 
-    session_id = ctx.db.value("SELECT id FROM sessions WHERE agent = ? AND state <> 'ended'", (agent,))
     start_detached(
-        [*module_command("rookery.agents.runner"), ctx.root, session_id],
-        cwd=ctx.root,
+        [*module_command("rookery.agents.runner"), root, session_id],
+        cwd=root,
         env=unmarked_environ(),
-        output=os.path.join(ctx.root, ".rookery", "sessions", session_id, "runner.log"),
+        output=os.path.join(root, ".rookery", "sessions", session_id, "runner.log"),
     )
 
 
-def _wake_terminal(ctx: Context, agent: str) -> None:
-    from rookery.agents.home import Home
+def _speak(root: str, agent: str) -> None:
     from rookery.terminal.tmux import Tmux
 
-    tmux = Tmux(Home.of(ctx).tmux_socket)
+    tmux = Tmux(os.path.join(root, ".rookery", "run", "tmux.sock"))
     name = f"rook-{agent}"
     if tmux.has(name):
         tmux.send_text(name, YOU_HAVE_MAIL)

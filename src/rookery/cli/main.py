@@ -96,7 +96,7 @@ def _context(settings: Globals) -> Context:
 def _wake(context: Context, names: Sequence[str]) -> None:
     from rookery.agents.wake import wake
 
-    wake(context, names)
+    wake(context.root, context.db, names)
 
 
 def _current_folder() -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
 from rookery.base.text import visible
+from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import apsw
 
 from rookery.base.ids import EVENT, new_id
 from rookery.base.record import Record
-from rookery.db.database import BUSY_TIMEOUT_MS, Database, storage_failed
+from rookery.db.database import Database, patience, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Telemetry:
     def __init__(self, path: str) -> None:
         try:
             connection = apsw.Connection(path)
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            connection.set_busy_handler(patience())
             if connection.pragma("user_version") == 0:
                 connection.execute("PRAGMA journal_mode = wal")
                 connection.execute("BEGIN IMMEDIATE;" + _SCHEMA + "PRAGMA user_version = 1; COMMIT")
