@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-from .repositories import KINDS, ColocatedRepository, GitRepository, JjRepository, Repository
-
-LOCAL_JJ = Path(__file__).parents[2] / ".dev" / "jj" / "bin"
+from .repositories import KINDS, ColocatedRepository, GitRepository, JjRepository, Repository, find_jj
 
 
 @pytest.fixture
 def need_jj(monkeypatch: pytest.MonkeyPatch) -> None:
     """jj on PATH, with a user; skips where there is none."""
-    if shutil.which("jj") is None:
-        if not (LOCAL_JJ / "jj").exists():
-            pytest.skip("jj is not installed: run `dev/jj.sh .dev/jj` to get it")
-        monkeypatch.setenv("PATH", f"{LOCAL_JJ}{os.pathsep}{os.environ['PATH']}")
-    config = Path(os.environ["HOME"]) / ".config" / "jj" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text('user.name = "Test"\nuser.email = "test@example.org"\n')
+    find_jj(monkeypatch)
 
 
 @pytest.fixture(params=list(KINDS))

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from rookery.vcs.git import Git
 from rookery.vcs.jj import Jj
 from rookery.vcs.model import Vcs
 
 TIMEOUT = 60.0
+LOCAL_JJ = Path(__file__).parents[2] / ".dev" / "jj" / "bin"
+
+
+def find_jj(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put jj on PATH, with a user; skips the test where there is none."""
+    if shutil.which("jj") is None:
+        if not (LOCAL_JJ / "jj").exists():
+            pytest.skip("jj is not installed: run `dev/jj.sh .dev/jj` to get it")
+        monkeypatch.setenv("PATH", f"{LOCAL_JJ}{os.pathsep}{os.environ['PATH']}")
+    config = Path(os.environ["HOME"]) / ".config" / "jj" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('user.name = "Test"\nuser.email = "test@example.org"\n')
 
 
 def run(folder: Path, *argv: str, env: dict[str, str] | None = None, check: bool = True) -> str:

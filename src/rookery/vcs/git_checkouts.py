@@ -59,7 +59,7 @@ def add(store: GitStore, folder: str, branch: str) -> None:
         return
     elif found is not None:
         _refuse_locked(place, found)
-        store.write("worktree", "remove", "--force", place)
+        _unregister(store, place)
     if found is None or folders.is_empty(place):
         _clear_pointer(store, place)
         _add_new(store, place, branch)
@@ -76,7 +76,7 @@ def remove(store: GitStore, folder: str) -> None:
         raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
     folders.put_aside(place)
     if found is not None:
-        store.write("worktree", "remove", "--force", "--force", place)
+        _unregister(store, place)
     folders.delete_aside(place)
 
 
@@ -185,6 +185,13 @@ def _clear_or_finish(store: GitStore, place: str, branch: str) -> None:
         os.unlink(os.path.join(place, ".git"))
     if not folders.is_empty(place):
         raise InvalidState(f"{place} holds files that no checkout made", hint="move them away first")
+    _unregister(store, place)
+
+
+def _unregister(store: GitStore, place: str) -> None:
+    """Make git forget a worktree whose folder is gone or empty; with an empty one it would refuse."""
+    if os.path.isdir(place):
+        os.rmdir(place)
     store.write("worktree", "remove", "--force", "--force", place)
 
 

@@ -41,6 +41,7 @@ class JjWorkspaces(JjProgram):
             folders.delete_tree(os.path.join(place, ".jj"))
         if name is not None:
             self._jj("workspace", "forget", AS_IT_IS, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
         fresh = _PREFIX + os.path.basename(place)
         # Without a git worktree beside it, for which jj wants a newer git than every machine has.
         self._jj("workspace", "add", "--no-colocate", *self._identity(), f"--name={fresh}", f"--revision={tip}", place)
