@@ -43,14 +43,20 @@ ROOT_FILES = {
     "__main__": "is `python -m rookery`, above everything",
 }
 LATE_IMPORTS = {
+    ("rookery.base.process", "rookery.base.child"): "most callers only wait for a child's end",
+    ("rookery.base.proctable", "rookery.base.process"): "asks `ps` where there is no /proc",
     ("rookery.db.database", "rookery.db.migrate"): "a database at the current schema never loads the migrations",
 }
 """Imports within a function that may close a circle, because both modules are complete by then."""
 
-STARTS_PROCESSES = {"rookery.base.process": "the one place that starts a child"}
+STARTS_PROCESSES = {
+    "rookery.base.process": "the one place that starts a child",
+    "rookery.base.child": "holds a child that `process` started",
+    "rookery.base.detach": "starts what outlives us, without the weight of subprocess",
+}
 NAMES_GIT = {
     "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",
-    "rookery.vcs.jj": "the only jj",
+    "rookery.vcs.jj_program": "the only jj",
 }
 LONGEST = 400
 

@@ -38,6 +38,8 @@ EDGE = {
     "rookery.ops.operation",
 }
 STATE = {
+    "rookery.agents",
+    "rookery.agents.pulse",
     "rookery.base.ids",
     "rookery.db",
     "rookery.db.database",

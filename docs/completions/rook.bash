@@ -5,14 +5,22 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning data vcs events config doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge status inspect attach agents spec run feed logs trace errors replay costs metrics hook agent worktree events config doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
     "epic ") words="archive cancel create delete get list progress reopen tree unarchive update" ;;
     "learning ") words="add delete list search" ;;
+    "mail ") words="check list purge read reply send wait" ;;
+    "group ") words="add create delete list remove" ;;
     "data ") words="export import" ;;
     "vcs ") words="cleanup commit detect diff log status" ;;
+    "agents ") words="discover show" ;;
+    "spec ") words="show write" ;;
+    "run ") words="complete list show" ;;
+    "hook ") words="prompt stop" ;;
+    "agent ") words="restore snapshots" ;;
+    "worktree ") words="clean list" ;;
     "config ") words="explain show" ;;
     "init ") words="--yes --force --json --quiet --no-color --directory --config" ;;
     "task archive") words="--json --quiet --no-color --directory --config" ;;
@@ -54,6 +62,24 @@ _rook() {
     "learning delete") words="--json --quiet --no-color --directory --config" ;;
     "learning list") words="--json --quiet --no-color --directory --config" ;;
     "learning search") words="--limit --json --quiet --no-color --directory --config" ;;
+    "mail check") words="--agent --inject --limit --json --quiet --no-color --directory --config" ;;
+    "mail list") words="--from --to --type --unread --thread --agent --limit --cursor --json --quiet --no-color --directory --config" ;;
+    "mail list --type") words="status question result error dispatch assign worker_done worker_died merge_ready merged merge_failed escalation health_check decision_gate rebase_request review_request" ;;
+    "mail purge") words="--older-than --agent --all --json --quiet --no-color --directory --config" ;;
+    "mail read") words="--json --quiet --no-color --directory --config" ;;
+    "mail reply") words="--body --type --priority --payload --json --quiet --no-color --directory --config" ;;
+    "mail reply --type") words="status question result error dispatch assign worker_done merge_ready merged merge_failed escalation health_check decision_gate rebase_request review_request" ;;
+    "mail reply --priority") words="low normal high urgent" ;;
+    "mail send") words="--to --subject --body --type --priority --thread --payload --json --quiet --no-color --directory --config" ;;
+    "mail send --type") words="status question result error dispatch assign worker_done merge_ready merged merge_failed escalation health_check decision_gate rebase_request review_request" ;;
+    "mail send --priority") words="low normal high urgent" ;;
+    "mail wait") words="--timeout --from --thread --type --json --quiet --no-color --directory --config" ;;
+    "mail wait --type") words="status question result error dispatch assign worker_done worker_died merge_ready merged merge_failed escalation health_check decision_gate rebase_request review_request" ;;
+    "group add") words="--json --quiet --no-color --directory --config" ;;
+    "group create") words="--json --quiet --no-color --directory --config" ;;
+    "group delete") words="--json --quiet --no-color --directory --config" ;;
+    "group list") words="--json --quiet --no-color --directory --config" ;;
+    "group remove") words="--json --quiet --no-color --directory --config" ;;
     "data export") words="--json --quiet --no-color --directory --config" ;;
     "data import") words="--clear --json --quiet --no-color --directory --config" ;;
     "vcs cleanup") words="--delete --json --quiet --no-color --directory --config" ;;
@@ -62,6 +88,37 @@ _rook() {
     "vcs diff") words="--patch --json --quiet --no-color --directory --config" ;;
     "vcs log") words="--limit --json --quiet --no-color --directory --config" ;;
     "vcs status") words="--json --quiet --no-color --directory --config" ;;
+    "sling ") words="--role --name --runtime --model --files --spec --parent --base --headless --tmux --profile --sibling --skip-review --max-agents --instructions --json --quiet --no-color --directory --config" ;;
+    "sling  --role") words="coordinator lead builder scout reviewer merger monitor" ;;
+    "sling  --runtime") words="scripted" ;;
+    "sling  --profile") words="strict relaxed yolo" ;;
+    "stop ") words="--clean --reason --json --quiet --no-color --directory --config" ;;
+    "nudge ") words="--json --quiet --no-color --directory --config" ;;
+    "status ") words="--all --watch --json --quiet --no-color --directory --config" ;;
+    "inspect ") words="--follow --limit --json --quiet --no-color --directory --config" ;;
+    "attach ") words="--json --quiet --no-color --directory --config" ;;
+    "agents discover") words="--role --json --quiet --no-color --directory --config" ;;
+    "agents discover --role") words="coordinator lead builder scout reviewer merger monitor" ;;
+    "agents show") words="--json --quiet --no-color --directory --config" ;;
+    "spec show") words="--json --quiet --no-color --directory --config" ;;
+    "spec write") words="--body --json --quiet --no-color --directory --config" ;;
+    "run complete") words="--json --quiet --no-color --directory --config" ;;
+    "run list") words="--json --quiet --no-color --directory --config" ;;
+    "run show") words="--json --quiet --no-color --directory --config" ;;
+    "feed ") words="--agent --since --limit --json --quiet --no-color --directory --config" ;;
+    "logs ") words="--follow --since --limit --json --quiet --no-color --directory --config" ;;
+    "trace ") words="--follow --since --limit --json --quiet --no-color --directory --config" ;;
+    "errors ") words="--agent --since --limit --json --quiet --no-color --directory --config" ;;
+    "replay ") words="--run --agent --since --limit --json --quiet --no-color --directory --config" ;;
+    "costs ") words="--by --agent --run --since --json --quiet --no-color --directory --config" ;;
+    "costs  --by") words="agent role task epic run model turn" ;;
+    "metrics ") words="--last --json --quiet --no-color --directory --config" ;;
+    "hook prompt") words="--json --quiet --no-color --directory --config" ;;
+    "hook stop") words="--json --quiet --no-color --directory --config" ;;
+    "agent restore") words="--turn --force --json --quiet --no-color --directory --config" ;;
+    "agent snapshots") words="--json --quiet --no-color --directory --config" ;;
+    "worktree clean") words="--completed --all --ignored --force --dry-run --json --quiet --no-color --directory --config" ;;
+    "worktree list") words="--size --json --quiet --no-color --directory --config" ;;
     "events ") words="--follow --since --agent --type --limit --json --quiet --no-color --directory --config" ;;
     "config explain") words="--json --quiet --no-color --directory --config" ;;
     "config show") words="--json --quiet --no-color --directory --config" ;;

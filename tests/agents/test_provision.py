@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,14 +70,14 @@ def test_folders_are_linked(ann: Agent) -> None:
 
 
 def test_what_is_missing_is_an_error_unless_it_may_be(git_ann: Agent) -> None:
-    for settings in ({"copy": (".env",)}, {"link": ("node_modules",)}):
+    for settings in cast("tuple[dict[str, Any], ...]", ({"copy": (".env",)}, {"link": ("node_modules",)})):
         with pytest.raises(ProvisionFailed, match="has none"):
             give(git_ann, **settings)
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../x", "", ".", ".git/config", ".rookery/x"])
 def test_no_path_leads_out(git_ann: Agent, name: str) -> None:
-    for settings in ({"copy": (name,)}, {"link": (name,)}):
+    for settings in cast("tuple[dict[str, Any], ...]", ({"copy": (name,)}, {"link": (name,)})):
         with pytest.raises(InvalidInput):
             give(git_ann, **settings)
 

@@ -97,6 +97,16 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("provision.first_port", "3000", 3000),
         ("provision.last_port", "3999", 3999),
         ("provision.ports", "0", 0),
+        ("agents.runtime", "claude", "claude"),
+        ("agents.mode", "tmux", "tmux"),
+        ("agents.model", "opus", "opus"),
+        ("agents.max_concurrent", "3", 3),
+        ("agents.max_per_lead", "2", 2),
+        ("agents.max_per_run", "7", 7),
+        ("agents.max_depth", "1", 1),
+        ("agents.turn_timeout", "2h", 7200.0),
+        ("agents.boot_timeout", "5s", 5.0),
+        ("agents.stop_grace", "1s", 1.0),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -117,6 +127,7 @@ def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
     ("name", "written", "text", "value"),
     [
         ("worktrees.snapshot_ignored", "[a, b]", "a,b", ("a", "b")),
+        ("costs.prices", "[m=1/2]", "m=1/2", ("m=1/2",)),
         ("provision.copy", "[.env]", ".env", (".env",)),
         ("provision.link", "[node_modules]", "node_modules", ("node_modules",)),
         ("provision.env", '{A: b, C: "1"}', "A=b, C=1", {"A": "b", "C": "1"}),
@@ -138,7 +149,9 @@ def test_lists_and_mappings_are_written_differently_in_a_file(
 
 def test_the_tests_above_know_every_key() -> None:
     assert set(keys()) == {
-        *("project.base", "vcs.backend", "vcs.timeout", "tasks.lease"),
+        *("project.base", "vcs.backend", "vcs.timeout", "tasks.lease", "costs.prices"),
+        *("agents.runtime", "agents.mode", "agents.model", "agents.max_concurrent", "agents.max_per_lead"),
+        *("agents.max_per_run", "agents.max_depth", "agents.turn_timeout", "agents.boot_timeout", "agents.stop_grace"),
         *("worktrees.rescue_limit", "worktrees.snapshot_ignored"),
         *("provision.copy", "provision.link", "provision.setup", "provision.setup_timeout", "provision.env"),
         *("provision.first_port", "provision.last_port", "provision.ports"),

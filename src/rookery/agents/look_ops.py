@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from rookery.agents import look, moments, store
 from rookery.agents.home import Home
 from rookery.agents.recovery import recover
 from rookery.agents.roles import ROLES
 from rookery.agents.start import terminal_name
 from rookery.base.clock import parse_duration, stamp
+from rookery.base.detach import become
 from rookery.base.errors import InvalidState
 from rookery.ops.operation import INTEGER, arg, flag, op, option, options
 from rookery.runtimes.model import TMUX
@@ -78,7 +77,7 @@ def attach(ctx: Context, name: str) -> dict[str, object]:
     command = Tmux(Home.of(ctx).tmux_socket).attach_command(terminal_name(session))
     if ctx.is_interactive:
         ctx.close()
-        os.execvp(command[0], list(command))  # noqa: S606
+        become(command)
     return {"command": list(command)}
 
 

@@ -5,8 +5,6 @@ It costs one query and a glance at the processes; only what is really amiss load
 
 from __future__ import annotations
 
-from rookery.base.proctable import Identity, read_one
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.ops.context import Context
@@ -43,5 +41,7 @@ def _is_amiss(
 
 
 def _lives(pid: int, start: str | None) -> bool:
+    from rookery.base.proctable import Identity, read_one
+
     found = read_one(pid)
     return found is not None and found.identity == Identity(pid, start or "")

@@ -15,6 +15,7 @@ from rookery.base.proctable import Identity
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import NoReturn
 
 # `posix_spawn` cannot change the folder; the arguments stay apart from the text that the shell reads.
 _IN_FOLDER = ("/bin/sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh")
@@ -26,13 +27,12 @@ _DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 _started: list[int] = []
 
 
-def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | None, output: str) -> Identity:
+def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], output: str) -> Identity:
     """Start a program in a session of its own, with no input; what it says is added to the file `output`.
 
-    `env` is its whole environment; None passes ours on. Leave out what marks the caller: a child that carries an
+    `env` is its whole environment. Leave out what marks the caller: a child that carries an
     agent's mark ends with that agent.
     """
-    env = os.environ if env is None else env
     _collect()
     folder = os.path.abspath(cwd)
     if not os.path.isdir(folder):
@@ -54,6 +54,11 @@ def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str] | No
     _started.append(pid)
     row = proctable.read_one(pid)
     return Identity(pid, "") if row is None else row.identity
+
+
+def become(argv: Sequence[str]) -> NoReturn:
+    """Go on as another program, in the same terminal."""
+    os.execvp(argv[0], list(argv))  # noqa: S606
 
 
 def _find(name: str, folder: str, env: Mapping[str, str]) -> str:

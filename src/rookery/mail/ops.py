@@ -174,7 +174,7 @@ def wait(ctx: Context, timeout: str, thread: str | None, type: str | None, **mor
     option("older_than", "Only what is older, such as 30d."),
     option("agent", "Only what this one sent or got."),
     flag("all", "Also what was never read."),
-    needs="mail.purge",
+    needs="mailbox.write",
     view="mail.purged",
 )
 def purge(ctx: Context, older_than: str | None, agent: str | None, all: bool) -> dict[str, int]:

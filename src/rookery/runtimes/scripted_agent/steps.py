@@ -11,6 +11,7 @@ from rookery.base.detach import start_detached
 from rookery.base.errors import Refused
 from rookery.base.process import run
 from rookery.base.python import module_command
+from rookery.config.environ import child_environ
 from rookery.runtimes.scripted_agent.script import signal_number
 
 TYPE_CHECKING = False
@@ -166,7 +167,7 @@ def ignore_requests() -> None:
 
 def child(agent: Agent, value: str) -> None:
     output = os.path.join(agent.folder, "children.log")
-    started = start_detached(["/bin/sh", "-c", value], cwd=agent.worktree, env=None, output=output)
+    started = start_detached(["/bin/sh", "-c", value], cwd=agent.worktree, env=child_environ(), output=output)
     agent.children.add(started.pid)
     agent.voice.tell("tool", name="child", input={"command": value}, ok=True, output=str(started.pid), duration_ms=0)
 
