@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from bench import cold, hard, in_process, project, transfer, writers
+from bench import agents, cold, hard, in_process, mail, project, transfer, writers
 from bench.table import Table, render
 
 TYPE_CHECKING = False
@@ -23,6 +23,8 @@ TOPICS: dict[str, Topic] = {
     "cold": cold.measure,
     "writers": writers.measure,
     "import": transfer.measure,
+    "mail": mail.measure,
+    "agents": agents.measure,
 }
 
 _PLACE = os.path.abspath(".dev")

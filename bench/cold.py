@@ -26,7 +26,7 @@ _AIM = 3.5
 def measure(root: str, size: Size) -> Table:
     """Every command and the bare interpreter by turns."""
     notes = [_compile()]
-    program, note = _program()
+    program, note = find_program()
     notes.append(note)
     db = Database.open(database_path(root))
     task = str(db.value("SELECT id FROM tasks WHERE parent_id IS NOT NULL ORDER BY seq DESC LIMIT 1"))
@@ -47,8 +47,8 @@ def measure(root: str, size: Size) -> Table:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(size.starts):
         for name, words in commands.items():
-            bare.append(_milliseconds([sys.executable, "-I", "-c", "pass"], root))
-            times[name].append(_milliseconds([*program, *words], root))
+            bare.append(milliseconds([sys.executable, "-I", "-c", "pass"], root))
+            times[name].append(milliseconds([*program, *words], root))
     baseline = statistics.median(bare)
     figures = [
         Figure(
@@ -64,7 +64,7 @@ def measure(root: str, size: Size) -> Table:
     return Table("Cold commands", "`python -I -c pass` of the same interpreter", tuple(figures), tuple(notes))
 
 
-def _milliseconds(argv: list[str], root: str) -> float:
+def milliseconds(argv: list[str], root: str) -> float:
     started = time.perf_counter()
     subprocess.run(argv, cwd=root, env=_environment(), stdout=subprocess.DEVNULL, check=True, timeout=60)
     return (time.perf_counter() - started) * 1000
@@ -76,7 +76,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.path.dirname(os.path.dirname(rookery.__file__))}
 
 
-def _program() -> tuple[list[str], str]:
+def find_program() -> tuple[list[str], str]:
     """The console script of this interpreter, if there is one; else the module."""
     script = os.path.join(os.path.dirname(sys.executable), "rook")
     if os.path.exists(script):
@@ -95,3 +95,9 @@ def _compile() -> str:
         if name.endswith(".py") and not os.path.exists(importlib.util.cache_from_source(os.path.join(path, name)))
     ]
     return f"BYTECODE IS MISSING for {len(missing)} modules" if missing else "bytecode is compiled"
+
+
+def program_words() -> list[str]:
+    """The words that start `rook`, with its bytecode compiled."""
+    _compile()
+    return find_program()[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from den import DONE, Den
 
-from rookery.terminal.tmux import Tmux
+from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
 
@@ -16,7 +16,7 @@ from support import wait_until
 def den(repo: Path) -> Iterator[Den]:
     den = Den(repo)
     yield den
-    Tmux(str(repo / ".rookery/run/tmux.sock")).kill_server()
+    Tmux(socket_path(str(repo))).kill_server()
 
 
 def test_an_interactive_agent_gets_its_task_waits_is_woken_and_ends(den: Den) -> None:

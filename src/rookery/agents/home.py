@@ -7,7 +7,7 @@ import sys
 import time
 
 from rookery.base.clock import stamp
-from rookery.config.environ import child_environ
+from rookery.config.environ import unmarked_environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ class Home:
     @property
     def tmux_socket(self) -> str:
         """Where the private tmux listens."""
-        return self.path("run", "tmux.sock")
+        from rookery.terminal.tmux import socket_path
+
+        return socket_path(self.root)
 
 
 def write_token(home: Home, session_id: str) -> str:
@@ -64,7 +66,7 @@ def agent_environ(home: Home, session: Session, provided: dict[str, str]) -> dic
     """The environment of everything that an agent runs. The mark by which its processes are found is in it."""
     with open(_token_path(home, session.id), encoding="ascii") as file:
         token = file.read()
-    env = child_environ() | provided
+    env = unmarked_environ() | provided
     # `rook` must be the one that slung the agent, whatever else is on the path.
     own = os.path.dirname(sys.executable)
     env["PATH"] = os.pathsep.join([own, *(each for each in env.get("PATH", "").split(os.pathsep) if each != own)])

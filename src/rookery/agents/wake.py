@@ -45,9 +45,9 @@ def start_runner(root: str, session_id: str) -> None:
 
 
 def _speak(root: str, agent: str) -> None:
-    from rookery.terminal.tmux import Tmux
+    from rookery.terminal.tmux import Tmux, socket_path
 
-    tmux = Tmux(os.path.join(root, ".rookery", "run", "tmux.sock"))
+    tmux = Tmux(socket_path(root))
     name = f"rook-{agent}"
     if tmux.has(name):
         tmux.send_text(name, YOU_HAVE_MAIL)
