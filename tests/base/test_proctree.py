@@ -144,7 +144,7 @@ def test_sigterm_follows_when_the_interrupt_is_ignored(mark: Mark) -> None:
         "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up', flush=True); time.sleep(300)",
     )
     assert next(one.lines()) == "up"
-    assert end_tree(one.identity, None, 0.4) == []
+    assert end_tree(one.identity, None, 4) == []
     assert one.wait(5) == -signal.SIGTERM
     one.close()
 

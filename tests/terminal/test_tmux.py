@@ -200,6 +200,12 @@ class TestReading:
             wait_until(lambda: tmux.list()["ada"].exit_status == -9)
             tmux.kill("ada")
 
+    def test_the_status_of_one_that_ends_well(self, tmux: Tmux, mark: Mark) -> None:
+        start(tmux, mark, "read x")
+        assert tmux.list()["ada"].exit_status is None
+        tmux.enter("ada")
+        wait_until(lambda: tmux.list()["ada"].exit_status == 0)
+
     def test_a_signal_is_told_from_a_status(self, tmux: Tmux, mark: Mark) -> None:
         pane = tmux.new_session("ada", "/", ["sleep", "300"], mark.env)
         os.kill(pane.pid, 9)

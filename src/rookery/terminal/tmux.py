@@ -34,7 +34,7 @@ _WIDTH, _HEIGHT = 160, 48
 _NOTHING_THERE = ("no server running", "server exited", "lost server", "can't find", "no current target")
 _NO_SOCKET = ("(No such file or directory)", "(Connection refused)")
 _FIELDS = "#{session_name} #{pane_pid} #{pane_dead} #{window_activity} #{session_attached} #{pid}"
-_ENDED = " #{?pane_dead_status,#{pane_dead_status},-} #{?pane_dead_signal,#{pane_dead_signal},-}"
+_ENDED = " status:#{pane_dead_status} signal:#{pane_dead_signal}"
 
 OPTIONS = (
     ("remain-on-exit", "on"),  # the last words of a program that dies, and its status
@@ -280,6 +280,8 @@ def _is_absence(said: str) -> bool:
 
 
 def _exit_status(status: str, number: str) -> int | None:
-    if number != "-":
-        return -int(number)
-    return int(status) if status != "-" else None
+    """From `status:0 signal:`, one or both empty."""
+    by_signal, by_itself = number.partition(":")[2], status.partition(":")[2]
+    if by_signal:
+        return -int(by_signal)
+    return int(by_itself) if by_itself else None
