@@ -50,7 +50,7 @@ LATE_IMPORTS = {
 STARTS_PROCESSES = {"rookery.base.process": "the one place that starts a child"}
 NAMES_GIT = {
     "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",
-    "rookery.vcs.jj": "the only jj",
+    "rookery.vcs.jj_program": "the only jj",
 }
 LONGEST = 400
 
