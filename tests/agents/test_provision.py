@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from places import Agent, Place, make_place
-from rookery.agents import provision, store
+from rookery.agents import provision, store, worktrees
 from rookery.agents.provision import ProvisionFailed
 from rookery.base.errors import InvalidInput
 from rookery.config.model import ProvisionConfig, VcsConfig
@@ -70,16 +70,30 @@ def test_folders_are_linked(ann: Agent) -> None:
 
 
 def test_what_is_missing_is_an_error_unless_it_may_be(git_ann: Agent) -> None:
+<<<<<<< HEAD
     for settings in cast("tuple[dict[str, Any], ...]", ({"copy": (".env",)}, {"link": ("node_modules",)})):
         with pytest.raises(ProvisionFailed, match="has none"):
             give(git_ann, **settings)
+=======
+    with pytest.raises(ProvisionFailed, match="has none"):
+        give(git_ann, copy=(".env",))
+    with pytest.raises(ProvisionFailed, match="has none"):
+        give(git_ann, link=("node_modules",))
+>>>>>>> work/worktrees
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../x", "", ".", ".git/config", ".rookery/x"])
 def test_no_path_leads_out(git_ann: Agent, name: str) -> None:
+<<<<<<< HEAD
     for settings in cast("tuple[dict[str, Any], ...]", ({"copy": (name,)}, {"link": (name,)})):
         with pytest.raises(InvalidInput):
             give(git_ann, **settings)
+=======
+    with pytest.raises(InvalidInput):
+        give(git_ann, copy=(name,))
+    with pytest.raises(InvalidInput):
+        give(git_ann, link=(name,))
+>>>>>>> work/worktrees
 
 
 def _to_folder(root: Path, out: Path) -> None:
@@ -104,7 +118,8 @@ def test_no_link_leads_out(git_ann: Agent, tmp_path: Path, name: str, make: Call
     make(git_ann.place.root, tmp_path / "out")
     with pytest.raises(ProvisionFailed, match="leads out"):
         give(git_ann, copy=(name,))
-    assert not (git_ann.path / name).exists()
+    assert not (git_ann.path / name).is_file()
+    assert not (git_ann.path / name / "link").is_symlink()
 
 
 def test_nothing_is_copied_through_a_link_of_the_worktree(git_ann: Agent, tmp_path: Path) -> None:
@@ -138,7 +153,22 @@ def test_the_setup_command_runs_in_the_worktree_with_its_environment(ann: Agent)
 def test_a_setup_command_that_fails_is_quoted(git_ann: Agent) -> None:
     with pytest.raises(ProvisionFailed, match=r"(?s)exited with 7.*on stdout.*on stderr"):
         give(git_ann, setup="echo on stdout; echo on stderr >&2; exit 7")
-    assert not (git_ann.folder / provision.MANIFEST).exists()
+
+
+def test_after_a_failure_the_worktree_can_be_taken_back(ann: Agent) -> None:
+    ann.place.repository.write(".env", "TOKEN=abcdef\n")
+    with pytest.raises(ProvisionFailed):
+        give(ann, copy=(".env",), setup="mkdir build; echo x > build/out; echo x > loose; exit 1")
+    kept = worktrees.undo(
+        str(ann.place.root),
+        VcsConfig(),
+        agent="ann",
+        branch=ann.branch,
+        base_commit=ann.place.base,
+        session_folder=str(ann.folder),
+    )
+    assert kept == ""
+    assert not ann.path.exists()
 
 
 def test_a_setup_command_that_hangs_is_ended(git_ann: Agent) -> None:
@@ -159,8 +189,6 @@ def test_secrets_of_copied_files_are_known(git_ann: Agent) -> None:
 
 
 def test_a_copied_file_that_the_agent_changed_is_the_agents_work(git_ann: Agent) -> None:
-    from rookery.agents import worktrees
-
     def ignored() -> tuple[str, ...]:
         return worktrees.inspect(
             str(git_ann.place.root),

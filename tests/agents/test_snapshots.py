@@ -93,9 +93,10 @@ def test_ignored_files_are_taken_along_where_the_project_says_so(git_place: Plac
     ann.put("x.log")
     git_place.flags = {"worktrees.snapshot_ignored": "*.log"}
     wanted = git_place.context().config.worktrees.snapshot_ignored
-    saved = git_place.vcs().saved_refs
-    assert "x.log" not in git_place.repository.tree(saved()[take(ann, 1)] if take(ann, 2) else "")
-    assert "x.log" in git_place.repository.tree(saved()[take(ann, 3, wanted)])
+    without, taken_along = take(ann, 1), take(ann, 2, wanted)
+    saved = git_place.vcs().saved_refs()
+    assert "x.log" not in git_place.repository.tree(saved[without])
+    assert "x.log" in git_place.repository.tree(saved[taken_along])
 
 
 def test_a_turn_is_restored_and_what_was_there_is_kept(place: Place) -> None:

@@ -102,7 +102,7 @@ def list_worktrees(project: Project, *, size: bool = False) -> list[Listed]:
     vcs = worktrees.open_repository(project.root, project.config.vcs)
     base = _base(project, vcs)
     found = []
-    for place in _places(project, vcs):
+    for place in _places(project, vcs, base):
         session = place.session
         state = _inspect(project, place, base)
         found.append(
@@ -138,7 +138,7 @@ def clean_worktrees(
     vcs = worktrees.open_repository(project.root, project.config.vcs)
     base = _base(project, vcs)
     wish = Wish(ignored, force, dry_run)
-    chosen = _choose(_places(project, vcs), names, completed=completed, everything=everything)
+    chosen = _choose(_places(project, vcs, base), names, completed=completed, everything=everything)
     return [_clean(project, vcs, place, base, wish, actor) for place in chosen]
 
 
@@ -160,7 +160,7 @@ def _choose(places: list[Place], names: Sequence[str], *, completed: bool, every
     ]
 
 
-def _places(project: Project, vcs: Vcs) -> list[Place]:
+def _places(project: Project, vcs: Vcs, base: str | None) -> list[Place]:
     """Every worktree that is there, is registered, or has left a branch that the base contains."""
     last = {session.agent: session for session in store.sessions(project.db)}
     registered, branches = vcs.checkouts(), vcs.branches("rook/")
@@ -171,7 +171,8 @@ def _places(project: Project, vcs: Vcs) -> list[Place]:
     for name in sorted(folders | set(last)):
         path, session = os.path.join(parent, name), last.get(name)
         branch = session.branch if session is not None else registered.get(path, "")
-        if name in folders or path in registered or (branch in branches and branch not in registered.values()):
+        is_left = base is not None and branch in branches and branch not in registered.values()
+        if name in folders or path in registered or (is_left and vcs.contains(branch, str(base))):
             places.append(Place(name, path, branch, session))
     return places
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rookery.config.model import ProvisionConfig, VcsConfig
+    from rookery.vcs.model import Vcs
 
     _Put = Callable[[str, str, str], None]
 
@@ -70,21 +71,37 @@ def provision(
     session_folder: str,
     ports: tuple[int, int] | None = None,
 ) -> dict[str, str]:
-    """Give a worktree what the configuration says, and return the environment of its agent. Safe to repeat."""
-    copied = _place(root, worktree, settings.copy, _copy)
-    linked = _place(root, worktree, settings.link, _link)
+    """Give a worktree what the configuration says, and return the environment of its agent. Safe to repeat.
+
+    Also when it fails, what it made by then is hidden and remembered, so that the unused worktree can be taken back.
+    """
+    names = [os.path.normpath(entry.removesuffix("?")) for entry in (*settings.copy, *settings.link)]
+    for name in names:
+        _inside(root, name)
     vcs = open_vcs(worktree, vcs_config)
-    if copied or linked:
-        vcs.exclude([ignore_line(name) for name in (*copied, *linked)])
+    if names:
+        vcs.exclude([ignore_line(name) for name in names])
     env = dict(settings.env) | _port_variables(ports)
-    made: tuple[str, ...] = ()
-    if settings.setup:
-        _set_up(worktree, settings, env)
-        made = tuple(change.path for change in vcs.status().changes if change.kind in (ADDED, UNTRACKED))
+    copied: list[str] = []
+    linked: list[str] = []
+    try:
+        _place(root, worktree, settings.copy, _copy, copied)
+        _place(root, worktree, settings.link, _link, linked)
+        if settings.setup:
+            _set_up(worktree, settings, env)
+    finally:
+        made = _hide_loose(vcs) if settings.setup else ()
+        found = tuple(_find_secrets(worktree, copied))
+        _remember(session_folder, Manifest(tuple(copied), tuple(linked), made, found))
+    return env
+
+
+def _hide_loose(vcs: Vcs) -> tuple[str, ...]:
+    """Keep what the setup command left outside of ignored folders from being committed."""
+    made = tuple(change.path for change in vcs.status().changes if change.kind in (ADDED, UNTRACKED))
     if made:
         vcs.exclude([ignore_line(path) for path in made])
-    _remember(session_folder, Manifest(copied, linked, made, tuple(_find_secrets(worktree, copied))))
-    return env
+    return made
 
 
 def secrets(session_folder: str) -> list[str]:
@@ -107,9 +124,8 @@ def read_manifest(session_folder: str | None) -> Manifest:
     return Manifest(**lists, finished=finished)
 
 
-def _place(root: str, worktree: str, names: Sequence[str], put: _Put) -> tuple[str, ...]:
-    """Put each named file of the main checkout into the worktree; returns those that are there now."""
-    done = []
+def _place(root: str, worktree: str, names: Sequence[str], put: _Put, done: list[str]) -> None:
+    """Put each named file of the main checkout into the worktree, and note it in `done`."""
     for entry in names:
         name, is_optional = entry.removesuffix("?"), entry.endswith("?")
         source, target = _inside(root, name), _inside(worktree, name)
@@ -125,13 +141,17 @@ def _place(root: str, worktree: str, names: Sequence[str], put: _Put) -> tuple[s
         except OSError as error:
             raise StorageFailed(f"{name} cannot be put into {worktree}: {error.strerror}") from error
         done.append(os.path.normpath(name))
-    return tuple(done)
 
 
 def _inside(folder: str, name: str) -> str:
     """The path of a name beneath a folder; one that leads out of it, by itself or by a link, is refused."""
     clean = os.path.normpath(name)
-    if not name.strip() or os.path.isabs(name) or clean.split(os.sep)[0] in ("..", ".", ".git", ".jj", ".rookery"):
+    if (
+        not name.strip()
+        or "\0" in name
+        or os.path.isabs(name)
+        or clean.split(os.sep)[0] in ("..", ".", ".git", ".jj", ".rookery")
+    ):
         raise InvalidInput(f"{name!r} cannot be given to a worktree", hint="name a path inside the main checkout")
     top = os.path.realpath(folder)
     path = os.path.join(top, clean)
