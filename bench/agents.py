@@ -49,9 +49,7 @@ def measure(root: str, size: Size) -> Table:
         f"agents, a repository of {_FILES:,} files",
         "git worktree add",
         (
-            Figure(
-                "sling, headless", statistics.median(slung), baseline=baseline, best=min(slung), most=baseline + _MORE
-            ),
+            Figure("sling, headless", statistics.median(slung), baseline, min(slung), most=baseline + _MORE),
             Figure(f"{many} waiting agents: processes", float(left), unit=""),
             Figure(f"{many} waiting agents: memory", memory, unit="MB"),
             Figure(f"{many} waiting agents: processor", cpu, unit="%"),

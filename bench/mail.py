@@ -54,9 +54,8 @@ def measure(root: str, size: Size) -> Table:
         for name, took in times.items()
     ]
     rate, stored = _send_together(root)
-    figures.append(
-        Figure(f"{_SENDERS} processes, {_EACH} messages each", rate, baseline=_AIM_RATE, unit="/s", least_ratio=1)
-    )
+    name = f"{_SENDERS} processes, {_EACH} messages each"
+    figures.append(Figure(name, rate, baseline=_AIM_RATE, unit="/s", least_ratio=1))
     lost = _SENDERS * _EACH - stored
     return Table(
         "mail",

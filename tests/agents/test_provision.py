@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -70,30 +70,18 @@ def test_folders_are_linked(ann: Agent) -> None:
 
 
 def test_what_is_missing_is_an_error_unless_it_may_be(git_ann: Agent) -> None:
-<<<<<<< HEAD
-    for settings in cast("tuple[dict[str, Any], ...]", ({"copy": (".env",)}, {"link": ("node_modules",)})):
-        with pytest.raises(ProvisionFailed, match="has none"):
-            give(git_ann, **settings)
-=======
     with pytest.raises(ProvisionFailed, match="has none"):
         give(git_ann, copy=(".env",))
     with pytest.raises(ProvisionFailed, match="has none"):
         give(git_ann, link=("node_modules",))
->>>>>>> work/worktrees
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../x", "", ".", ".git/config", ".rookery/x"])
 def test_no_path_leads_out(git_ann: Agent, name: str) -> None:
-<<<<<<< HEAD
-    for settings in cast("tuple[dict[str, Any], ...]", ({"copy": (name,)}, {"link": (name,)})):
-        with pytest.raises(InvalidInput):
-            give(git_ann, **settings)
-=======
     with pytest.raises(InvalidInput):
         give(git_ann, copy=(name,))
     with pytest.raises(InvalidInput):
         give(git_ann, link=(name,))
->>>>>>> work/worktrees
 
 
 def _to_folder(root: Path, out: Path) -> None:
