@@ -35,7 +35,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "costs": ("rookery.costs.ops",),
     "metrics": ("rookery.agents.look_ops",),
     "hook": ("rookery.agents.hook_ops",),
-    "agent": ("rookery.agents.worktree_ops",),
+    "agent": ("rookery.agents.snapshot_ops",),
     "worktree": ("rookery.agents.worktree_ops",),
     "events": ("rookery.events.ops",),
     "config": ("rookery.ops.config",),

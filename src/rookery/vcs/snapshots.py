@@ -70,7 +70,7 @@ def restore(checkout: Checkout, commit: str, rescue: str) -> str | None:
     paths = set(store.read("ls-tree", "-r", "-z", "--name-only", "--full-tree", wanted).split("\0")) - {""}
     with _index(checkout, paths) as env:
         kept = _keep(checkout, env, rescue, f"Before restoring {wanted}", replace=False)
-        before = store.read("write-tree", env=env).strip()
+        before = store.read(*_QUIET, "write-tree", env=env).strip()
         store.write(*_QUIET, "read-tree", "-m", "-u", before, f"{wanted}^{{tree}}", env=env)
     return kept
 
@@ -127,7 +127,7 @@ def _begin(checkout: Checkout, env: Env) -> None:
     """A fresh index with what the commit beneath holds."""
     if os.path.lexists(env["GIT_INDEX_FILE"]):
         os.unlink(env["GIT_INDEX_FILE"])
-    checkout.store.write("read-tree", *(("--empty",) if checkout.head is None else (checkout.head,)), env=env)
+    checkout.store.write(*_QUIET, "read-tree", *(("--empty",) if checkout.head is None else (checkout.head,)), env=env)
 
 
 def _add_all(checkout: Checkout, env: Env) -> bool:
@@ -147,7 +147,7 @@ def _add_all(checkout: Checkout, env: Env) -> bool:
 
 def _keep(checkout: Checkout, env: Env, name: str, message: str, replace: bool) -> str | None:
     store = checkout.store
-    tree = store.read("write-tree", env=env).strip()
+    tree = store.read(*_QUIET, "write-tree", env=env).strip()
     beneath = None if checkout.head is None else store.read("rev-parse", f"{checkout.head}^{{tree}}").strip()
     current = store.find_commit(SAVED + name)
     if tree == beneath or (checkout.head is None and tree == store.empty_tree()):
