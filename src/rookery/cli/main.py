@@ -69,12 +69,22 @@ def _run(words: list[str]) -> int:
         else:
             _print_result(operation, result, settings, context, values)
         if context.has_database:
-            from rookery.agents.pulse import notice
-
-            notice(context)
+            _notice(context, words)
         return int(getattr(result, "exit_status", 0))
     finally:
         context.close()
+
+
+def _notice(context: Context, words: list[str]) -> None:
+    """See to agents that were left behind. The command itself is done by now, whatever comes of this."""
+    from rookery.agents.pulse import notice
+
+    try:
+        notice(context)
+    except Exception as error:
+        from rookery.cli.bug import write_log
+
+        write_log(error, words)
 
 
 def _context(settings: Globals) -> Context:
