@@ -88,8 +88,9 @@ def _use_wal(path: str) -> str:
 def _rebuild_search(path: str) -> str:
     db = Database.open(path)
     with db.write():
-        for index in ("tasks_search", "learnings_search"):
-            db.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
+        db.execute("INSERT INTO tasks_search (tasks_search) VALUES ('delete-all')")
+        db.execute("INSERT OR IGNORE INTO tasks_unindexed SELECT seq FROM tasks")
+        db.execute("INSERT INTO learnings_search (learnings_search) VALUES ('rebuild')")
     db.close()
     return "rebuilt the search index"
 

@@ -45,7 +45,7 @@ def assemble_one(db: Database, task: Task) -> TaskView:
 
 def _line(known: dict[str, Task], task: Task) -> tuple[Task, ...]:
     line = [task]
-    while line[-1].parent_id is not None:
+    while line[-1].parent_id in known:  # somebody may have deleted what is above, just now
         line.append(known[line[-1].parent_id])
     return tuple(line)
 

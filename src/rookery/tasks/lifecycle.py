@@ -48,7 +48,8 @@ def claim(
         if task is None:
             return None
         until = stamp(clock + lease)
-        return assemble_one(db, begin(db, task, "task.claimed", author, assignee=agent, lease_until=until))
+        task = begin(db, task, "task.claimed", author, assignee=agent, lease_until=until)
+    return assemble_one(db, task)
 
 
 def begin(db: Database, task: Task, kind: str, author: Author, **holder: Any) -> Task:
@@ -72,7 +73,8 @@ def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, 
         if task.state != IN_PROGRESS:
             raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
         check_holder(task, agent)
-        return assemble_one(db, store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease)))
+        task = store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease))
+    return assemble_one(db, task)
 
 
 def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
@@ -81,7 +83,8 @@ def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
         task = store.get(db, store.resolve(db, text))
         state = next_state("release", task)
         check_holder(task, agent)
-        return assemble_one(db, store.change(db, task, "task.released", author, state=state, **NO_ONE))
+        task = store.change(db, task, "task.released", author, state=state, **NO_ONE)
+    return assemble_one(db, task)
 
 
 def check_completable(db: Database, task: Task, *, agent: str, attempt: int | None = None) -> None:
@@ -116,7 +119,7 @@ def complete(
         changes: dict[str, Any] = {} if commit is None else {"commit": commit}
         task = _finish(db, task, author, result=result, **changes)
         _bubble(db, task, author)
-        return assemble_one(db, task)
+    return assemble_one(db, task)
 
 
 def reopen(db: Database, text: str, author: Author) -> TaskView:
@@ -137,7 +140,7 @@ def reopen(db: Database, text: str, author: Author) -> TaskView:
                 store.change(
                     db, above, "task.reopened", author, state=PENDING, completed_at=None, result=None, **NO_ONE
                 )
-        return assemble_one(db, opened)
+    return assemble_one(db, opened)
 
 
 def cancel(db: Database, text: str, author: Author, *, reason: str | None = None) -> TaskView:
@@ -151,7 +154,7 @@ def cancel(db: Database, text: str, author: Author, *, reason: str | None = None
                 store.change(db, each, "task.cancelled", author, state=CANCELLED, result=reason, **NO_ONE)
         task = store.change(db, task, "task.cancelled", author, state=CANCELLED, result=reason, **NO_ONE)
         _bubble(db, task, author)
-        return assemble_one(db, task)
+    return assemble_one(db, task)
 
 
 def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | None = None) -> TaskView:
@@ -161,7 +164,8 @@ def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | N
         task = store.get(db, store.resolve(db, text))
         state = next_state("fail", task)
         check_holder(task, agent)
-        return assemble_one(db, store.change(db, task, "task.failed", author, state=state, result=reason, **NO_ONE))
+        task = store.change(db, task, "task.failed", author, state=state, result=reason, **NO_ONE)
+    return assemble_one(db, task)
 
 
 def archive(db: Database, text: str, author: Author) -> TaskView:
@@ -175,7 +179,8 @@ def archive(db: Database, text: str, author: Author) -> TaskView:
         for each in store.descendants(db, task.id):
             if each.archived_at is None:
                 store.change(db, each, "task.archived", author, archived_at=author.now)
-        return assemble_one(db, store.change(db, task, "task.archived", author, archived_at=author.now))
+        task = store.change(db, task, "task.archived", author, archived_at=author.now)
+    return assemble_one(db, task)
 
 
 def unarchive(db: Database, text: str, author: Author) -> TaskView:
@@ -189,7 +194,8 @@ def unarchive(db: Database, text: str, author: Author) -> TaskView:
                 raise InvalidState(f"{above.id} above it is archived", hint=f"`rook task unarchive {above.id}`")
         for each in store.descendants(db, task.id):
             store.change(db, each, "task.unarchived", author, archived_at=None)
-        return assemble_one(db, store.change(db, task, "task.unarchived", author, archived_at=None))
+        task = store.change(db, task, "task.unarchived", author, archived_at=None)
+    return assemble_one(db, task)
 
 
 def check_holder(task: Task, agent: str, attempt: int | None = None) -> None:

@@ -50,7 +50,7 @@ CREATE TABLE learnings (
 CREATE INDEX learnings_by_task ON learnings (task_id, created_at, id);
 
 CREATE TABLE events (
-    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq     INTEGER PRIMARY KEY,
     id      TEXT NOT NULL,
     at      TEXT NOT NULL,
     type    TEXT NOT NULL,
@@ -59,23 +59,21 @@ CREATE TABLE events (
     data    TEXT NOT NULL
 );
 
+-- Words are indexed by the next search, not by every change: an update would cost half again as much. What has changed
+-- since is remembered here.
 CREATE VIRTUAL TABLE tasks_search USING fts5 (
     title, description, context, result,
-    content = 'tasks', content_rowid = 'seq', tokenize = 'unicode61 remove_diacritics 2'
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
 );
+CREATE TABLE tasks_unindexed (seq INTEGER PRIMARY KEY);
 CREATE TRIGGER tasks_search_insert AFTER INSERT ON tasks BEGIN
-    INSERT INTO tasks_search (rowid, title, description, context, result)
-    VALUES (new.seq, new.title, new.description, new.context, new.result);
+    INSERT OR IGNORE INTO tasks_unindexed VALUES (new.seq);
 END;
 CREATE TRIGGER tasks_search_delete AFTER DELETE ON tasks BEGIN
-    INSERT INTO tasks_search (tasks_search, rowid, title, description, context, result)
-    VALUES ('delete', old.seq, old.title, old.description, old.context, old.result);
+    INSERT OR IGNORE INTO tasks_unindexed VALUES (old.seq);
 END;
 CREATE TRIGGER tasks_search_update AFTER UPDATE OF title, description, context, result ON tasks BEGIN
-    INSERT INTO tasks_search (tasks_search, rowid, title, description, context, result)
-    VALUES ('delete', old.seq, old.title, old.description, old.context, old.result);
-    INSERT INTO tasks_search (rowid, title, description, context, result)
-    VALUES (new.seq, new.title, new.description, new.context, new.result);
+    INSERT OR IGNORE INTO tasks_unindexed VALUES (new.seq);
 END;
 
 CREATE VIRTUAL TABLE learnings_search USING fts5 (
