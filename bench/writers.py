@@ -1,4 +1,4 @@
-"""Sixteen processes that write durable task updates at once, beside what plain SQLite does alone on the same disk."""
+"""Sixteen processes that write durable task updates at once, beside what plain SQLite does on the same disk."""
 
 from __future__ import annotations
 
@@ -41,24 +41,26 @@ def measure(root: str, size: Size) -> Table:
     ]
     for writer in writers:
         writer.start()
+    alone: list[float] = []
     plain: list[float] = []
     together: list[float] = []
     waits: list[float] = []
     try:
-        with _PlainWriter(os.path.join(os.path.dirname(root), "plain.db")) as alone:
+        with _PlainWriter(_plain_path(root), make=True) as one:
             for _ in range(slices):
-                plain.append(alone.write(seconds) / seconds)
-                _pass(turn, results)
-                found = [_waits(results.get(timeout=_PATIENCE)) for _ in writers]
-                together.append(sum(map(len, found)) / seconds)
+                alone.append(len(one.write(seconds)) / seconds)
+                for rates in (plain, together):
+                    _pass(turn, results)
+                    found = [_waits(results.get(timeout=_PATIENCE)) for _ in writers]
+                    rates.append(sum(map(len, found)) / seconds)
                 waits += [wait for each in found for wait in each]
     finally:
         turn.abort()
         for writer in writers:
             writer.join(10)
             writer.kill()
-    ratios = [ours / theirs for ours, theirs in zip(together, plain, strict=True)]
-    rate = statistics.median(plain)
+    ratios = [ours / theirs for ours, theirs in zip(together, alone, strict=True)]
+    rate = statistics.median(alone)
     return Table(
         f"{_WRITERS} writers at once",
         "one process, one row a transaction, WAL, synchronous FULL",
@@ -70,6 +72,7 @@ def measure(root: str, size: Size) -> Table:
                 unit="/s",
                 least_ratio=0.5,
             ),
+            Figure(f"{_WRITERS} plain writers at once, for comparison", statistics.median(plain), unit="/s"),
             Figure("one update", statistics.median(waits), p95=percentile(waits, 95)),
             Figure("one update, longest wait", max(waits), most=_LONGEST_WAIT),
         ),
@@ -81,17 +84,23 @@ def measure(root: str, size: Size) -> Table:
     )
 
 
+def _plain_path(root: str) -> str:
+    return os.path.join(os.path.dirname(root), "plain.db")
+
+
 class _PlainWriter:
     """What SQLite does by itself."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, make: bool = False) -> None:
         self._connection = apsw.Connection(path)
-        self._connection.pragma("journal_mode", "wal")
+        self._connection.set_busy_timeout(int(_PATIENCE * 1000))
+        if make:
+            self._connection.pragma("journal_mode", "wal")
+            self._connection.execute("CREATE TABLE plain (id INTEGER PRIMARY KEY, words TEXT)")
+            rows = [(number,) for number in range(1000)]
+            with self._connection:
+                self._connection.executemany("INSERT INTO plain VALUES (?, 'some words')", rows)
         self._connection.pragma("synchronous", "full")
-        self._connection.execute("CREATE TABLE plain (id INTEGER PRIMARY KEY, words TEXT)")
-        rows = [(number,) for number in range(1000)]
-        with self._connection:
-            self._connection.executemany("INSERT INTO plain VALUES (?, 'some words')", rows)
 
     def __enter__(self) -> _PlainWriter:
         return self
@@ -99,13 +108,16 @@ class _PlainWriter:
     def __exit__(self, *_error: object) -> None:
         self._connection.close()
 
-    def write(self, seconds: float) -> int:
-        """How many rows were changed, each in a transaction of its own."""
-        done, end = 0, time.perf_counter() + seconds
+    def write(self, seconds: float) -> list[float]:
+        """Change rows, each in a transaction of its own, and tell how long each took, in milliseconds."""
+        waits: list[float] = []
+        end = time.perf_counter() + seconds
         while time.perf_counter() < end:
+            began = time.perf_counter()
+            done = len(waits)
             self._connection.execute("UPDATE plain SET words = ? WHERE id = ?", (f"other words {done}", done % 1000))
-            done += 1
-        return done
+            waits.append((time.perf_counter() - began) * 1000)
+        return waits
 
 
 def _pass(turn: Barrier, results: Queue[list[float] | str]) -> None:
@@ -124,12 +136,15 @@ def _waits(found: list[float] | str) -> list[float]:
 def _write(
     root: str, number: int, slices: int, seconds: float, turn: Barrier, results: Queue[list[float] | str]
 ) -> None:
-    """In each slice, update tasks and tell how long each update took, in milliseconds; tell an error as text."""
+    """In each slice, change plain rows, then tasks, and tell how long each took; tell an error as text."""
     try:
         db = Database.open(database_path(root))
         ids = [row[0] for row in db.all("SELECT id FROM tasks WHERE seq % ? = ? LIMIT 500", (_WRITERS, number))]
         done = 0
         for _ in range(slices):
+            turn.wait(_PATIENCE)
+            with _PlainWriter(_plain_path(root)) as plain:
+                results.put(list(plain.write(seconds)))
             turn.wait(_PATIENCE)
             waits: list[float] = []
             end = time.perf_counter() + seconds
