@@ -65,3 +65,8 @@ def line(*parts: str | Span) -> Line:
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
     """Text as it is, line by line, with control characters made visible."""
     return Paragraph(tuple(line((each, style)) for each in content.split("\n")), indent)
+
+
+def unstyled(line: Line) -> str:
+    """A line's text alone."""
+    return "".join(content for content, style in line if style in STYLES)

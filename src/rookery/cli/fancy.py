@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree as RichTree
 
-from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
+from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree, unstyled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rookery.cli.document import Block, Line
+
+_LEAST_WIDTH = 12
 
 
 def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
@@ -41,11 +44,17 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
 
 def _table(block: Table) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, expand=False)
+    columns = [
+        [heading, *(unstyled(row[number]) for row in block.rows)] for number, heading in enumerate(block.headings)
+    ]
+    widths = [max(cell_len(cell) for cell in column) for column in columns]
+    # Only one column gives way on a narrow terminal; rich would cut a little of each.
+    yielding = block.stretch if block.stretch >= 0 else widths.index(max(widths))
     for number, heading in enumerate(block.headings):
-        stretch = number == block.stretch
-        table.add_column(
-            heading, no_wrap=True, overflow="ellipsis" if stretch else "fold", min_width=12 if stretch else None
-        )
+        if number == yielding:
+            table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=min(widths[number], _LEAST_WIDTH))
+        else:
+            table.add_column(heading, no_wrap=True, overflow="fold", min_width=widths[number])
     for row in block.rows:
         table.add_row(*(_text(cell) for cell in row))
     return table

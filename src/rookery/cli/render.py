@@ -6,14 +6,14 @@ import sys
 from importlib import import_module
 
 from rookery.base.text import visible
-from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree
+from rookery.cli.document import Fields, Paragraph, Table, Tree, unstyled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from rookery.cli.document import Block, Line
+    from rookery.cli.document import Block
 
 
 def print_view(view: str, data: Any, values: dict[str, Any], *, quiet: bool, no_color: bool) -> None:
@@ -79,11 +79,6 @@ def plain(block: Block) -> Iterator[str]:
                 first, *rest = plain(child)
                 yield ("└─ " if last else "├─ ") + first
                 yield from (("   " if last else "│  ") + each for each in rest)
-
-
-def unstyled(line: Line) -> str:
-    """A line's text alone."""
-    return "".join(content for content, style in line if style in STYLES)
 
 
 def _view(name: str) -> Callable[[Any, dict[str, Any]], list[Block]]:

@@ -72,7 +72,7 @@ def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
         " ",
         (agent.agent, "title"),
         f"  {agent.role}, {shown}",
-        (f"  {agent.turns} turns", "dim"),
+        (f"  {agent.turns} turn{'' if agent.turns == 1 else 's'}", "dim"),
         (f"  ${agent.dollars:.2f}" if agent.dollars else "", "dim"),
         (f"  {agent.unread} unread" if agent.unread else "", "note"),
         f"  {one_line(agent.task_title or '', _TITLE_WIDTH)}",
