@@ -9,6 +9,7 @@ from rookery.base.record import Record
 PROC = "/proc"
 
 _DEAD = "ZXx"
+_STOPPED = "Tt"
 _PS_COLUMNS = "pid=,ppid=,uid=,stat=,lstart="
 
 
@@ -27,6 +28,8 @@ class Row(Record):
     user: int
     is_dead: bool
     """It has ended, and only its parent has not taken note yet."""
+    is_stopped: bool = False
+    """It is frozen by a signal."""
 
     @property
     def pid(self) -> int:
@@ -79,7 +82,8 @@ def _read_proc(pid: int) -> Row | None:
     # The program's name stands in brackets and may hold anything, brackets too.
     fields = stat[stat.rindex(b")") + 2 :].split()
     identity = Identity(pid, f"{_boot()}-{int(fields[19])}")
-    return Row(identity, int(fields[1]), user, fields[0].decode() in _DEAD)
+    state = fields[0].decode()
+    return Row(identity, int(fields[1]), user, state in _DEAD, state in _STOPPED)
 
 
 _boots: dict[str, str] = {}
@@ -113,5 +117,5 @@ def _ask_ps(*which: str) -> list[Row]:
         words = line.split(None, 4)
         if len(words) == 5:
             identity = Identity(int(words[0]), " ".join(words[4].split()))
-            rows.append(Row(identity, int(words[1]), int(words[2]), words[3][0] in _DEAD))
+            rows.append(Row(identity, int(words[1]), int(words[2]), words[3][0] in _DEAD, words[3][0] in _STOPPED))
     return rows

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PATIENCE = 10.0
 """How long we try to kill, in seconds: only a process that hangs in the kernel takes longer."""
 _PAUSE = 0.02
+_STILLNESS = 0.5
 _LOOK_AGAIN = 0.25
 
 
@@ -143,11 +144,23 @@ def _freeze(tree: _Tree, targets: list[Identity], deadline: float) -> None:
     while time.monotonic() <= deadline:
         fresh = [each for each in targets if each not in frozen]
         if not fresh:
+            _await_stillness(targets)
             return
         for each in fresh:
             send(each, signal.SIGSTOP)
         frozen.update(fresh)
         targets = tree.targets()
+
+
+def _await_stillness(targets: list[Identity]) -> None:
+    """A stop is only asked for: what runs on another processor goes on until it notices."""
+    deadline = time.monotonic() + _STILLNESS
+    for each in targets:
+        while time.monotonic() < deadline:
+            row = proctable.read_one(each.pid)
+            if row is None or row.identity != each or row.is_dead or row.is_stopped:
+                break
+            time.sleep(0.001)
 
 
 def _beneath(roots: Iterable[Identity], table: dict[int, proctable.Row]) -> list[Identity]:
