@@ -27,15 +27,15 @@ open(sys.argv[1], "w").write(f"{os.getpid()}\\n")
 time.sleep(300)
 """
 
-# Each of its processes starts the next one and ends, a hundred times a second: quicker than anybody reads a list.
+# Each of its processes starts the next one and ends, twenty times a second, and gives up before `end_tree` does.
 RUNAWAY = """
 import os, sys, time
 open(sys.argv[1], "w").write("here\\n")
-end = time.monotonic() + 30
+end = time.monotonic() + 8
 while time.monotonic() < end:
     if os.fork(): os._exit(0)
     os.setsid()
-    time.sleep(0.01)
+    time.sleep(0.05)
 """
 
 # Waits for the death of the first of many, and then starts what has neither descent nor mark.
