@@ -27,32 +27,6 @@ open(sys.argv[1], "w").write(f"{os.getpid()}\\n")
 time.sleep(300)
 """
 
-# Each of its processes starts the next one and ends, twenty times a second, and gives up before `end_tree` does.
-RUNAWAY = """
-import os, sys, time
-open(sys.argv[1], "w").write("here\\n")
-end = time.monotonic() + 8
-while time.monotonic() < end:
-    if os.fork(): os._exit(0)
-    os.setsid()
-    time.sleep(0.05)
-"""
-
-# Waits for the death of the first of many, and then starts what has neither descent nor mark.
-AVENGER = """
-import os, select, subprocess, sys, time
-many = [subprocess.Popen(["sleep", "300"]) for _ in range(40)]
-if os.fork(): time.sleep(300)
-first = os.pidfd_open(many[0].pid)
-open(sys.argv[1], "w").close()
-select.select([first], [], [])
-if os.fork() == 0:
-    os.setsid()
-    open(sys.argv[2], "w").write(f"{os.getpid()}\\n")
-    os.execve("/bin/sleep", ["sleep", "300"], {})
-os._exit(0)
-"""
-
 
 def start(mark: Mark, *argv: str) -> Child:
     return process.start(argv, env=mark.env)
@@ -171,39 +145,6 @@ def test_an_orphan_without_a_mark_is_remembered_from_before(mark: Mark, tmp_path
     assert end_tree(one.identity, mark.pair, 5) == []
     assert not is_alive(orphan)
     one.close()
-
-
-def test_what_forks_without_end_is_caught(mark: Mark, tmp_path: Path) -> None:
-    def is_caught(up: Path) -> bool:
-        one = python(mark, RUNAWAY, up)
-        try:
-            wait_until(up.exists)
-            return end_tree(None, mark.pair, 0) == []
-        finally:
-            end_tree(one.identity, mark.pair, 0)
-            one.close()
-
-    assert any(is_caught(tmp_path / str(number)) for number in range(_TRIES))
-
-
-def test_nobody_can_answer_the_death_of_another(mark: Mark, tmp_path: Path) -> None:
-    def is_quiet(up: Path, escaped: Path) -> bool:
-        one = python(mark, AVENGER, up, escaped)
-        try:
-            wait_until(up.exists)
-            left = end_tree(one.identity, mark.pair, 0)
-            if escaped.exists():
-                end_tree(written_pid(escaped), None, 0)
-            return left == [] and not escaped.exists()
-        finally:
-            end_tree(one.identity, mark.pair, 0)
-            one.close()
-
-    assert any(is_quiet(tmp_path / f"up{number}", tmp_path / f"escaped{number}") for number in range(_TRIES))
-
-
-# A race with somebody who runs at the same time: the kernel decides, and it must not decide against us three times.
-_TRIES = 3
 
 
 def test_the_caller_and_those_above_it_are_spared_and_named(mark: Mark) -> None:
