@@ -11,6 +11,11 @@ import pytest
 from den import DONE, Den
 
 from conftest import git
+from rookery.agents import store
+from rookery.agents.home import Home
+from rookery.agents.recovery import _mend
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
 from support import child_environ, wait_until
 
 _WORK = [
@@ -128,3 +133,17 @@ def test_a_killed_runner_leaves_no_orphan(den: Den) -> None:
     assert den.rook("status").status == 0
     den.wait_for("bee", "completed")
     den.assert_no_process()
+
+
+def test_a_sling_that_ends_while_recovery_looks_is_left_alone(den: Den) -> None:
+    """The row was read while the sling was at it, its process seen after it had finished and gone."""
+    den.sling(den.task("Long", [{"hang": True}]), "--name", "bee")
+    db = den.rook.open()
+    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    read_before = store.sessions(db, alive=True)[0].replace(
+        state="booting", step="instructed", runner_pid=os.getpid(), runner_start="of another life"
+    )
+    _mend(home, read_before)
+    assert den.wait_for("bee", "working")["outcome"] is None
+    db.close()
+    den.rook("stop", "bee", "--clean")

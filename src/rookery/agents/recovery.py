@@ -48,15 +48,22 @@ def recover(home: Home) -> list[Mended]:
 
 def _recover(home: Home) -> list[Mended]:
     mended = []
-    for session in store.sessions(home.db, alive=True):
-        done = _mend(home, session)
+    for found in store.sessions(home.db, alive=True):
+        done = _mend(home, found)
         if done is not None:
             mended.append(done)
-            wake(home.root, home.db, [session.parent])
+            wake(home.root, home.db, [found.parent])
     return mended
 
 
-def _mend(home: Home, session: Session) -> Mended | None:
+def _mend(home: Home, found: Session) -> Mended | None:
+    if not is_abandoned(found) and is_driven(found):
+        return None
+    # Whoever drove it is gone, but may have finished between our reading of the row and its end: only what is written
+    # after its end counts.
+    session = store.session(home.db, found.id)
+    if not session.is_alive:
+        return None
     if is_abandoned(session):
         end_processes(home, session)
         take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
