@@ -17,7 +17,7 @@ import rookery
 from rookery.base.errors import BUG, INTERRUPTED, RookError
 from rookery.cli import completion
 from rookery.cli.help import ABOUT
-from rookery.cli.parse import GLOBALS
+from rookery.cli.options import GLOBALS
 from rookery.config.reference import render_reference
 from rookery.ops import index
 from rookery.ops.operation import FLAG, Op, Param

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rookery.base.errors import UsageError
 from rookery.cli.completion import bash, fish
-from rookery.cli.parse import Globals, parse_operation, read_globals
+from rookery.cli.options import Globals
+from rookery.cli.parse import parse_operation, read_globals, read_plainly
+from rookery.cli.usage import parse
 from rookery.ops import index
 from rookery.ops.operation import Op
 
@@ -72,3 +76,25 @@ def test_completions_name_every_command_and_option() -> None:
         for operation in operations:
             assert operation.name.split()[1] in script
             assert all(param.flag.lstrip("-") in script for param in operation.params if not param.positional)
+
+
+_WORDS = st.lists(
+    st.sampled_from(["a", "-", "", "3", "task", "--json", "-q", "-C", "/x", "--limit", "5", "--limit=7", "-c", "k=v"])
+    | st.sampled_from(["--state", "PENDING", "--parent", "--flat", "--", "-5", "--priority=2", "--blocked-by", "0x1"]),
+    max_size=6,
+)
+
+
+@given(st.sampled_from(["task list", "task create", "task get", "task tree", "mail check", "mail send"]), _WORDS)
+def test_what_is_read_plainly_is_what_argparse_reads(name: str, words: list[str]) -> None:
+    plain = read_plainly(_op(name), words)
+    if plain is None:
+        return
+    read = {key: value for key, value in parse(_op(name), words).items() if value not in (None, False)}
+    assert plain == read
+
+
+def test_everyday_words_are_read_plainly() -> None:
+    assert read_plainly(_op("task get"), ["task_1", "--json"]) == {"task": "task_1", "json": True}
+    assert read_plainly(_op("mail send"), ["bee", "--subject", "hello", "--type=status", "-C", "/x"]) is not None
+    assert read_plainly(_op("task get"), ["task_1", "--help"]) is None

@@ -162,7 +162,7 @@ def test_a_plain_message_reads_well() -> None:
         'message msg_7 from queen, worker_done, priority high, subject "it works"\n'
         "```text\n"
         "all\nof it\n\n"
-        'payload: {"branch": "b"}\n'
+        'payload: {"branch":"b"}\n'
         "```\n"
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 
+from rookery.base.json import dumps
 from rookery.base.text import one_line
 from rookery.events.redact import redact_all
 from rookery.events.telemetry import Telemetry
@@ -49,7 +49,7 @@ class Journal:
         who: dict[str, Any] = {"agent": self._session.agent, "session_id": self._session.id, "turn_id": turn_id}
         self._telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)
         record = {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
-        self._lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self._lines.write(dumps(record) + "\n")
         self._text.write(f"{at}  {'! ' if is_error else ''}{kind:<6} {name} {one_line(describe(kept), _LINE_WIDTH)}\n")
         self._lines.flush()
         self._text.flush()

@@ -6,7 +6,6 @@ carries on where the agent's life has begun already.
 
 from __future__ import annotations
 
-import json
 import os
 
 from rookery.agents import overlay, provision, steps, store, worktrees
@@ -27,6 +26,7 @@ from rookery.agents.roles import find_role, read_prompt
 from rookery.agents.start import launch_of, start_terminal
 from rookery.agents.wake import start_runner
 from rookery.base.errors import RookError
+from rookery.base.json import dumps, loads
 from rookery.base.proctree import end_tree
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS
@@ -116,7 +116,7 @@ def _provision(home: Home, session: Session) -> Session:
         session_folder=home.folder(session.id),
         ports=ports,
     )
-    _write_private(home, session, "environment.json", json.dumps(provided))
+    _write_private(home, session, "environment.json", dumps(provided))
     return _done(home, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 
 
@@ -150,7 +150,7 @@ def provided_environ(home: Home, session: Session) -> dict[str, str]:
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as file:
-        found: dict[str, str] = json.load(file)
+        found: dict[str, str] = loads(file.read())
     return found
 
 

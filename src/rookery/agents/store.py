@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from rookery.agents.model import ENDED, Run, Session, Settings, Turn
+from rookery.base.json import dumps, loads
 from rookery.events.store import publish
 
 TYPE_CHECKING = False
@@ -182,11 +181,11 @@ def lease_ports(db: Database, session_id: str, first: int, count: int, last: int
 
 def _session(row: Row) -> Session:
     values = dict(zip(Session.__fields__, row, strict=True))
-    settings = json.loads(values["settings"])
+    settings = loads(values["settings"])
     for name in ("files", "siblings", "ports"):
         settings[name] = tuple(settings[name]) if settings[name] is not None else None
     return Session(**(values | {"settings": Settings(**settings)}))
 
 
 def _settings_text(settings: Settings) -> str:
-    return json.dumps(settings.as_dict(), ensure_ascii=False)
+    return dumps(settings.as_dict())

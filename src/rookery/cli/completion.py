@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.cli.parse import GLOBALS
+from rookery.cli.options import GLOBALS
 from rookery.ops import index
 from rookery.ops.operation import FLAG, PATH, Op, arg, op
 

@@ -7,7 +7,7 @@ from rookery.ops import index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.cli.parse import Globals
+    from rookery.cli.options import Globals
     from rookery.ops.operation import Op
 
 ABOUT = {
@@ -74,7 +74,7 @@ def show_help(words: list[str], settings: Globals) -> int:
     operations = index.load_group(group)
     exact = next((op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])), None)
     if exact is not None:
-        from rookery.cli.parse import build_parser
+        from rookery.cli.usage import build_parser
 
         build_parser(exact).print_help()
         return 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from rookery.base.ids import EVENT, new_id
+from rookery.base.json import dumps, loads
 from rookery.events.model import Event
 
 TYPE_CHECKING = False
@@ -18,7 +17,7 @@ def publish(db: Database, kind: str, subject: str, data: dict[str, Any], *, acto
     """Say what is now true; the caller's transaction also makes it true."""
     db.execute(
         "INSERT INTO events (id, at, type, actor, subject, data) VALUES (?, ?, ?, ?, ?, ?)",
-        (new_id(EVENT), at, kind, actor, subject, json.dumps(data, ensure_ascii=False, separators=(",", ":"))),
+        (new_id(EVENT), at, kind, actor, subject, dumps(data)),
     )
 
 
@@ -49,9 +48,7 @@ def read(
         f"ORDER BY seq {order} LIMIT ?",
         [*values, limit],
     )
-    events = [
-        Event(seq, id_, at, kind, by, subject, json.loads(data)) for seq, id_, at, kind, by, subject, data in rows
-    ]
+    events = [Event(seq, id_, at, kind, by, subject, loads(data)) for seq, id_, at, kind, by, subject, data in rows]
     return events[::-1] if newest else events
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import apsw
 
 from rookery.base.ids import EVENT, new_id
+from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database, patience, storage_failed
 
@@ -90,7 +89,7 @@ class Telemetry:
                 name,
                 int(is_error),
                 millis,
-                json.dumps(data, ensure_ascii=False),
+                dumps(data),
             ),
         )
 
@@ -127,10 +126,7 @@ class Telemetry:
         )
         found = [
             Entry(
-                **(
-                    dict(zip(Entry.__fields__, row, strict=True))
-                    | {"is_error": bool(row[8]), "data": json.loads(row[10])}
-                )
+                **(dict(zip(Entry.__fields__, row, strict=True)) | {"is_error": bool(row[8]), "data": loads(row[10])})
             )
             for row in rows
         ]

@@ -7,8 +7,7 @@ would not see is made visible.
 
 from __future__ import annotations
 
-import json
-
+from rookery.base.json import dumps
 from rookery.base.record import Record
 from rookery.base.text import one_line, visible
 
@@ -93,7 +92,7 @@ def _entry(message: Message, count: int, limits: Limits) -> str:
 
 def _header(message: Message, count: int) -> str:
     folded = f" ×{count}" if count > 1 else ""  # noqa: RUF001
-    subject = json.dumps(one_line(message.subject, _SUBJECT_WIDTH), ensure_ascii=False)
+    subject = dumps(one_line(message.subject, _SUBJECT_WIDTH))
     audience = f" to {one_line(message.audience)}" if message.audience else ""
     return (
         f"message {message.id}{folded} from {one_line(message.sender)}{audience}, {message.type}, "
@@ -107,7 +106,7 @@ def _inside(message: Message, limits: Limits) -> str:
     if _longest_run(body) > limits.body // _PAYLOAD_SHARE:
         body = _cut(written, limits.body // _PAYLOAD_SHARE)
     if message.payload:
-        payload = json.dumps(message.payload, ensure_ascii=False)
+        payload = dumps(message.payload)
         body = f"{body}\n\npayload: {_cut(payload, limits.body // _PAYLOAD_SHARE)}".lstrip("\n")
     return body
 
@@ -131,5 +130,5 @@ def _longest_run(text: str) -> int:
 
 
 def _sameness(message: Message) -> tuple[object, ...]:
-    payload = json.dumps(message.payload, sort_keys=True)
+    payload = dumps(message.payload)
     return message.sender, message.type, message.subject, message.body, payload

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from rookery.base.ids import MESSAGE, parse_id, resolve_id
+from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.dialect import marks
 from rookery.events.store import publish
@@ -53,7 +52,7 @@ class Query(Record):
 
 def insert(db: Database, message: Message) -> None:
     """Add a message. Its body stays out of the events."""
-    payload = None if message.payload is None else json.dumps(message.payload, ensure_ascii=False)
+    payload = None if message.payload is None else dumps(message.payload)
     db.execute(_INSERT, message.replace(payload=payload)._values())
     told = {
         "id": message.id,
@@ -221,7 +220,7 @@ def _tell(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: 
 
 def _message(row: tuple[object, ...]) -> Message:
     found = Message(*row)  # type: ignore[arg-type]
-    return found if found.payload is None else found.replace(payload=json.loads(str(found.payload)))
+    return found if found.payload is None else found.replace(payload=loads(str(found.payload)))
 
 
 def _texts(db: Database, sql: str, *values: object) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from rookery.base.errors import InvalidInput
+from rookery.base.json import dumps, loads
 from rookery.base.text import check_text
 from rookery.mail.model import MAX_BODY, MAX_SUBJECT, PRIORITIES, TYPES, InvalidPayload
 
@@ -54,7 +53,7 @@ def read_payload(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        found = loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidPayload(f"the payload is not JSON: {error}", hint='for example {"task_id": "…"}') from error
     if not isinstance(found, dict):
@@ -75,7 +74,7 @@ def check_payload(kind: MessageType, payload: dict[str, Any] | None) -> None:
         raise InvalidPayload(f"a {kind.name} does not carry {', '.join(map(repr, unknown))}", hint=hint)
     for name, value in given.items():
         _check_value(kind, fields[name], value, hint)
-    if len(json.dumps(payload, ensure_ascii=False).encode()) > MAX_BODY:
+    if len(dumps(payload).encode()) > MAX_BODY:
         raise InvalidPayload(f"the payload is longer than {MAX_BODY:,} bytes", hint="put it in a file")
 
 
@@ -104,4 +103,4 @@ def _hint(kind: MessageType) -> str:
     }
     optional = [field.name for field in kind.fields if not field.required]
     more = f"; it may also hold {', '.join(optional)}" if optional else ""
-    return f"for example {json.dumps(example, ensure_ascii=False)}{more}"
+    return f"for example {dumps(example)}{more}"
