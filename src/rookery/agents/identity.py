@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from rookery.agents.look import identity
+from rookery.base.json import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_identity(home: Home, name: str) -> str:
     ]
     for task in found.recent_tasks:
         # A JSON string is a YAML string, whatever is in it.
-        entries = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in task.items()]
+        entries = [f"{key}: {dumps(value)}" for key, value in task.items()]
         lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]
     path = home.path("agents", name, "identity.yaml")
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -7,11 +7,10 @@ import os
 from rookery.agents import store
 from rookery.agents.home import Home
 from rookery.agents.model import NoSuchAgent, Session, Settings
-from rookery.agents.recovery import recover
+from rookery.agents.pulse import notice
 from rookery.agents.reserve import Request
 from rookery.agents.roles import PROFILES, ROLES
 from rookery.agents.sling import sling as sling_agent
-from rookery.agents.stop import stop as stop_agent
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.mail import service as mail
@@ -90,8 +89,8 @@ def sling(
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     caller = prove(ctx.db, ctx.environ).name
+    notice(ctx)
     home = Home.of(ctx)
-    recover(home)
     request = Request(
         task=task,
         role=role,
@@ -126,6 +125,7 @@ def sling(
 def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     """Stop an agent with its whole process tree, and every agent beneath it. What it made is kept."""
     from rookery.agents.cleaning import clean_worktrees
+    from rookery.agents.stop import stop as stop_agent
 
     caller = prove(ctx.db, ctx.environ).name
     home = Home.of(ctx)

@@ -6,11 +6,10 @@ What it made is kept out of commits, and remembered, so that it is not taken for
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 
 from rookery.base.errors import InvalidInput, ProgramFailed, Refused, StorageFailed
+from rookery.base.json import dumps, loads
 from rookery.base.process import run
 from rookery.base.record import Record
 from rookery.config.environ import child_environ
@@ -116,7 +115,7 @@ def read_manifest(session_folder: str | None) -> Manifest:
     path = os.path.join(session_folder, MANIFEST)
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            data = json.load(file)
+            data = loads(file.read())
         finished = os.stat(path).st_mtime_ns
     except FileNotFoundError:
         return Manifest()
@@ -166,6 +165,8 @@ def _refuse_outside(path: str, top: str) -> None:
 
 def _copy(source: str, target: str, top: str) -> None:
     """Copy a file or a folder, links as links; one that leads out is refused, and so is one in the target's place."""
+    import shutil
+
     if os.path.islink(source):
         _refuse_outside(source, top)
         if os.path.isabs(os.readlink(source)):
@@ -245,5 +246,5 @@ def _remember(session_folder: str, manifest: Manifest) -> None:
     data = {name: value for name, value in manifest.as_dict().items() if name != "finished"}
     handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump(data, file, ensure_ascii=False)
+        file.write(dumps(data))
     os.replace(f"{path}.new", path)

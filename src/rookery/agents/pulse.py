@@ -5,17 +5,25 @@ It costs one query and a glance at the processes; only what is really amiss load
 
 from __future__ import annotations
 
+from rookery.base.clock import stamp
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
+_ON_ITS_WAY = 2.0
+"""How long a runner that was just started may take until it shows itself."""
+
+
 def notice(ctx: Context) -> None:
     """Mend what was left behind, if there is anything."""
+    lately = stamp(ctx.clock() - _ON_ITS_WAY)
     rows = ctx.db.all(
-        "SELECT s.state, s.mode, s.step, s.reason, s.runner_pid, s.runner_start, EXISTS (SELECT 1 FROM messages m "
-        "WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL) "
-        "FROM sessions s WHERE s.state <> 'ended'"
+        "SELECT s.state, s.mode, s.step, s.reason, s.runner_pid, s.runner_start, s.updated_at > ?, "
+        "EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL) "
+        "FROM sessions s WHERE s.state <> 'ended'",
+        (lately,),
     )
     if not any(_is_amiss(*row) for row in rows):
         return
@@ -26,7 +34,7 @@ def notice(ctx: Context) -> None:
 
 
 def _is_amiss(
-    state: str, mode: str, step: str, reason: str | None, pid: int | None, start: str | None, has_mail: int
+    state: str, mode: str, step: str, reason: str | None, pid: int | None, start: str | None, is_new: int, has_mail: int
 ) -> bool:
     if reason is not None and reason.startswith("stopping "):
         _, stopper, since = reason.split(" ", 2)
@@ -37,6 +45,8 @@ def _is_amiss(
         return True
     if mode == "tmux":
         return False  # its terminal is looked at by `rook status`; asking tmux would start a process each time
+    if state == "booting":
+        return not is_new
     return state != "waiting" or bool(has_mail)
 
 

@@ -110,14 +110,14 @@ def _cause(home: Home, session: Session) -> str | None:
 
 def main() -> None:
     """Drive one agent."""
+    from rookery.config.compiled import read_config
     from rookery.config.environ import read_environ
-    from rookery.config.loader import load_config
     from rookery.config.project import database_path
     from rookery.db.database import Database
 
     root, session_id = sys.argv[1:3]
     db = Database.open(database_path(root))
-    home = Home(root, db, load_config(root, read_environ(), {}).config)
+    home = Home(root, db, read_config(root, read_environ(), {}))
     session = store.session(db, session_id)
     if session.state == ENDED:
         end_processes(home, session)

@@ -83,14 +83,11 @@ class Context:
 
     @property
     def config(self) -> Config:
-        """The project's configuration; outside a project, what the user, the environment and the flags say.
-
-        YAML costs 20 ms, so only what needs a setting asks for it.
-        """
+        """The project's configuration; outside a project, what the user, the environment and the flags say."""
         if self._config is None:
-            from rookery.config.loader import load_config
+            from rookery.config.compiled import read_config
 
-            self._config = load_config(self._root_if_any(), self.environ, self.flags).config
+            self._config = read_config(self._root_if_any(), self.environ, self.flags)
         return self._config
 
     def _root_if_any(self) -> str | None:

@@ -5,12 +5,11 @@ The script's language is in `docs/guides/scripted-runtime.md`; the child is `scr
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
 
 from rookery.base.errors import InvalidInput, ProgramFailed
+from rookery.base.json import loads
 from rookery.base.python import module_command
 from rookery.runtimes import model
 from rookery.runtimes.model import Command, Launch, TurnEvent
@@ -43,6 +42,10 @@ _FIELDS: dict[str, dict[str, type]] = {
 def check_installed(settings: Mapping[str, str]) -> None:
     """Raise ProgramFailed if the Python that the child runs on cannot be found."""
     program = settings.get("program") or sys.executable
+    if os.path.isabs(program) and os.access(program, os.X_OK):
+        return
+    import shutil
+
     if shutil.which(program) is None:
         raise ProgramFailed(
             f"{program} is not installed",
@@ -80,7 +83,7 @@ def terminal_command(launch: Launch) -> Command:
 def read_line(line: str) -> Sequence[TurnEvent]:
     """The event that a line tells of; anything else on standard output says nothing."""
     try:
-        found = json.loads(line)
+        found = loads(line)
     except (ValueError, RecursionError):
         return ()
     kind = found.pop("type", None) if isinstance(found, dict) else None

@@ -8,7 +8,6 @@ out, and of a submodule only its commit is taken.
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
@@ -106,6 +105,8 @@ def _is_named(path: str, names: Collection[str]) -> bool:
 @contextmanager
 def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env]:
     """The environment in which git uses an index that holds everything in the checkout."""
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
         env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         copied = copy_index(checkout.index, env["GIT_INDEX_FILE"])
