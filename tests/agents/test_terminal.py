@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from den import DONE, Den
 
+from rookery.agents import look, store
+from rookery.agents.home import Home
+from rookery.agents.lookout import Lookout
+from rookery.base.proctree import end_tree
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
@@ -61,3 +68,32 @@ def test_an_interactive_agent_whose_terminal_dies_is_seen(den: Den) -> None:
     assert "4" in ended["reason"]
     den.wait_for("queen", "completed")
     den.assert_no_process()
+
+
+def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> None:
+    """One tmux client for all terminals: no other command notices the death first."""
+    den.sling(den.task("Talk", [{"say": "Here I am"}, {"hang": True}]), "--name", "bee", "--tmux")
+    db = den.rook.open()
+    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    with Lookout(home) as lookout:
+        wait_until(lambda: "Here I am" in lookout.screens().get("bee", ""), 30)
+        assert "Here I am" in str(look.status(home, screens=lookout.screens())[0].doing)
+
+        session = store.sessions(db, alive=True)[0]
+        end_tree(None, ("ROOKERY_SESSION", session.id), 0)
+        deadline = time.monotonic() + 30
+        while store.session(db, session.id).is_alive and time.monotonic() < deadline:
+            lookout.wait(5)
+        assert store.session(db, session.id).outcome == "crashed"
+        lookout.wait(0.01)  # nobody is left to look at
+        assert lookout.screens() == {}
+    db.close()
+
+
+def test_an_identity_names_where_the_agent_is_at_home(den: Den) -> None:
+    steps = [{"edit": {"path": f"src/deep/er/{number}.txt", "text": "x\n"}} for number in range(3)]
+    task = den.task("Work", [*steps, {"edit": {"path": "top.txt", "text": "x\n"}}, {"commit": "Work"}, DONE])
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+    assert den.rook.json("agents", "show", "bee").data["domains"] == ["src/deep", "."]
+    assert 'domains: ["src/deep","."]' in (den.folder / ".rookery/agents/bee/identity.yaml").read_text()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def write_identity(home: Home, name: str) -> str:
     """Render the agent's identity, and return the file's path."""
-    found = identity(home.db, name)
+    found = identity(home, name)
     lines = [
         f"name: {found.name}",
         f"roles: [{', '.join(found.roles)}]",
@@ -22,6 +22,7 @@ def write_identity(home: Home, name: str) -> str:
         f"sessions_completed: {found.completed}",
         f"first_seen: {found.first_seen}",
         f"last_seen: {found.last_seen}",
+        f"domains: {dumps(found.domains)}",
         "recent_tasks:" if found.recent_tasks else "recent_tasks: []",
     ]
     for task in found.recent_tasks:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
+
 from rookery.agents import store
+from rookery.agents.journal import describe
 from rookery.agents.model import COMPLETED, NoSuchAgent, Run, Session, Turn
 from rookery.base.record import Record
+from rookery.events.telemetry import Telemetry
 from rookery.tasks import store as tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rookery.agents.home import Home
     from rookery.db.database import Database
 
 _RECENT = 10
+_MOST_DOMAINS = 8
+_DOMAIN_DEPTH = 2
 
 
 class AgentStatus(Record):
@@ -36,6 +44,8 @@ class AgentStatus(Record):
     worktree: str
     active_at: str
     session_id: str
+    doing: str | None = None
+    """What it did last, as far as it is known."""
 
 
 class Identity(Record):
@@ -47,6 +57,8 @@ class Identity(Record):
     completed: int
     first_seen: str
     last_seen: str
+    domains: tuple[str, ...]
+    """The folders that it has changed most, the first one first."""
     recent_tasks: tuple[dict[str, str | None], ...]
 
 
@@ -72,12 +84,37 @@ class RunReport(Record):
     dollars: float
 
 
-def status(home: Home, *, everybody: bool = False, run_id: str | None = None) -> list[AgentStatus]:
+def status(
+    home: Home, *, everybody: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
+) -> list[AgentStatus]:
     """Every living agent, or everybody of the last lives too."""
     with home.db.read() as db:
         found = store.sessions(db, alive=not everybody, run_id=run_id)
         last = {session.agent: session for session in found}
-        return [_status(db, session) for session in last.values()]
+        shown = [_status(db, session) for session in last.values()]
+    doings = _doings(home, [each.session_id for each in shown if each.outcome is None])
+    return [
+        each.replace(doing=doings.get(each.session_id) or _last_line((screens or {}).get(each.agent, "")))
+        for each in shown
+    ]
+
+
+def _doings(home: Home, session_ids: list[str]) -> dict[str, str]:
+    """What each did last, by its session."""
+    path = home.path("telemetry.db")
+    if not session_ids or not os.path.exists(path):
+        return {}
+    telemetry = Telemetry(path)
+    try:
+        newest = (telemetry.read(session_id=each, limit=1, newest=True) for each in session_ids)
+        return {each.session_id: f"{each.name} {describe(each.data)}".strip() for found in newest for each in found}
+    finally:
+        telemetry.close()
+
+
+def _last_line(screen: str) -> str | None:
+    lines = [line.strip() for line in screen.splitlines() if any(char.isalnum() for char in line)]
+    return lines[-1] if lines else None
 
 
 def find(db: Database, name: str) -> Session:
@@ -88,8 +125,9 @@ def find(db: Database, name: str) -> Session:
     return found
 
 
-def identity(db: Database, name: str) -> Identity:
+def identity(home: Home, name: str) -> Identity:
     """What an agent has been and done, over all its lives."""
+    db = home.db
     find(db, name)
     lives = store.sessions(db, agent=name)
     recent = [
@@ -103,8 +141,26 @@ def identity(db: Database, name: str) -> Identity:
         sum(life.outcome == COMPLETED for life in lives),
         lives[0].created_at,
         lives[-1].active_at,
+        _domains(home, name),
         tuple(recent[:_RECENT]),
     )
+
+
+def _domains(home: Home, name: str) -> tuple[str, ...]:
+    """Where in the repository an agent is at home: the folders of the files that it has changed."""
+    path = home.path("telemetry.db")
+    if not os.path.exists(path):
+        return ()
+    telemetry = Telemetry(path)
+    try:
+        changed = telemetry.changed_files(name)
+    finally:
+        telemetry.close()
+    often: dict[str, int] = {}
+    for file, times in changed.items():
+        folder = "/".join(file.split("/")[:-1][:_DOMAIN_DEPTH]) or "."
+        often[folder] = often.get(folder, 0) + times
+    return tuple(sorted(often, key=lambda folder: (-often[folder], folder))[:_MOST_DOMAINS])
 
 
 def metrics(db: Database, last: int) -> list[Metric]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NAME = arg("name", "The agent.")
 _SINCE = option("since", "Only what is newer, such as 10m.")
 _LIMIT = option("limit", "How many at most (100; 0 for all).", kind=INTEGER, default=100)
+_LOOK_AGAIN = 0.3
 _FOLLOW = flag("follow", "Go on and show what happens, until interrupted.")
 
 
@@ -38,18 +39,20 @@ def status(ctx: Context, all: bool, watch: bool) -> Iterator[list[look.AgentStat
     """Show who does what."""
     home = Home.of(ctx)
     recover(home)
-    return _watch(ctx, home, all) if watch else iter([look.status(home, everybody=all)])
+    return _watch(home, all) if watch else iter([look.status(home, everybody=all)])
 
 
-def _watch(ctx: Context, home: Home, everybody: bool) -> Iterator[list[look.AgentStatus]]:
-    import time
+def _watch(home: Home, everybody: bool) -> Iterator[list[look.AgentStatus]]:
+    from rookery.agents.lookout import Lookout
 
-    version = -1
-    while True:
-        if ctx.db.data_version != version:
-            version = ctx.db.data_version
-            yield look.status(home, everybody=everybody)
-        time.sleep(0.3)
+    seen = None
+    with Lookout(home) as lookout:
+        while True:
+            found = look.status(home, everybody=everybody, screens=lookout.screens())
+            if found != seen:
+                yield found
+            seen = found
+            lookout.wait(_LOOK_AGAIN)
 
 
 @op("inspect", _NAME, _FOLLOW, _LIMIT, needs="agent.read", view="agents.inspection", streams=True)
@@ -200,7 +203,7 @@ def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
 @op("agents show", _NAME, needs="agent.read", view="agents.identity")
 def show(ctx: Context, name: str) -> look.Identity:
     """Show what an agent has been and done, over all its lives."""
-    return look.identity(ctx.db, name)
+    return look.identity(Home.of(ctx), name)
 
 
 def _moments(ctx: Context, wanted: moments.Filter, follow: bool, limit: int) -> Iterator[moments.Moment]:

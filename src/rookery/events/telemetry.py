@@ -132,6 +132,12 @@ class Telemetry:
         ]
         return found[::-1] if newest else found
 
+    def changed_files(self, agent: str) -> dict[str, int]:
+        """How often the agent has changed each file."""
+        return dict(
+            self.db.all("SELECT name, count(*) FROM records WHERE agent = ? AND kind = 'file' GROUP BY name", (agent,))
+        )
+
     def close(self) -> None:
         """Let go of the file."""
         self.db.close()

@@ -28,6 +28,7 @@ _STATES: dict[str, Span] = {
     "superseded": ("⊘", "dim"),
 }
 _TITLE_WIDTH = 60
+_DOING_WIDTH = 60
 _TEXT_WIDTH = 160
 
 
@@ -76,6 +77,7 @@ def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
         (f"  ${agent.dollars:.2f}" if agent.dollars else "", "dim"),
         (f"  {agent.unread} unread" if agent.unread else "", "note"),
         f"  {one_line(agent.task_title or '', _TITLE_WIDTH)}",
+        (f"  {one_line(agent.doing, _DOING_WIDTH)}" if agent.doing and not agent.outcome else "", "dim"),
     )
     return Tree(label, tuple(_branch(each, agents) for each in agents if each.parent == agent.agent))
 
@@ -182,6 +184,7 @@ def identity(found: Identity, _values: dict[str, Any]) -> list[Block]:
         ("lives", line(f"{found.sessions}, {found.completed} of them completed")),
         ("first seen", line(found.first_seen)),
         ("last seen", line(found.last_seen)),
+        ("at home in", line(", ".join(found.domains))),
     )
     recent = tuple(
         (line((str(each["task_id"]), "id")), line(each["outcome"] or "alive"), line(one_line(each["title"] or "")))

@@ -1,0 +1,87 @@
+"""Waiting for something to happen to any agent: the panes of all interactive ones through one tmux client.
+
+A program that dies in its terminal is seen at once and mended; what the others show is read without a process each.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rookery.agents import store
+from rookery.agents.recovery import recover
+from rookery.agents.start import terminal_name
+from rookery.base.errors import ProgramFailed
+from rookery.runtimes.model import TMUX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from rookery.agents.home import Home
+    from rookery.agents.model import Session
+    from rookery.terminal.watch import Watcher
+
+
+class Lookout:
+    """One person's view of all agents, for as long as they look."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._watcher: Watcher | None = None
+
+    def wait(self, timeout: float) -> None:
+        """Come back when a terminal has changed, or after `timeout`; what has died meanwhile is mended."""
+        watcher = self._open()
+        if watcher is None:
+            time.sleep(timeout)
+            return
+        try:
+            happened = watcher.wait(timeout)
+        except ProgramFailed:
+            happened = []  # the last terminal went, and the server with it
+            self.close()
+        if self._watcher is None or any(event.kind != "output" for event in happened):
+            recover(self._home)
+
+    def screens(self) -> dict[str, str]:
+        """What each interactive agent's terminal shows, by the agent's name."""
+        watcher = self._open()
+        if watcher is None:
+            return {}
+        names = {terminal_name(each): each.agent for each in self._interactive()}
+        try:
+            return {names[name]: screen for name, screen in watcher.capture_all(names).items()}
+        except ProgramFailed:
+            self.close()
+            return {}
+
+    def close(self) -> None:
+        """Let go of the client; no agent notices."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _interactive(self) -> list[Session]:
+        return [each for each in store.sessions(self._home.db, alive=True) if each.mode == TMUX]
+
+    def _open(self) -> Watcher | None:
+        """The client, as long as there is a terminal to look at."""
+        if self._watcher is not None and self._watcher.is_open:
+            return self._watcher
+        self.close()
+        if not self._interactive():
+            return None
+        from rookery.terminal.tmux import Tmux
+        from rookery.terminal.watch import Watcher
+
+        tmux = Tmux(self._home.tmux_socket)
+        if tmux.list():
+            self._watcher = Watcher(tmux)
+        return self._watcher
