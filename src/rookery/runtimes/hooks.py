@@ -1,0 +1,77 @@
+"""The command that an agent's program calls at its events: one absolute argument list, the same for every runtime.
+
+It runs at every tool call, so it starts the interpreter without `site` and without anything of the user's or of the
+folder that it stands in. A guard that cannot start must not let a tool through: then `pre-tool` says no.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.base.record import Record
+
+MODULE = "rookery.cli.hook"
+"""Its `main()` finds the event in `sys.argv[1]` and the program's own JSON on standard input."""
+
+SESSION_START = "session-start"
+PROMPT = "prompt"
+PRE_TOOL = "pre-tool"
+POST_TOOL = "post-tool"
+POST_TOOL_FAILURE = "post-tool-failure"
+STOP = "stop"
+SUBAGENT_STOP = "subagent-stop"
+PRE_COMPACT = "pre-compact"
+SESSION_END = "session-end"
+NOTIFICATION = "notification"
+
+
+class Hook(Record):
+    """What a program says of one of its events."""
+
+    event: str
+    timeout: int
+    """Seconds until the program goes on without an answer."""
+
+
+HOOKS: tuple[Hook, ...] = (
+    Hook(SESSION_START, 30),
+    Hook(PROMPT, 30),
+    Hook(PRE_TOOL, 10),
+    Hook(POST_TOOL, 10),
+    Hook(POST_TOOL_FAILURE, 10),
+    Hook(STOP, 120),
+    Hook(SUBAGENT_STOP, 30),
+    Hook(PRE_COMPACT, 30),
+    Hook(SESSION_END, 30),
+    Hook(NOTIFICATION, 10),
+)
+"""A stop takes a snapshot of the whole worktree, which may be large."""
+
+# Exit status 2 is the only one that keeps a tool from running; for other events it means other things.
+_START = (
+    "import sys\n"
+    "sys.path[:0] = sys.argv.pop(1).split({separator!r})\n"
+    "try:\n"
+    "    from {module} import main\n"
+    "except BaseException as error:\n"
+    "    sys.stderr.write(f'rook: the hook cannot start: {{error}}\\n')\n"
+    "    sys.exit(2 if sys.argv[1] == {pre_tool!r} else 1)\n"
+    "sys.exit(main())\n"
+)
+
+
+def hook_command(event: str, module: str = MODULE, python: str = "") -> tuple[str, ...]:
+    """What to run at the event, as an absolute argument list."""
+    code = _START.format(separator=os.pathsep, module=module, pre_tool=PRE_TOOL)
+    return (python or sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
+
+
+def _libraries() -> list[str]:
+    """Where Rookery and its database library lie; without `site` nothing else says so."""
+    from importlib.util import find_spec
+
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    found = find_spec("apsw")
+    packages = [os.path.dirname(os.path.dirname(found.origin))] if found is not None and found.origin else []
+    return list(dict.fromkeys([home, *packages]))
