@@ -50,6 +50,8 @@ class Role(Record):
     """The messages by which it says that its work is finished."""
     model: str = "default"
     aliases: tuple[str, ...] = ()
+    runs_checks: bool = False
+    """It may run the project's own tests although it writes nothing."""
 
     @property
     def can_spawn(self) -> bool:
@@ -77,6 +79,7 @@ ROLES: dict[str, Role] = {
             ("builder", "scout", "reviewer", "merger"),
             _READ | _TALK | _LEAD,
             aliases=("supervisor",),
+            runs_checks=True,
         ),
         Role(
             "builder",
@@ -88,7 +91,15 @@ ROLES: dict[str, Role] = {
             aliases=("worker",),
         ),
         Role("scout", "finds out how things are and reports it", RELAXED, NOTHING, (), _READ | _TALK),
-        Role("reviewer", "checks a branch against its task and reports", RELAXED, NOTHING, (), _READ | _TALK),
+        Role(
+            "reviewer",
+            "checks a branch against its task and reports",
+            RELAXED,
+            NOTHING,
+            (),
+            _READ | _TALK,
+            runs_checks=True,
+        ),
         Role(
             "merger",
             "lands branches and resolves what conflicts",

@@ -1,0 +1,47 @@
+"""What the guard is asked and what it answers."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ALLOW, DENY, ASK = "allow", "deny", "ask"
+
+
+class Call(Record):
+    """A tool that an agent wants to use, as its program describes it."""
+
+    tool: str
+    input: dict[str, Any]
+
+
+class Bounds(Record):
+    """What an agent has of its own."""
+
+    root: str
+    """The project's main checkout."""
+    worktree: str
+    branch: str
+    """The only branch that it may commit on."""
+    base: str
+    """The branch that it started from; empty if that is not known."""
+    scope: tuple[str, ...] = ()
+    """Globs, relative to the worktree, of what it may change; empty for all of it."""
+    task_id: str | None = None
+    agent: str = ""
+    temp: tuple[str, ...] = ("/tmp", "/var/tmp")  # noqa: S108
+    """Folders outside of the project that anybody may write to."""
+    cwd: str = ""
+    """Where the shell stands; the worktree if empty."""
+
+
+class Verdict(Record):
+    """The answer. `rule` is a short name that stays the same; `hint` tells the agent what to do instead."""
+
+    verdict: str
+    reason: str
+    hint: str = ""
+    rule: str = ""

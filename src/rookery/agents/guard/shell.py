@@ -1,0 +1,393 @@
+"""Walks through a shell script and has every simple command in it judged, wherever it hides.
+
+The folder is followed through `cd`: a command is judged in every folder in which it may run. A variable stands for
+every value that the script may give it, and a command is judged with each of them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from rookery.agents.guard import assignments, command, substitution
+from rookery.agents.guard.case import WRITE_IT_OUT
+from rookery.agents.guard.expand import EXPANSIONS, UNKNOWN, Expander
+from rookery.agents.guard.paths import check_read, check_write, folder_of
+from rookery.agents.guard.scene import FOR, WHILE, Scene
+from rookery.agents.guard.syntax import parse
+from rookery.agents.guard.variables import collect
+from rookery.agents.guard.word import Word, names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tree_sitter import Node
+
+    from rookery.agents.guard.case import Case
+    from rookery.agents.guard.scene import Cwds
+
+_DEEPEST = 12
+_MOST_COMMANDS = 3000
+_MOST_CHOICES = 64
+_MOST_FOLDERS = 6
+_SUBSTITUTIONS = ("command_substitution", "process_substitution")
+_TRANSPARENT = ("command", "builtin", "time", "noglob", "nocorrect")
+_BRANCHES = names("program compound_statement do_group elif_clause else_clause case_item if_statement")
+
+
+def judge_script(case: Case, text: str, cwd: str, *, in_background: bool = False) -> None:
+    """Deny the script if any of its commands is denied."""
+    scene = Scene(frozenset({cwd}), lambda inner, around: _run(case, inner, around, 1), may_block=in_background)
+    _run(case, text, scene, 0)
+
+
+def _run(case: Case, text: str, scene: Scene, depth: int) -> None:
+    if depth > _DEEPEST:
+        case.deny("syntax", "scripts are nested too deeply", WRITE_IT_OUT)
+    within = scene.replace(run=lambda inner, around: _run(case, inner, around, depth + 1))
+    source = text.encode()
+    root = parse(case, source)
+    walk = _Walk(case, source, root)
+    if scene.is_eval and walk.variables:
+        case.deny("syntax", "variables are set where it cannot be followed", WRITE_IT_OUT)
+    walk.walk(root, within)
+
+
+class _Walk:
+    """One script. `walk` returns the folders after success and after failure."""
+
+    def __init__(self, case: Case, source: bytes, root: Node) -> None:
+        self.case = case
+        self.source = source
+        self.variables = collect(root, source)
+        self.has_moved = False
+        self.functions: dict[str, Node] = {}
+        self.calls: list[str] = []
+        self.count = 0
+        self.looking_up: list[str] = []
+        self.chosen: dict[str, Word] = {}
+        self.scene: Scene
+        self.expander = Expander(case, source, self.value)
+
+    def walk(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
+        kind = node.type
+        if kind == "command":
+            return self._command(node, scene, [], None)
+        if kind == "list":
+            return self._list(node, scene)
+        if kind == "pipeline":
+            self._pipeline(node, scene)
+        elif kind in ("subshell", "command_substitution", "process_substitution"):
+            self._sequence(node.children, scene)
+        elif kind in _BRANCHES:
+            cwds = self._sequence(node.children, scene)
+            return cwds, cwds
+        elif kind == "redirected_statement":
+            return self._redirected(node, scene)
+        elif kind in ("while_statement", "for_statement", "c_style_for_statement"):
+            cwds = self._loop(node, scene)
+            return cwds, cwds
+        elif kind == "case_statement":
+            cwds = self._sequence(node.children, scene)
+            return cwds, cwds
+        elif kind == "negated_command":
+            success, failure = self.walk(node.children[-1], scene)
+            return failure, success
+        elif kind == "function_definition":
+            self._define(node, scene)
+        elif kind in ("variable_assignment", "variable_assignments", "declaration_command", "unset_command"):
+            self._within(node, scene)
+            assignments.check(self.case, node, self.text, self._value_of(scene))
+        elif node.is_named and kind != "comment":
+            self._within(node, scene)
+        return scene.cwds, scene.cwds
+
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode()
+
+    def _sequence(self, nodes: list[Node], scene: Scene) -> Cwds:
+        """One after the other, each in any folder that the ones before may have left."""
+        for i, node in enumerate(nodes):
+            background = i + 1 < len(nodes) and nodes[i + 1].type == "&"
+            inner = scene.replace(may_block=True) if background else scene
+            success, failure = self.walk(node, inner)
+            scene = scene.replace(cwds=_few(success | failure | scene.cwds if background else success | failure))
+        return scene.cwds
+
+    def _list(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
+        parts = [each for each in node.children if each.type != "comment"]
+        if len(parts) != 3:
+            cwds = self._sequence(node.children, scene)
+            return cwds, cwds
+        left, operator, right = parts
+        success, failure = self.walk(left, scene)
+        if operator.type == "&&":
+            then, otherwise = self.walk(right, scene.replace(cwds=success))
+            return then, _few(failure | otherwise)
+        then, otherwise = self.walk(right, scene.replace(cwds=failure))
+        return _few(success | then), otherwise
+
+    def _pipeline(self, node: Node, scene: Scene) -> None:
+        is_first = node.children[0].type not in ("|", "|&")
+        for each in node.children:
+            self.walk(each, scene if is_first else scene.replace(is_piped=True, stdin=None))
+            is_first = is_first and not each.is_named
+
+    def _loop(self, node: Node, scene: Scene) -> Cwds:
+        inner = scene.replace(loop=WHILE if node.type == "while_statement" else FOR)
+        for value in node.children_by_field_name("value"):
+            self._within(value, scene)
+        cwds = scene.cwds
+        for _ in range(3):
+            after = cwds | self._sequence(node.children, inner.replace(cwds=cwds))
+            if after == cwds:
+                return cwds
+            cwds = _few(after)
+        return self._sequence(node.children, inner.replace(cwds=cwds | {None}))
+
+    def _define(self, node: Node, scene: Scene) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is None or body is None:
+            self.case.deny("syntax", "a function without a name or a body", WRITE_IT_OUT)
+        called = self.text(name)
+        if scene.is_eval:
+            self.case.deny("syntax", "a function is defined where it cannot be followed", WRITE_IT_OUT)
+        if command.is_known(called):
+            self.case.deny("shadow", f"a function named {called} hides the program", "give it another name")
+        self.functions[called] = body
+        self.walk(body, scene)
+        for each in node.children_by_field_name("redirect"):
+            self._redirect(each, scene)
+
+    def _redirected(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
+        body = node.child_by_field_name("body")
+        redirects = node.children_by_field_name("redirect")
+        extra: list[Node] = []
+        stdin: Word | None = None
+        after: list[Node] = []
+        for each in redirects:
+            words, text, rest = self._redirect(each, scene)
+            extra += words
+            stdin = text if text is not None else stdin
+            after += rest
+        if body is None:
+            result = (scene.cwds, scene.cwds)
+        elif body.type == "command":
+            result = self._command(body, scene, extra, stdin)
+        elif extra:
+            self.case.deny("syntax", "words stand behind a redirection", WRITE_IT_OUT)
+        else:
+            result = self.walk(body, scene if stdin is None else scene.replace(stdin=stdin))
+        for each in after:
+            cwds = _few(result[0] | result[1] | scene.cwds)
+            result = self.walk(each, scene.replace(cwds=cwds, is_piped=scene.is_piped or each.type == "pipeline"))
+        return _few(result[0] | scene.cwds) if after else result[0], result[1]
+
+    def _redirect(self, node: Node, scene: Scene) -> tuple[list[Node], Word | None, list[Node]]:
+        """Judge one redirection: words that belong to the command, what it reads, and what follows it."""
+        if node.type == "herestring_redirect":
+            self._within(node, scene)
+            return [], self._single(node.children[-1], scene), []
+        if node.type == "heredoc_redirect":
+            return self._heredoc(node, scene)
+        operator = next(each.type for each in node.children if not each.is_named)
+        targets = node.children_by_field_name("destination")
+        if not targets:
+            return [], None, []
+        target, *extra = targets
+        self._within(target, scene)
+        for chosen in self._choices([target], scene):
+            for word in chosen[0] or [Word("")]:
+                if word.text == "-" or (operator in (">&", "<&") and word.known and word.text.rstrip("-").isdigit()):
+                    continue
+                if operator.startswith("<"):
+                    check_read(self.case, word, scene.cwds)
+                else:
+                    check_write(self.case, word, scene.cwds)
+        return extra, UNKNOWN if operator.startswith("<") else None, []
+
+    def _heredoc(self, node: Node, scene: Scene) -> tuple[list[Node], Word | None, list[Node]]:
+        extra: list[Node] = []
+        after: list[Node] = []
+        start = next(each for each in node.children if each.type == "heredoc_start")
+        quoted = self.text(start)[0] in "'\"\\"
+        body: Word = Word("")
+        for i, each in enumerate(node.children):
+            field = node.field_name_for_child(i)
+            if each.type == "heredoc_body":
+                self._within(each, scene)
+                body = Word(self.text(each)) if quoted else self._single(each, scene)
+            elif field == "argument":
+                extra.append(each)
+            elif field == "redirect":
+                more, _, rest = self._redirect(each, scene)
+                extra += more
+                after += rest
+            elif each.is_named and each.type not in ("heredoc_start", "heredoc_end", "file_descriptor"):
+                after.append(each)
+        return extra, body, after
+
+    def _command(self, node: Node, scene: Scene, extra: list[Node], stdin: Word | None) -> tuple[Cwds, Cwds]:
+        self.count += 1
+        if self.count > _MOST_COMMANDS:
+            self.case.deny("syntax", "there are too many commands to judge", "run them in smaller steps")
+        words: list[Node] = []
+        for i, each in enumerate(node.children):
+            field = node.field_name_for_child(i)
+            self._within(each, scene)
+            if field == "redirect":
+                more, text, rest = self._redirect(each, scene)
+                words += more
+                stdin = text if text is not None else stdin
+                if rest:
+                    self.case.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
+            elif each.type == "variable_assignment":
+                assignments.check(self.case, each, self.text, self._value_of(scene), prefixed=True)
+            elif each.type in ("subshell", "compound_statement"):
+                self.walk(each, scene)  # `time (…)`
+            elif each.is_named or each.type == "$":
+                words.append(each)
+        for each in extra:
+            self._within(each, scene)
+        words += extra
+        scene = scene if stdin is None else scene.replace(stdin=stdin, is_piped=False)
+        success: Cwds = frozenset()
+        failure: Cwds = frozenset()
+        for fields in self._choices(words, scene):
+            ok, bad = self._simple([word for field in fields for word in field], scene)
+            success, failure = success | ok, failure | bad
+        return _few(success), _few(failure)
+
+    def _simple(self, words: list[Word], scene: Scene) -> tuple[Cwds, Cwds]:
+        if not words:
+            return scene.cwds, scene.cwds
+        first = words[0]
+        while first.known and first.text in _TRANSPARENT and len(words) > 1 and words[1].text[:1] != "-":
+            words = words[1:]
+            first = words[0]
+        if first.known and first.text in ("cd", "pushd", "popd"):
+            return self._change_folder(words, scene)
+        if first.known and first.text in self.functions:
+            return self._call(first.text, scene)
+        command.judge(self.case, words, scene)
+        return scene.cwds, scene.cwds
+
+    def _change_folder(self, words: list[Word], scene: Scene) -> tuple[Cwds, Cwds]:
+        if scene.is_eval:
+            self.case.deny("syntax", "the folder is changed where it cannot be followed", WRITE_IT_OUT)
+        self.has_moved = True
+        rest = [word for word in words[1:] if not (word.known and word.text in ("-L", "-P", "-e", "--"))]
+        if words[0].text == "popd" or (words[0].text == "pushd" and not rest) or len(rest) > 1:
+            return frozenset({None}), scene.cwds
+        target = rest[0] if rest else substitution.home()
+        if target.text == "-" or target.text.startswith("+"):
+            return frozenset({None}), scene.cwds
+        return _few(frozenset(folder_of(target, cwd) for cwd in scene.cwds)), scene.cwds
+
+    def _call(self, name: str, scene: Scene) -> tuple[Cwds, Cwds]:
+        if name in self.calls:
+            self.case.deny("syntax", f"{name} calls itself", WRITE_IT_OUT)
+        self.calls.append(name)
+        result = self.walk(self.functions[name], scene)
+        self.calls.pop()
+        return result
+
+    def _within(self, node: Node, scene: Scene) -> None:
+        """Judge every substitution in a word, a test, an assignment or a here-document."""
+        if node.type in _SUBSTITUTIONS:
+            self.walk(node, scene.replace(stdin=None))
+            return
+        if node.type in ("subshell", "compound_statement") and node.children[0].type != "((":
+            return
+        for each in node.children:
+            self._within(each, scene)
+
+    def _choices(self, nodes: list[Node], scene: Scene) -> Iterator[list[list[Word]]]:
+        """The fields of the words, once for every combination of values that their variables may have."""
+        options = {self.text(each): self._options(each, scene) for node in nodes for each in _expansions(node)}
+        several = {name: values for name, values in options.items() if len(values) > 1}
+        count = 1
+        for values in several.values():
+            count *= len(values)
+        if count > _MOST_CHOICES:
+            options = {name: [UNKNOWN] if name in several else values for name, values in options.items()}
+        for combination in product(*options.values()):
+            chosen, self.chosen = self.chosen, dict(zip(options, combination, strict=True))
+            self.scene = scene
+            fields = [self.expander.fields(node) for node in nodes]
+            self.chosen = chosen
+            yield fields
+
+    def _single(self, node: Node, scene: Scene) -> Word:
+        """The word as one value, unknown where there are several."""
+        options = {self.text(each): self._options(each, scene) for each in _expansions(node)}
+        chosen, self.chosen = (
+            self.chosen,
+            {name: values[0] if len(values) == 1 else UNKNOWN for name, values in options.items()},
+        )
+        word = self.expander.single(node)
+        self.chosen = chosen
+        return word
+
+    def _value_of(self, scene: Scene) -> Callable[[Node], Word]:
+        return lambda node: self._single(node, scene)
+
+    def value(self, node: Node) -> Word:
+        """What an expansion stands for in the combination that is being judged."""
+        return self.chosen.get(self.text(node), UNKNOWN)
+
+    def _options(self, node: Node, scene: Scene) -> list[Word]:
+        """Every value that an expansion may have."""
+        if node.type in _SUBSTITUTIONS or node.type == "arithmetic_expansion":
+            return [substitution.result(self.case, node, self.text, scene, self._value_of(scene))]
+        named = [each for each in node.children if each.type in ("variable_name", "special_variable_name")]
+        operators = [each for each in node.children if not each.is_named and each.type not in ("$", "${", "}")]
+        if len(named) != 1 or any(each.type == "subscript" for each in node.children):
+            return [UNKNOWN]
+        values = self._variable(self.text(named[0]), node.start_byte, scene)
+        if not operators and sum(each.is_named for each in node.children) == 1:
+            return values
+        if len(operators) == 1 and operators[0].type == "#" and node.children[1].type == "#":
+            return [Word("0")]
+        if len(operators) == 1 and operators[0].type in (":-", "-"):
+            default = [each for each in node.children if each.is_named and each not in named]
+            return [*values, self._single(default[0], scene) if len(default) == 1 else Word("")]
+        return [UNKNOWN]
+
+    def _variable(self, name: str, at: int, scene: Scene) -> list[Word]:
+        found = self.variables.get(name)
+        if not found:
+            return substitution.given(self.case, name, scene)
+        if name in self.looking_up:
+            return [UNKNOWN]
+        self.looking_up.append(name)
+        if self.has_moved:  # the folder may have been another when the value was made
+            scene = scene.replace(cwds=frozenset({None}))
+        values: list[Word] = []
+        for each in found:
+            if each.is_empty:
+                values.append(Word(""))
+            elif each.value is None:
+                values.append(UNKNOWN)
+            elif each.splits:
+                values += [word for fields in self._choices([each.value], scene) for word in fields[0]]
+            else:
+                values.append(self._single(each.value, scene))
+        self.looking_up.pop()
+        surely = any(each.block and each.block[0] <= at < each.block[1] for each in found)
+        if not surely:
+            values.append(Word("") if name.islower() else UNKNOWN)
+        return list(dict.fromkeys(values))
+
+
+def _expansions(node: Node) -> Iterator[Node]:
+    """The expansions of a word itself, not those within its substitutions."""
+    if node.type in EXPANSIONS:
+        yield node
+        return
+    for each in node.children:
+        yield from _expansions(each)
+
+
+def _few(cwds: Cwds) -> Cwds:
+    return cwds if len(cwds) <= _MOST_FOLDERS else frozenset({None})

@@ -1,0 +1,147 @@
+"""A script's syntax tree, or a denial where the grammar and a real shell might not read it alike.
+
+The grammar is forgiving where a shell is not: it leaves out characters, hides a substitution in a pattern, joins no
+lines, ends here-documents early. Each of these would let a command pass unseen, so each is refused here.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rookery.agents.guard.word import names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+    from rookery.agents.guard.case import Case
+
+LONGEST = 1_000_000
+_HINT = "write it plainly, one simple command after another"
+
+_KNOWN = names(
+    "program list pipeline compound_statement subshell do_group negated_command if_statement elif_clause else_clause "
+    "while_statement for_statement c_style_for_statement case_statement case_item redirected_statement command "
+    "command_name function_definition declaration_command unset_command test_command variable_assignment "
+    "variable_assignments comment word number string string_content raw_string ansi_c_string translated_string "
+    "concatenation simple_expansion expansion command_substitution process_substitution arithmetic_expansion "
+    "brace_expression extglob_pattern regex variable_name special_variable_name subscript array file_redirect "
+    "herestring_redirect heredoc_redirect heredoc_start heredoc_body heredoc_content heredoc_end file_descriptor "
+    "binary_expression unary_expression postfix_expression ternary_expression parenthesized_expression "
+    "test_operator"
+)
+_OPAQUE = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "heredoc_body"})
+"""Leaves in which nothing is expanded; a here-document without children has a quoted end, or nothing to expand."""
+_LOOSE = frozenset({"string", "heredoc_body", "program", "translated_string"})
+"""Nodes whose own text stands between their children."""
+_KEYWORDS = names("{ } then do done fi esac elif else in [[ ]] coproc")
+
+_parser: Parser | None = None
+
+
+def parse(case: Case, source: bytes) -> Node:
+    """The tree of a script in which every command can be seen."""
+    if len(source) > LONGEST:
+        case.deny("syntax", "the command is too long to judge", "write long text with the Write tool")
+    if any((byte < 32 and byte not in (9, 10)) or byte == 127 for byte in source):
+        case.deny("syntax", "the command has control characters in it", "leave them out, or write $'\\x1b' in quotes")
+    root = _load().parse(source).root_node
+    if root.has_error:
+        case.deny("syntax", "the command cannot be read for sure", _HINT)
+    _inspect(case, root, source)
+    return root
+
+
+def _load() -> Parser:
+    global _parser
+    if _parser is None:
+        import tree_sitter
+        import tree_sitter_bash
+
+        _parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+    return _parser
+
+
+def _inspect(case: Case, root: Node, source: bytes) -> None:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.is_named and node.type not in _KNOWN:
+            case.deny("syntax", f"the guard does not know the shell's {node.type}", _HINT)
+        children = node.children
+        if not children:
+            _inspect_leaf(case, node, source)
+            continue
+        waiting += children
+        if node.type not in _LOOSE:
+            _inspect_gaps(case, node, children, source)
+        if node.type == "expansion" and any(not each.is_named and each.type == "@" for each in children):
+            case.deny("syntax", "a transformed variable may run anything", _HINT)
+        if node.type == "heredoc_redirect":
+            _inspect_heredoc(case, children, source)
+        if node.type == "command_substitution" and children[0].type == "`" and b"\\" in _text(node, source):
+            case.deny("syntax", "backticks with backslashes in them read differently", "use $(…)")
+
+
+def _inspect_leaf(case: Case, node: Node, source: bytes) -> None:
+    text = _text(node, source)
+    is_name = node.type == "word" and node.parent is not None and node.parent.type == "command_name"
+    if is_name and text.decode(errors="replace") in _KEYWORDS:
+        case.deny("syntax", "the command cannot be read for sure", _HINT)
+    if not node.is_named or node.type in _OPAQUE:
+        return
+    bare = unescaped(text)
+    if b"`" in bare or b"$(" in bare or b"${" in bare:
+        case.deny("syntax", "a substitution stands where it cannot be judged", _HINT)
+
+
+def unescaped(text: bytes) -> bytes:
+    """The text without what a backslash takes the meaning from."""
+    parts = text.split(b"\\\\")
+    return b"".join(part[:1] if i == 0 and not part else _drop_escapes(part) for i, part in enumerate(parts))
+
+
+def _drop_escapes(part: bytes) -> bytes:
+    first, *rest = part.split(b"\\")
+    return first + b"".join(each[1:] for each in rest)
+
+
+def _inspect_gaps(case: Case, node: Node, children: list[Node], source: bytes) -> None:
+    """Between two parts there may be blanks and continued lines. A lone `-` is left out by the grammar, too."""
+    for before, after in pairwise(children):
+        gap = source[before.end_byte : after.start_byte]
+        if not gap or not gap.strip(b" \t"):
+            continue
+        if not gap.replace(b"\\\n", b"").strip(b" \t\n"):
+            if b"\\\n" in gap and not gap.replace(b"\\\n", b""):
+                case.deny("syntax", "a line is continued within a word", "write the word on one line")
+            continue
+        if node.type != "command" or gap.replace(b"\\\n", b"").strip() != b"-":
+            case.deny("syntax", "the command cannot be read for sure", _HINT)
+
+
+def _inspect_heredoc(case: Case, children: list[Node], source: bytes) -> None:
+    found = {each.type: each for each in children}
+    start, body, end = (found.get(name) for name in ("heredoc_start", "heredoc_body", "heredoc_end"))
+    if start is None or end is None:
+        case.deny("syntax", "a here-document does not end", _HINT)
+    word = _text(start, source)
+    name = word[1:] if word[:1] == b"\\" else word[1:-1] if word[:1] in (b"'", b'"') else word
+    plain = name.replace(b"_", b"").replace(b"-", b"").replace(b".", b"")
+    line_start = source.rfind(b"\n", 0, end.start_byte) + 1
+    ends_alone = (
+        not source[line_start : end.start_byte].strip(b"\t")
+        and _text(end, source) == name
+        and source[end.end_byte : end.end_byte + 1] in (b"", b"\n")
+    )
+    if not plain.isalnum() or not ends_alone or (line_start < end.start_byte and "<<-" not in found):
+        case.deny("syntax", "the end of a here-document is unclear", "end it with a plain word alone on its line")
+    text = source[body.start_byte : line_start] if body is not None else b""
+    if word == name:
+        text = text.replace(b"\\\n", b"")
+    if any(line.strip(b"\t") == name for line in text.split(b"\n")):
+        case.deny("syntax", "the end of a here-document is unclear", "use an end word that is not in the text")
+
+
+def _text(node: Node, source: bytes) -> bytes:
+    return source[node.start_byte : node.end_byte]

@@ -1,0 +1,106 @@
+"""The tools of agent programs by what they do. A tool that is not listed here is denied.
+
+Names as Claude Code 2.1 offers them; older names that other versions still use are kept.
+"""
+
+from __future__ import annotations
+
+SHELL = frozenset({"Bash"})
+READERS = {
+    "Read": ("file_path",),
+    "NotebookRead": ("notebook_path", "file_path"),
+    "LS": ("path",),
+    "Glob": ("path",),
+    "Grep": ("path",),
+    "LSP": ("file_path", "filePath", "path"),
+}
+"""Tools that read, and where their path stands."""
+
+WRITERS = {
+    "Write": ("file_path",),
+    "Edit": ("file_path",),
+    "MultiEdit": ("file_path",),
+    "NotebookEdit": ("notebook_path", "file_path"),
+}
+"""Tools that write a file, and where its path stands."""
+
+HARMLESS = frozenset(
+    {
+        "BashOutput",
+        "KillBash",
+        "KillShell",
+        "ReportFindings",
+        "StructuredOutput",
+        "TaskOutput",
+        "TaskStop",
+        "TodoRead",
+        "TodoWrite",
+        "ToolSearch",
+        "WaitForMcpServers",
+    }
+)
+"""Tools that touch nothing but the agent's own session and the shells that it started."""
+
+OUTSIDE = frozenset(
+    {
+        "ListMcpResourcesTool",
+        "ReadMcpResourceDirTool",
+        "ReadMcpResourceTool",
+        "Skill",
+        "SlashCommand",
+        "WebFetch",
+        "WebSearch",
+    }
+)
+"""Tools that reach beyond the project: the profile decides."""
+
+OWN_SERVERS = ("mcp__rookery__", "mcp__rook__")
+"""Rookery's own tools over MCP; the registry judges each by the role's permissions."""
+SERVER = "mcp__"
+
+_SLING = "to start an agent: `rook sling TASK --role ROLE`; to talk to one: `rook mail send`"
+_ASK = "ask by mail and end your turn: `rook mail send NAME --type question --subject … --body …`"
+_PLAN = "say what you will do in a message, and do it"
+_WAIT = "end your turn, or wait with `rook mail wait`; mail wakes you"
+_TASKS = "`rook task list` and `rook task create` keep what is to be done; TodoWrite keeps your own notes"
+_WORKTREE = "you have a worktree of your own, and work in no other"
+_TELL = "report by mail: `rook mail send`"
+
+FORBIDDEN = {
+    "Task": ("native-agents", _SLING),
+    "Agent": ("native-agents", _SLING),
+    "ListAgents": ("native-agents", "`rook status` shows who does what"),
+    "TeamCreate": ("native-agents", _SLING),
+    "TeamDelete": ("native-agents", _SLING),
+    "SendMessage": ("native-agents", _SLING),
+    "Workflow": ("native-agents", _SLING),
+    "RemoteTrigger": ("native-agents", _SLING),
+    "TaskCreate": ("native-tasks", _TASKS),
+    "TaskGet": ("native-tasks", _TASKS),
+    "TaskList": ("native-tasks", _TASKS),
+    "TaskUpdate": ("native-tasks", _TASKS),
+    "AskUserQuestion": ("blocking", _ASK),
+    "EnterPlanMode": ("blocking", _PLAN),
+    "ExitPlanMode": ("blocking", _PLAN),
+    "ShowOnboardingRolePicker": ("blocking", _ASK),
+    "CronCreate": ("scheduling", _WAIT),
+    "CronDelete": ("scheduling", _WAIT),
+    "CronList": ("scheduling", _WAIT),
+    "ScheduleWakeup": ("scheduling", _WAIT),
+    "Sleep": ("scheduling", _WAIT),
+    "Monitor": ("scheduling", _WAIT),
+    "EnterWorktree": ("native-worktree", _WORKTREE),
+    "ExitWorktree": ("native-worktree", _WORKTREE),
+    "WorktreeCreate": ("native-worktree", _WORKTREE),
+    "SendUserMessage": ("native-message", _TELL),
+    "SendUserFile": ("native-message", _TELL),
+    "Brief": ("native-message", _TELL),
+    "PushNotification": ("native-message", _TELL),
+    "Artifact": ("native-message", _TELL),
+    "Projects": ("native-message", _TELL),
+    "Config": ("settings", "settings are changed by people"),
+    "PowerShell": ("shell", "use Bash"),
+    "REPL": ("shell", "use Bash"),
+    "WebBrowser": ("browser", "use WebFetch"),
+}
+"""Tools that no agent may use: the rule, and the right way."""
