@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from bench import agents, cold, hard, in_process, mail, project, transfer, writers
+from bench import agents, cold, hard, hooks, in_process, mail, project, transfer, writers
 from bench.table import Table, render
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ TOPICS: dict[str, Topic] = {
     "import": transfer.measure,
     "mail": mail.measure,
     "agents": agents.measure,
+    "hooks": hooks.measure,
 }
 
 _PLACE = os.path.abspath(".dev")

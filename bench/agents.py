@@ -31,7 +31,7 @@ def measure(root: str, size: Size) -> Table:
     rook = program_words()
     many = _WAITING if size.rounds > 2 else 5
     try:
-        _make(repo, rook, many)
+        make_repository(repo, rook, files=_FILES, tasks=many, script=_SCRIPT)
         bare, slung = [], []
         for number in range(size.rounds):
             bare.append(_bare(repo, number))
@@ -58,10 +58,11 @@ def measure(root: str, size: Size) -> Table:
     )
 
 
-def _make(repo: str, rook: list[str], tasks: int) -> None:
+def make_repository(repo: str, rook: list[str], *, files: int, tasks: int, script: str) -> None:
+    """A project with so many files, and tasks that are done by a script."""
     os.makedirs(repo)
     _git(repo, "init", "-q", "-b", "main")
-    for number in range(_FILES):
+    for number in range(files):
         folder = os.path.join(repo, f"part{number % 30}")
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"file{number}.py"), "w") as file:
@@ -72,7 +73,7 @@ def _make(repo: str, rook: list[str], tasks: int) -> None:
     with open(os.path.join(repo, ".rookery", "config.local.yaml"), "w") as file:
         file.write("agents:\n  max_concurrent: 100\n")
     for number in range(tasks):
-        _run(repo, [*rook, "task", "create", f"Task {number}", "--description", _SCRIPT, "-q"])
+        _run(repo, [*rook, "task", "create", f"Task {number}", "--description", script, "-q"])
 
 
 def _bare(repo: str, number: int) -> float:

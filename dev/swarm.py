@@ -93,6 +93,7 @@ def _lead(parts: dict[str, str]) -> list[Any]:
         {"until": {"mail_from": "sub"}},
         {"until": {"mail_type": "worker_died"}},
         {"until": {"mail_from": "div"}},
+        *(_hand_over(name, task) for name, task in parts.items() if name != "mul"),
         {"spend": {"input": 20_000, "output": 1_500, "model": "scripted"}},
         {
             "mail": {
@@ -103,6 +104,12 @@ def _lead(parts: dict[str, str]) -> list[Any]:
             }
         },
     ]
+
+
+def _hand_over(name: str, task: str) -> dict[str, Any]:
+    """A lead says of each branch that it may land: without that it cannot end."""
+    payload = {"branch": f"rook/{name}/{task}", "task_id": task}
+    return {"mail": {"to": "{parent}", "type": "merge_ready", "subject": f"{name} is ready", "payload": payload}}
 
 
 def _script(steps: list[Any]) -> str:

@@ -6,7 +6,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge status inspect attach agents spec run feed logs trace errors replay costs metrics hook agent worktree events config doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge status inspect attach agents spec run feed logs trace errors replay costs metrics hook hooks prime agent worktree events config doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -20,6 +20,7 @@ _rook() {
     "spec ") words="show write" ;;
     "run ") words="complete list show" ;;
     "hook ") words="prompt stop" ;;
+    "hooks ") words="install status uninstall" ;;
     "agent ") words="restore snapshots" ;;
     "worktree ") words="clean list" ;;
     "config ") words="explain show" ;;
@@ -116,6 +117,10 @@ _rook() {
     "metrics ") words="--last --json --quiet --no-color --directory --config" ;;
     "hook prompt") words="--json --quiet --no-color --directory --config" ;;
     "hook stop") words="--json --quiet --no-color --directory --config" ;;
+    "hooks install") words="--json --quiet --no-color --directory --config" ;;
+    "hooks status") words="--json --quiet --no-color --directory --config" ;;
+    "hooks uninstall") words="--json --quiet --no-color --directory --config" ;;
+    "prime ") words="--agent --compact --json --quiet --no-color --directory --config" ;;
     "agent restore") words="--turn --force --json --quiet --no-color --directory --config" ;;
     "agent snapshots") words="--json --quiet --no-color --directory --config" ;;
     "worktree clean") words="--completed --all --ignored --force --dry-run --json --quiet --no-color --directory --config" ;;

@@ -61,6 +61,14 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
             {"wait": "mail"},
             {"reply": "Green"},
             {"until": {"mail_type": "worker_done"}},
+            {
+                "mail": {
+                    "to": "{parent}",
+                    "type": "merge_ready",
+                    "subject": "Part",
+                    "payload": {"branch": "rook/bee/{epic}", "task_id": "{epic}"},
+                }
+            },
             DONE,
         ],
     )
@@ -90,6 +98,7 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
         ("bee", "queen", "question"),
         ("queen", "bee", "status"),
         ("bee", "queen", "worker_done"),
+        ("queen", "human", "merge_ready"),
         ("queen", "human", "worker_done"),
     ]
     waits = [each for each in den.rook("events", "--limit", "0").out.decode().splitlines() if "agent.waiting" in each]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
+from support import SOURCE
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -57,3 +60,18 @@ def test_a_circle_and_endless_nesting_are_refused() -> None:
         dumps(circle)
     with pytest.raises(RecursionError):
         loads("[" * 100_000)
+
+
+@pytest.mark.parametrize("text", ["{", "[1,", '"', "tru", "{} x", "", '{"a" 1}', "nan", "'a'"])
+def test_a_mistake_is_told_where_nothing_else_is_loaded(text: str) -> None:
+    script = "import sys; sys.path.insert(0, sys.argv[1]); from rookery.base.json import loads\n"
+    script += "try: loads(sys.argv[2])\nexcept ValueError as error: print(error)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, SOURCE, text],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "char" in done.stdout

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from rookery.base.errors import InvalidInput
+from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
 from rookery.mail import identity, inbox, service
 from rookery.mail.model import Draft, ForgedSender, NotYourMail, TurnOver
@@ -23,7 +24,7 @@ def test_an_agent_proves_itself_with_its_token(hive: Hive, bee: Agent) -> None:
 
 
 def test_tokens_are_kept_as_their_sha256() -> None:
-    assert identity.hash_token("secret") == hashlib.sha256(b"secret").hexdigest()
+    assert hash_token("secret") == hashlib.sha256(b"secret").hexdigest()
 
 
 @pytest.mark.parametrize(

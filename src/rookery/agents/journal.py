@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rookery.agents.records import bounded, text_line
 from rookery.base.json import dumps
-from rookery.base.text import one_line
 from rookery.events.redact import redact_all
 from rookery.events.telemetry import Telemetry
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from rookery.agents.home import Home
     from rookery.agents.model import Session
-
-_LONGEST = 20_000
-_LINE_WIDTH = 300
 
 
 class Journal:
@@ -44,13 +41,13 @@ class Journal:
         millis: int | None = None,
     ) -> None:
         """Write down one thing."""
-        kept = _bounded(redact_all(data, self._secrets))
+        kept = bounded(redact_all(data, self._secrets))
         at = self._home.now()
         who: dict[str, Any] = {"agent": self._session.agent, "session_id": self._session.id, "turn_id": turn_id}
         self._telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)
         record = {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
         self._lines.write(dumps(record) + "\n")
-        self._text.write(f"{at}  {'! ' if is_error else ''}{kind:<6} {name} {one_line(describe(kept), _LINE_WIDTH)}\n")
+        self._text.write(text_line(at, kind, name, is_error, kept) + "\n")
         self._lines.flush()
         self._text.flush()
 
@@ -59,25 +56,3 @@ class Journal:
         self._telemetry.close()
         self._lines.close()
         self._text.close()
-
-
-def describe(data: dict[str, Any]) -> str:
-    """The gist of a record on a line."""
-    for key in ("text", "message", "command", "change"):
-        if isinstance(data.get(key), str):
-            return str(data[key])
-    told = data.get("input", data)
-    if isinstance(told, dict):
-        return ", ".join(f"{key}={value}" for key, value in told.items())
-    return str(told)
-
-
-def _bounded(value: Any) -> Any:
-    """Long texts are cut, so that one `cat` of a big file does not fill the disk."""
-    if isinstance(value, str) and len(value) > _LONGEST:
-        return value[:_LONGEST] + f"… [{len(value) - _LONGEST} more characters]"
-    if isinstance(value, dict):
-        return {key: _bounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_bounded(each) for each in value]
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from rookery.agents.journal import describe
+from rookery.agents.records import describe
 from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.events.telemetry import Telemetry

@@ -8,6 +8,8 @@ from rookery.mail.identity import prove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rookery.ops.context import Context
     from rookery.ops.operation import Op
 
@@ -18,8 +20,8 @@ class NotPermitted(Refused):
     code = "not_permitted"
 
 
-def check_permitted(ctx: Context, operation: Op) -> None:
-    """Raise unless the calling agent's role allows the operation. A person may do everything."""
+def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None:
+    """Raise unless the calling agent's role, and its contract, allow the call. A person may do everything."""
     caller = prove(ctx.db, ctx.environ)
     if caller.session_id is None:
         return
@@ -29,3 +31,9 @@ def check_permitted(ctx: Context, operation: Op) -> None:
             f"a {role.name} may not `rook {operation.name}` (it needs {operation.needs})",
             hint="ask whoever you answer to, by mail: `rook mail send @lead --type question …`",
         )
+    says_it_is_over = values.get("type") in role.ends_with
+    if operation.changes_state and (says_it_is_over or operation.group == "task"):
+        from rookery.agents import store
+        from rookery.agents.contract import check_call
+
+        check_call(ctx.db, store.session(ctx.db, caller.session_id), operation.name, values)

@@ -25,8 +25,8 @@ from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.ids import RUN, SESSION, new_id
 from rookery.base.proctree import identify
 from rookery.base.record import Record
+from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
-from rookery.mail.identity import hash_token
 from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task

@@ -14,7 +14,7 @@ from rookery.agents.ending import end_session
 from rookery.agents.home import MARK, Home
 from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Turn
 from rookery.agents.stop import end_processes
-from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, run_turn
+from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.events.store import publish
 from rookery.mail import service as mail
@@ -92,8 +92,8 @@ def _next_turn(home: Home, session_id: str) -> tuple[Session, Turn, str] | None:
                 runner_start=None,
             )
             return None
-        turn, prompt = open_turn(home, session, cause)
-        return store.session(db, session.id), turn, prompt
+        turn, letters = open_turn(home, session, cause)
+        return store.session(db, session.id), turn, prompt_of(session, cause, letters)
 
 
 def _cause(home: Home, session: Session) -> str | None:

@@ -60,17 +60,20 @@ class Outcome(Record):
 
 
 def open_turn(home: Home, session: Session, cause: str) -> tuple[Turn, str]:
-    """Within the caller's transaction: the turn's row, the mail that it sees, and its prompt."""
+    """Within the caller's transaction: the turn's row, and the mail that it sees as text."""
     db, now = home.db, home.now()
     number = len(store.turns(db, session.id)) + 1
     turn = Turn(new_id(TURN), session.id, number, cause, TURN_RUNNING, None, None, None, None, None, now, None)
     store.insert_turn(db, turn, session.agent, at=now)
     store.change_session(db, session, "", actor=session.agent, at=now, state=WORKING, active_at=now)
     messages = mail.deliver(db, session.agent, turn.id, now)
-    parts = {BEGIN: [first_prompt(session)], MAIL: [], AGAIN: [_AGAIN]}[cause]
-    if messages:
-        parts.append(render(messages, mail.waiting(db, session.agent)))
-    return turn, "\n\n".join(parts)
+    return turn, render(messages, mail.waiting(db, session.agent)) if messages else ""
+
+
+def prompt_of(session: Session, cause: str, letters: str) -> str:
+    """What an agent is told at the beginning of a turn."""
+    words = {BEGIN: first_prompt(session), MAIL: "", AGAIN: _AGAIN}[cause]
+    return "\n\n".join(part for part in (words, letters) if part)
 
 
 def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:

@@ -36,6 +36,8 @@ ABOUT = {
     "costs": "What it cost",
     "metrics": "Agents' lives in numbers",
     "hook": "What agents' programs call",
+    "hooks": "Rookery in your own agent session",
+    "prime": "What a session should know when it starts",
     "agent": "What an agent did, turn by turn",
     "worktree": "The worktrees of agents",
     "events": "What has happened",

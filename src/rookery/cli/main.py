@@ -74,7 +74,7 @@ def _run(words: list[str]) -> int:
         if context.environ.token is not None:
             from rookery.agents.permits import check_permitted
 
-            check_permitted(context, operation)
+            check_permitted(context, operation, values)
         result = call(context, operation, values)
         if operation.streams:
             _print_stream(operation, result, settings, context)

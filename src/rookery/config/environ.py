@@ -1,7 +1,7 @@
 """The only place that reads the process's environment.
 
-`ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN` and `ROOKERY_TURN` are what an agent's process is given; every other
-`ROOKERY_…` variable overrides a configuration key.
+`ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
+given; every other `ROOKERY_…` variable overrides a configuration key.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Environ(Record):
     """`ROOKERY_TOKEN`: proves that the caller is the agent that it says it is."""
     turn: str | None = None
     """`ROOKERY_TURN`: the turn that the caller runs in."""
+    session: str | None = None
+    """`ROOKERY_SESSION`: the life of the agent that the caller belongs to."""
 
 
 _OWN = {
@@ -62,6 +64,7 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN},
         token=env.get("ROOKERY_TOKEN") or None,
         turn=env.get("ROOKERY_TURN") or None,
+        session=env.get("ROOKERY_SESSION") or None,
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from rookery.base.record import Record
+from rookery.base.token import hash_token
 from rookery.mail import directory
 from rookery.mail.model import HUMAN, ForgedSender, TurnOver
 
@@ -42,18 +41,6 @@ def prove(db: Database, environ: Environ) -> Caller:
     if hash_token(environ.token) != life.token_hash:
         raise ForgedSender(f"that is not the token of {environ.agent}")
     return Caller(life.agent, life.session_id)
-
-
-def hash_token(token: str) -> str:
-    """What is kept of a token."""
-    # `hashlib` loads OpenSSL, which takes longer than all of our own modules; `random` goes round it the same way.
-    for module in ("_sha2", "_sha256", "hashlib"):
-        try:
-            sha256 = import_module(module).sha256
-        except ImportError:  # `_sha256` until Python 3.11, `_sha2` since, and perhaps neither
-            continue
-        return str(sha256(token.encode(errors="surrogateescape")).hexdigest())
-    raise ImportError("this Python has no SHA-256")
 
 
 def current_turn(db: Database, caller: Caller, environ: Environ) -> str | None:

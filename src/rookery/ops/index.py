@@ -35,6 +35,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "costs": ("rookery.costs.ops",),
     "metrics": ("rookery.agents.look_ops",),
     "hook": ("rookery.agents.hook_ops",),
+    "hooks": ("rookery.agents.session_ops",),
+    "prime": ("rookery.agents.session_ops",),
     "agent": ("rookery.agents.snapshot_ops",),
     "worktree": ("rookery.agents.worktree_ops",),
     "events": ("rookery.events.ops",),

@@ -1,0 +1,105 @@
+"""An agent's program is about to use a tool, or has: the guard's word before, the record after. The hottest path."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rookery.agents.hook_model import Answer, refuse
+from rookery.agents.records import write_record
+from rookery.base.clock import stamp
+from rookery.base.json import dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.hook_model import Caller
+
+_FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+
+
+def before_tool(root: str, caller: Caller, payload: dict[str, Any]) -> Answer:
+    """The guard's word, written down. Only what is allowed by name runs: silence would leave it to the program."""
+    from rookery.agents.guard.decide import decide
+    from rookery.agents.guard.model import ALLOW, ASK, Bounds, Call
+    from rookery.agents.roles import find_role
+
+    tool, given = payload.get("tool_name"), payload.get("tool_input")
+    if not isinstance(tool, str) or not isinstance(given, dict):
+        return refuse("the call cannot be read", "repeat it")
+    bounds = Bounds(
+        root=root,
+        worktree=caller.worktree,
+        branch=caller.branch,
+        base=_base(root) if tool == "Bash" and "git" in str(given.get("command")) else "",
+        scope=caller.scope,
+        task_id=caller.task_id,
+        agent=caller.agent,
+        cwd=str(payload.get("cwd") or caller.worktree),
+    )
+    verdict = decide(find_role(caller.role), caller.profile, bounds, Call(tool, given))
+    data: dict[str, Any] = {"input": given, "id": payload.get("tool_use_id")}
+    if verdict.verdict == ALLOW:
+        write(root, caller, "call", tool, data=data)
+        return Answer(out=_decision("allow"))
+    data |= {"verdict": verdict.verdict, "reason": verdict.reason, "rule": verdict.rule}
+    write(root, caller, "denied", tool, is_error=True, data=data)
+    if verdict.verdict == ASK and caller.mode == "tmux":
+        return Answer(out=_decision("ask", f"{verdict.reason}. {verdict.hint}"))
+    return refuse(verdict.reason, verdict.hint)
+
+
+def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bool) -> Answer:
+    """What came of a call, with the time that it took, and the file that it changed."""
+    tool = str(payload.get("tool_name"))
+    given = payload.get("tool_input")
+    output = payload.get("error") if failed else payload.get("tool_response")
+    millis = payload.get("duration_ms")
+    data = {"input": given, "id": payload.get("tool_use_id"), "ok": not failed, "output": output}
+    write(root, caller, "tool", tool, is_error=failed, millis=_whole(millis), data=data)
+    path = given.get(_FILE_TOOLS[tool]) if tool in _FILE_TOOLS and isinstance(given, dict) else None
+    if isinstance(path, str) and not failed:
+        inside = os.path.relpath(os.path.join(caller.worktree, path), caller.worktree)
+        write(root, caller, "file", inside, data={"path": inside, "change": tool.lower()})
+    return Answer()
+
+
+def write(
+    root: str,
+    caller: Caller,
+    kind: str,
+    name: str = "",
+    *,
+    is_error: bool = False,
+    millis: int | None = None,
+    data: dict[str, Any],
+) -> None:
+    write_record(
+        root,
+        at=stamp(time.time()),
+        agent=caller.agent,
+        session_id=caller.session_id,
+        turn_id=caller.turn_id,
+        kind=kind,
+        name=name,
+        is_error=is_error,
+        millis=millis,
+        data=data,
+    )
+
+
+def _base(root: str) -> str:
+    from rookery.config.compiled import read_config
+    from rookery.config.environ import read_environ
+
+    return read_config(root, read_environ(), {}).project.base
+
+
+def _whole(value: Any) -> int | None:
+    return round(value) if isinstance(value, int | float) else None
+
+
+def _decision(decision: str, reason: str = "") -> str:
+    told = {"hookEventName": "PreToolUse", "permissionDecision": decision}
+    return dumps({"hookSpecificOutput": told | ({"permissionDecisionReason": reason} if reason else {})})

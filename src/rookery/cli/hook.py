@@ -1,0 +1,85 @@
+"""The process that agents' programs start at their events: `python -I -S … rookery.cli.hook EVENT`, JSON on its input.
+
+For an agent it fails closed: whatever goes wrong at a tool call is exit status 2, and so is taking too long. In a
+person's own session it never stands in the way: whatever goes wrong there is silence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.config.environ import read_environ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from rookery.config.environ import Environ
+
+DENIED = 2
+_MOST_BYTES = 64 * 1024 * 1024
+# The programs wait for ten seconds, and then let the tool run.
+_SECONDS = 8
+
+
+def main() -> NoReturn:
+    """Answer one event."""
+    event = sys.argv[1] if len(sys.argv) > 1 else ""
+    environ = read_environ()
+    is_agent = environ.token is not None or environ.session is not None or environ.agent != "human"
+    if event == "pre-tool" and is_agent:
+        _limit_time()
+    try:
+        payload = sys.stdin.buffer.read(_MOST_BYTES)
+        status, out, err = _agents(environ, event, payload) if is_agent else _persons(environ, event, payload)
+    except BaseException as error:
+        status, out, err = _failed(event, error) if is_agent else (0, "", "")
+    if out:
+        sys.stdout.write(out + "\n")
+    if err:
+        sys.stderr.write(err + "\n")
+    _leave(status)
+
+
+def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
+    from rookery.agents.hooks import handle
+
+    if not (environ.root and environ.token and environ.session):
+        raise PermissionError("this process does not say whose it is")
+    answer = handle(environ.root, environ.session, event, payload, environ.token)
+    return answer.status, answer.out, answer.err
+
+
+def _persons(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
+    if event not in ("session-start", "prompt", "pre-compact"):
+        return 0, "", ""
+    from rookery.agents.person import at_event
+
+    return 0, at_event(environ, event, payload), ""
+
+
+def _failed(event: str, error: BaseException) -> tuple[int, str, str]:
+    said = f"rook: {getattr(error, 'message', '') or error or type(error).__name__}"
+    if event == "pre-tool":
+        return DENIED, "", f"{said}\n  instead: wait a moment and repeat the call; if it stays so, end your turn"
+    return 1, "", said
+
+
+def _limit_time() -> None:
+    """Say no before the program loses patience. By `_signal`: importing `signal` costs as much as the rest of us."""
+    import _signal  # type: ignore[import-not-found]
+
+    def give_up(_number: int, _frame: object) -> None:
+        sys.stderr.write("rook: the guard did not answer in time\n  instead: repeat the call\n")
+        _leave(DENIED)
+
+    _signal.signal(_signal.SIGALRM, give_up)
+    _signal.alarm(_SECONDS)
+
+
+def _leave(status: int) -> NoReturn:
+    """Without the interpreter's own farewell, which takes 3 ms."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
