@@ -15,6 +15,12 @@ from typing import Any
 import apsw
 import pytest
 
+from rookery.agents.home import Home
+from rookery.agents.reserve import Request, reserve
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import database_path
+from rookery.db.database import Database
 from support import SOURCE
 
 LIBRARIES = str(Path(apsw.__file__).parents[1])
@@ -66,6 +72,7 @@ TASKS = {
 }
 MAIL = {
     "rookery.base.text",
+    "rookery.base.token",
     "rookery.db.dialect",
     "rookery.mail",
     "rookery.mail.addressing",
@@ -279,3 +286,84 @@ def test_an_import_that_does_something_is_seen(body: str, said: str, tmp_path: P
     done = run_bare(script, cwd=tmp_path)
     assert said in done.stderr
     assert done.returncode != 0 or done.stdout != "1 modules"
+
+
+HOOK = {
+    "rookery",
+    "rookery.agents",
+    "rookery.agents.hook_model",
+    "rookery.agents.hooks",
+    "rookery.agents.records",
+    "rookery.agents.tool_hooks",
+    "rookery.base",
+    "rookery.base.clock",
+    "rookery.base.errors",
+    "rookery.base.ids",
+    "rookery.base.json",
+    "rookery.base.record",
+    "rookery.base.text",
+    "rookery.base.token",
+    "rookery.cli",
+    "rookery.cli.hook",
+    "rookery.config",
+    "rookery.config.environ",
+    "rookery.config.project",
+    "rookery.db",
+    "rookery.db.database",
+    "rookery.events",
+    "rookery.events.telemetry",
+    "rookery.events.traces",
+}
+
+_FIRE = """
+import io, os, sys
+sys.path[:0] = sys.argv[1:3]
+from rookery.cli.hook import main
+report, event = sys.argv[3:5]
+os.environ |= dict(word.split("=", 1) for word in sys.argv[6:])
+sys.stdin = io.TextIOWrapper(io.BytesIO(sys.argv[5].encode()))
+def leave(status):
+    loaded = sorted(sys.modules)
+    import json
+    with open(report, "w") as file:
+        json.dump([status, loaded], file)
+    raise SystemExit
+os._exit = leave
+sys.argv[1:] = [event]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("event", "call"),
+    [
+        ("post-tool", {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": "a", "duration_ms": 3}),
+        ("pre-tool", {"tool_name": "Read", "tool_input": {"file_path": "a"}}),
+        ("pre-tool", {"tool_name": "Bash", "tool_input": {"command": "ls | head"}}),
+    ],
+)
+def test_a_hook_loads_only_what_it_needs(event: str, call: dict[str, Any], project: Path, task: str) -> None:
+    root = str(project)
+    db = Database.open(database_path(root))
+    home = Home(root, db, load_config(root, read_environ({}), {}).config)
+    session = reserve(home, Request(task=task, role="builder", caller="human", base_commit="0" * 40))
+    db.close()
+    token = (project / ".rookery/sessions" / session.id / "token").read_text()
+    given = {"ROOT": root, "AGENT": session.agent, "SESSION": session.id, "TOKEN": token}
+    report = project / "loaded.json"
+    done = run_bare(
+        _FIRE,
+        str(report),
+        event,
+        json.dumps(call),
+        *(f"ROOKERY_{key}={value}" for key, value in given.items()),
+        cwd=project,
+    )
+    assert done.stderr == ""
+    status, loaded = json.loads(report.read_text())
+    assert status == 0
+    ours = {name for name in loaded if name.partition(".")[0] == "rookery"}
+    guard = {name for name in ours if name.startswith(("rookery.agents.guard", "rookery.agents.roles"))}
+    assert bool(guard) == (event == "pre-tool")
+    assert ours - guard - HOOK == set()
+    assert {name for name in loaded if name in HEAVY or name.partition(".")[0] in HEAVY} == set()

@@ -39,7 +39,9 @@ class Stage:
         assert session is not None
         env = agent_environ(home, session, {})
         db.close()
-        return self.den.rook(*words, "--json", env={key: value for key, value in env.items() if "ROOKERY" in key})
+        # Not its mark: whatever bears it ends with the turn.
+        names = ("ROOKERY_ROOT", "ROOKERY_AGENT", "ROOKERY_TOKEN")
+        return self.den.rook(*words, "--json", env={name: env[name] for name in names})
 
     def finish(self) -> Ran:
         """The lead says that it is done."""

@@ -135,7 +135,7 @@ def test_the_wait_command_says_when_the_time_is_up(hive: Hive, bee: Agent) -> No
     "words",
     [
         ("mail", "send", "bee", "--subject", "s", "--body", "b", "--json"),
-        ("mail", "send", "@all", "--subject", "s", "--type", "worker_done", "--payload", '{"exit_status": 0}'),
+        ("mail", "send", "@all", "--subject", "s", "--type", "escalation", "--payload", '{"severity": "error"}'),
         ("mail", "check"),
         ("mail", "check", "--json"),
         ("mail", "check", "--inject"),

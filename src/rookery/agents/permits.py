@@ -31,7 +31,7 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
             f"a {role.name} may not `rook {operation.name}` (it needs {operation.needs})",
             hint="ask whoever you answer to, by mail: `rook mail send @lead --type question …`",
         )
-    says_it_is_over = values.get("type") in role.ends_with
+    says_it_is_over = role.can_spawn and values.get("type") in role.ends_with
     if operation.changes_state and (says_it_is_over or operation.group == "task"):
         from rookery.agents import store
         from rookery.agents.contract import check_call

@@ -55,10 +55,9 @@ def parse(case: Case, source: bytes) -> Node:
 def _load() -> Parser:
     global _parser
     if _parser is None:
-        import tree_sitter
-        import tree_sitter_bash
+        from rookery.agents.guard.grammar import load_parser
 
-        _parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+        _parser = load_parser()
     return _parser
 
 
