@@ -107,6 +107,8 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("agents.turn_timeout", "2h", 7200.0),
         ("agents.boot_timeout", "5s", 5.0),
         ("agents.stop_grace", "1s", 1.0),
+        ("claude.program", "/opt/claude", "/opt/claude"),
+        ("claude.share_login", "false", False),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -128,6 +130,8 @@ def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
     [
         ("worktrees.snapshot_ignored", "[a, b]", "a,b", ("a", "b")),
         ("costs.prices", "[m=1/2]", "m=1/2", ("m=1/2",)),
+        ("claude.args", "[--verbose]", "--verbose", ("--verbose",)),
+        ("claude.env", '{A: "1"}', "A=1", {"A": "1"}),
         ("provision.copy", "[.env]", ".env", (".env",)),
         ("provision.link", "[node_modules]", "node_modules", ("node_modules",)),
         ("provision.env", '{A: b, C: "1"}', "A=b, C=1", {"A": "b", "C": "1"}),
@@ -152,6 +156,7 @@ def test_the_tests_above_know_every_key() -> None:
         *("project.base", "vcs.backend", "vcs.timeout", "tasks.lease", "costs.prices"),
         *("agents.runtime", "agents.mode", "agents.model", "agents.max_concurrent", "agents.max_per_lead"),
         *("agents.max_per_run", "agents.max_depth", "agents.turn_timeout", "agents.boot_timeout", "agents.stop_grace"),
+        *("claude.program", "claude.args", "claude.env", "claude.share_login"),
         *("worktrees.rescue_limit", "worktrees.snapshot_ignored"),
         *("provision.copy", "provision.link", "provision.setup", "provision.setup_timeout", "provision.env"),
         *("provision.first_port", "provision.last_port", "provision.ports"),

@@ -43,6 +43,7 @@ TURN_RUNNING = "running"
 TURN_DONE = "done"
 TURN_FAILED = "failed"
 TURN_LOST = "lost"
+TURN_INTERRUPTED = "interrupted"
 
 
 class NoSuchAgent(Refused):

@@ -12,6 +12,7 @@ import sys
 from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK, Home
+from rookery.agents.interrupt import stay_alive
 from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Turn
 from rookery.agents.stop import end_processes
 from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
@@ -115,6 +116,7 @@ def main() -> None:
     from rookery.config.project import database_path
     from rookery.db.database import Database
 
+    stay_alive()
     root, session_id = sys.argv[1:3]
     db = Database.open(database_path(root))
     home = Home(root, db, read_config(root, read_environ(), {}))

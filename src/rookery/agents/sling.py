@@ -23,7 +23,7 @@ from rookery.agents.model import (
 )
 from rookery.agents.reserve import Request, reserve
 from rookery.agents.roles import find_role, read_prompt
-from rookery.agents.start import launch_of, start_terminal
+from rookery.agents.start import launch_of, settings_of, start_terminal
 from rookery.agents.wake import start_runner
 from rookery.base.errors import RookError
 from rookery.base.json import dumps, loads
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 def sling(home: Home, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
-    runtime = open_runtime(request.runtime or home.config.agents.runtime)
-    runtime.check_installed({})
+    name = request.runtime or home.config.agents.runtime
+    open_runtime(name).check_installed(settings_of(home, name))
     session = reserve(home, request)
     steps.reached("reserved")
     try:

@@ -11,6 +11,8 @@ from rookery.runtimes.model import Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rookery.agents.home import Home
     from rookery.agents.model import Session
 
@@ -20,6 +22,8 @@ _LAST_LINES = 15
 
 def launch_of(home: Home, session: Session) -> Launch:
     """What the runtime is told about the session."""
+    from rookery.agents.roles import NOTHING, find_role
+
     return Launch(
         session_id=session.id,
         agent=session.agent,
@@ -29,11 +33,19 @@ def launch_of(home: Home, session: Session) -> Launch:
         model=session.model,
         profile=session.profile,
         runtime_session=session.runtime_session,
-        settings={"instructions": os.path.join(home.folder(session.id), "instructions.md")}
+        settings=settings_of(home, session.runtime)
+        | {"instructions": os.path.join(home.folder(session.id), "instructions.md")}
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
         parent=session.parent,
+        may_write=find_role(session.role).writes != NOTHING,
     )
+
+
+def settings_of(home: Home, runtime: str) -> dict[str, Any]:
+    """What the configuration says for a runtime: the section of its name, if there is one."""
+    section = getattr(home.config, runtime, None)
+    return {} if section is None else {name: getattr(section, name) for name in section.__slots__}
 
 
 def start_terminal(home: Home, session: Session, env: dict[str, str]) -> None:

@@ -7,16 +7,19 @@ Mail counts as read only when the turn that saw it ended well.
 from __future__ import annotations
 
 import os
+import time
 
 from rookery.agents import snapshots, steps, store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK, agent_environ
+from rookery.agents.interrupt import Ear
 from rookery.agents.journal import Journal
 from rookery.agents.model import (
     COMPLETED,
     CRASHED,
     TURN_DONE,
     TURN_FAILED,
+    TURN_INTERRUPTED,
     TURN_RUNNING,
     WORKING,
     Session,
@@ -36,16 +39,20 @@ from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail.inject import render
 from rookery.runtimes.index import open_runtime
-from rookery.runtimes.model import ERROR, FILE, RESULT, SESSION, TOOL, USAGE, TurnEvent
+from rookery.runtimes.model import DENIED, ERROR, FILE, LIMIT, RESULT, SESSION, TOOL, USAGE, TurnEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from rookery.agents.home import Home
+    from rookery.base.child import Child
+    from rookery.runtimes.model import Command
 
 BEGIN, MAIL, AGAIN = "begin", "mail", "again"
 _LAST_SECONDS = 10
+_LINGERING_SECONDS = 60
+"""How long a program may take to end after it has given its result."""
 _AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
 
 
@@ -55,8 +62,10 @@ class Outcome(Record):
     exit_status: int
     last_words: str
     usage: tuple[dict[str, Any], ...]
-    runtime_session: str | None
     is_ok: bool
+    interrupted_by: str = ""
+    problem: dict[str, Any] = {}
+    """What is known of a failure beyond its words: kind, status, when a limit is lifted."""
 
 
 def open_turn(home: Home, session: Session, cause: str) -> tuple[Turn, str]:
@@ -97,29 +106,56 @@ def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: J
     command = runtime.turn_command(launch_of(home, session), prompt)
     env = agent_environ(home, session, provided_environ(home, session)) | command.env | {"ROOKERY_TURN": turn.id}
     heard = _Heard(home, session, turn, journal)
+    talks = command.interrupt is not None
     try:
-        child = start(command.argv, cwd=session.worktree, env=env, stdin=command.stdin)
+        given = None if talks else command.stdin
+        child = start(command.argv, cwd=session.worktree, env=env, stdin=given, talks=talks)
     except RookError as error:
         journal.write(ERROR, {"message": error.message}, turn_id=turn.id, is_error=True)
-        return Outcome(-1, error.message, (), heard.runtime_session, False)
+        return Outcome(-1, error.message, (), False)
     try:
-        _note_child(home, turn, child.identity)
-        for line in child.lines(home.config.agents.turn_timeout):
-            for event in runtime.read_line(line):
-                heard.take(event)
+        with Ear(home, session, turn, child, command.interrupt) as ear:
+            _note_child(home, turn, child.identity)
+            if talks:
+                _tell(child, command)
+            for line in child.lines(home.config.agents.turn_timeout):
+                for event in runtime.read_line(line):
+                    heard.take(event)
+                    if event.kind == SESSION:
+                        ear.begin()
+                    if event.kind == RESULT and talks:
+                        child.close_input()
+                        child.hasten(_LINGERING_SECONDS)
         status = child.wait(_LAST_SECONDS)
     except ProgramFailed:
         end_tree(child.identity, (MARK, session.id), home.config.agents.stop_grace)
-        limit = home.config.agents.turn_timeout
-        heard.take(TurnEvent(ERROR, {"message": f"the turn did not end within {limit:g} s (agents.turn_timeout)"}))
         status = child.wait(_LAST_SECONDS)
+        if heard.has_result:
+            status = 0  # it had said everything, and only its process stayed
+        else:
+            limit = home.config.agents.turn_timeout
+            heard.take(TurnEvent(ERROR, {"message": f"the turn did not end within {limit:g} s (agents.turn_timeout)"}))
     finally:
+        heard.finish()
         last_words = child.last_words
         child.close()
     is_ok = status == 0 and not heard.failure
     return Outcome(
-        -1 if status is None else status, heard.failure or last_words, tuple(heard.usage), heard.runtime_session, is_ok
+        -1 if status is None else status,
+        heard.failure or last_words,
+        tuple(heard.usage),
+        is_ok,
+        "" if is_ok else ear.by,
+        heard.problem,
     )
+
+
+def _tell(child: Child, command: Command) -> None:
+    """Give the prompt to a child that is listened to; one that has ended already says why by itself."""
+    try:
+        child.send(command.stdin or "")
+    except ProgramFailed:
+        return
 
 
 class _Heard:
@@ -130,26 +166,78 @@ class _Heard:
         self.usage: list[dict[str, Any]] = []
         self.runtime_session = session.runtime_session
         self.failure = ""
+        self.problem: dict[str, Any] = {}
+        self.has_result = False
+        self._open_tools: dict[str, tuple[dict[str, Any], float]] = {}
 
     def take(self, event: TurnEvent) -> None:
         """Keep one event."""
         data = event.data
         if event.kind == SESSION:
-            self.runtime_session = str(data["id"])
+            self._begin(str(data["id"]))
             return
+        if event.kind == TOOL:
+            whole = self._pair(data)
+            if whole is None:
+                store.touch(self._home.db, self._session.id, self._home.now())
+                return
+            data = whole
         if event.kind == USAGE:
             self.usage.append(price(data, self._session.model, self._home.config))
+        if event.kind == LIMIT and data.get("resets_at"):
+            self.problem["resets_at"] = data["resets_at"]
         if event.kind == ERROR:
             self.failure = str(data.get("message", "the program reported an error"))
-        if event.kind == RESULT and data.get("ok") is False:
-            self.failure = self.failure or str(data.get("text", "")) or "the turn failed"
-        name = str(data.get("name") or data.get("path") or "") if event.kind in (TOOL, FILE) else ""
+            self.problem |= {key: data[key] for key in ("kind", "status") if key in data}
+        if event.kind == RESULT:
+            self.has_result = True
+            if data.get("ok") is False:
+                self.failure = self.failure or str(data.get("text", "")) or "the turn failed"
+        if event.kind == FILE:
+            data = data | {"path": self._inside(str(data["path"]))}
+        self._write(event.kind, data)
+
+    def finish(self) -> None:
+        """Nothing more will come: what was begun and not ended was cut off."""
+        for call, _begun in self._open_tools.values():
+            self._write(TOOL, call | {"ok": False, "output": "[cut off]"})
+        self._open_tools.clear()
+
+    def _begin(self, runtime_session: str) -> None:
+        """Keep the conversation's name at once: a turn that is killed goes on in it."""
+        if runtime_session == self.runtime_session:
+            return
+        self.runtime_session = runtime_session
+        with self._home.db.write() as db:
+            session = store.session(db, self._session.id)
+            if session.is_alive:
+                at = self._home.now()
+                store.change_session(db, session, "", actor=session.agent, at=at, runtime_session=runtime_session)
+
+    def _pair(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        """A call and its end as one; nothing while it has only begun."""
+        key = str(data.get("id", ""))
+        if key and "ok" not in data:
+            self._open_tools[key] = (data, time.monotonic())
+            return None
+        if "name" in data:
+            return data
+        call, begun = self._open_tools.pop(key, ({"name": "unknown", "input": {}}, time.monotonic()))
+        return call | data | {"duration_ms": round((time.monotonic() - begun) * 1000)}
+
+    def _inside(self, path: str) -> str:
+        """A path as it is called in the worktree, if it is there."""
+        inside = os.path.relpath(path, self._session.worktree) if os.path.isabs(path) else path
+        return path if inside.startswith("..") else inside
+
+    def _write(self, kind: str, data: dict[str, Any]) -> None:
+        name = str(data.get("name") or data.get("path") or "") if kind in (TOOL, FILE, DENIED) else ""
         self._journal.write(
-            event.kind,
+            kind,
             data,
             turn_id=self._turn.id,
             name=name,
-            is_error=event.kind == ERROR or data.get("ok") is False,
+            is_error=kind in (ERROR, DENIED) or data.get("ok") is False,
             millis=data.get("duration_ms"),
         )
         store.touch(self._home.db, self._session.id, self._home.now())
@@ -182,30 +270,28 @@ def _settle(home: Home, session: Session, turn: Turn, outcome: Outcome, snapshot
         session = store.session(db, session.id)
         if not session.is_alive:
             return  # stopped meanwhile: whoever ended it has settled everything
+        by = outcome.interrupted_by
         store.change_turn(
             db,
             turn,
-            state=TURN_DONE if outcome.is_ok else TURN_FAILED,
+            state=TURN_DONE if outcome.is_ok else TURN_INTERRUPTED if by else TURN_FAILED,
             exit_status=outcome.exit_status,
-            last_words=outcome.last_words[-4000:],
+            last_words=f"interrupted by {by}" if by else outcome.last_words[-4000:],
             snapshot=snapshot,
             ended_at=now,
         )
         store.add_usage(db, turn.id, outcome.usage)
         data = {"turn_id": turn.id, "number": turn.number, "ok": outcome.is_ok, "exit_status": outcome.exit_status}
+        data |= {"interrupted_by": by} if by else {"problem": outcome.problem} if outcome.problem else {}
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
-        if outcome.runtime_session != session.runtime_session:
-            session = store.change_session(
-                db, session, "", actor=session.agent, at=now, runtime_session=outcome.runtime_session
-            )
         finished = mail.terminal_since(db, session.id)
-        if outcome.is_ok:
-            mail.acknowledge(db, turn.id, now)
+        if outcome.is_ok or by:
+            mail.acknowledge(db, turn.id, now)  # an interrupted conversation holds it too, and goes on
         else:
             mail.redeliver(db, turn.id, now)
         if finished:
             end_session(home, session.id, COMPLETED, f"said {finished.type}")
-        elif not outcome.is_ok:
+        elif not outcome.is_ok and not by:
             end_session(
                 home, session.id, CRASHED, f"exit status {outcome.exit_status}: {outcome.last_words or 'no last words'}"
             )

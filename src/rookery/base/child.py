@@ -31,6 +31,7 @@ class Child:
         self._input = process.stdin
         self._errors = errors
         self._rest = b""
+        self._deadline: float | None = None
         self._ending = _ending_of(process.pid)
         row = read_one(process.pid)
         self.identity = Identity(process.pid, "") if row is None else row.identity
@@ -40,8 +41,8 @@ class Child:
 
         The end of the program is the end, even if something that it left behind still holds the pipe.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while chunk := self._read(deadline):
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        while chunk := self._read():
             *whole, self._rest = (self._rest + chunk).split(b"\n")
             for line in whole:
                 yield line.decode("utf-8", "replace")
@@ -49,17 +50,22 @@ class Child:
             last, self._rest = self._rest, b""
             yield last.decode("utf-8", "replace")
 
-    def _read(self, deadline: float | None) -> bytes:
+    def hasten(self, seconds: float) -> None:
+        """From now on `lines` waits only so long for the end."""
+        end = time.monotonic() + seconds
+        self._deadline = end if self._deadline is None else min(self._deadline, end)
+
+    def _read(self) -> bytes:
         if self._output is None:
             return b""
         pipe = self._output.fileno()
         while True:
             has_ended = self._process.poll() is not None
-            if pipe in self._ready(pipe, 0 if has_ended else _left(deadline)):
+            if pipe in self._ready(pipe, 0 if has_ended else _left(self._deadline)):
                 return os.read(pipe, _CHUNK)
             if has_ended:
                 return b""
-            if deadline is not None and time.monotonic() > deadline:
+            if self._deadline is not None and time.monotonic() > self._deadline:
                 raise ProgramFailed(f"{self._program} did not end in time", code="program_timeout")
 
     def _ready(self, pipe: int, timeout: float | None) -> list[int]:

@@ -22,6 +22,7 @@ ABOUT = {
     "sling": "Bring an agent to life on a task",
     "stop": "Stop an agent",
     "nudge": "Remind an agent",
+    "interrupt": "Interrupt what an agent is doing",
     "status": "Who does what",
     "inspect": "One agent at length",
     "attach": "Go into an agent's terminal",

@@ -61,6 +61,20 @@ class AgentsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaudeConfig:
+    """Claude Code, the program behind the runtime `claude`."""
+
+    program: str = "claude"
+    """The program: a name to look for in PATH, or a path."""
+    args: tuple[str, ...] = ()
+    """Arguments to add to every start, such as `--fallback-model=sonnet`."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables for the program, such as CLAUDE_CODE_USE_BEDROCK or CLAUDE_CODE_MAX_RETRIES."""
+    share_login: bool = True
+    """Where no key or token is set, let agents use the login that is valid now in `~/.claude/.credentials.json`."""
+
+
+@dataclass(frozen=True, slots=True)
 class CostsConfig:
     """What tokens cost."""
 
@@ -108,6 +122,7 @@ class Config:
     vcs: VcsConfig = field(default_factory=VcsConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)
     agents: AgentsConfig = field(default_factory=AgentsConfig)
+    claude: ClaudeConfig = field(default_factory=ClaudeConfig)
     costs: CostsConfig = field(default_factory=CostsConfig)
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     provision: ProvisionConfig = field(default_factory=ProvisionConfig)

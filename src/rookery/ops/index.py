@@ -21,6 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "sling": ("rookery.agents.ops",),
     "stop": ("rookery.agents.ops",),
     "nudge": ("rookery.agents.ops",),
+    "interrupt": ("rookery.agents.interrupt_ops",),
     "status": ("rookery.agents.look_ops",),
     "inspect": ("rookery.agents.look_ops",),
     "attach": ("rookery.agents.look_ops",),

@@ -51,7 +51,7 @@ HOOKS: tuple[Hook, ...] = (
 # Exit status 2 is the only one that keeps a tool from running; for other events it means other things.
 _START = (
     "import sys\n"
-    "sys.path[:0] = sys.argv.pop(1).split({separator!r})\n"
+    "sys.path += sys.argv.pop(1).split({separator!r})\n"
     "try:\n"
     "    from {module} import main\n"
     "except BaseException as error:\n"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 RUNTIMES = {
     "scripted": "rookery.runtimes.scripted",
+    "claude": "rookery.runtimes.claude",
 }
 
 

@@ -21,6 +21,8 @@ USAGE = "usage"
 SESSION = "session"
 RESULT = "result"
 ERROR = "error"
+DENIED = "denied"
+LIMIT = "limit"
 
 HEADLESS = "headless"
 TMUX = "tmux"
@@ -40,11 +42,13 @@ class Launch(Record):
     profile: str
     runtime_session: str | None
     """How the program itself names the conversation, once it has said so."""
-    settings: Mapping[str, str]
+    settings: Mapping[str, Any]
     """What the project's configuration says for this runtime."""
     task_id: str | None = None
     parent: str = "human"
     """Who is told when the work is done."""
+    may_write: bool = True
+    """False for a role that changes no files."""
 
 
 class Command(Record):
@@ -53,13 +57,19 @@ class Command(Record):
     argv: tuple[str, ...]
     env: dict[str, str]
     stdin: str | None = None
+    interrupt: str | None = None
+    """What to send after `stdin`, which then stays open until the result, to interrupt the turn; else it is SIGINT."""
 
 
 class TurnEvent(Record):
     """Something that an agent did or said.
 
     text {text}; tool {name, input, id?, ok?, output?, duration_ms?}; file {path, change}; usage {model, input, output,
-    cache_read, cache_write, cost_micros?}; session {id}; result {text, ok}; error {message}.
+    cache_read, cache_write, cost_micros?}; session {id}; result {text, ok}; error {message, kind?, status?}; denied
+    {name, input, id?}, a tool that was not let through; limit {status, resets_at?}, what is left of a plan.
+
+    A program that tells of a tool's end apart gives two tool events: {id, name, input}, and later {id, ok, output}. The
+    kind of an error is `limit` (used up, for now), `auth`, `overloaded`, `turns` or nothing in particular.
     """
 
     kind: str
@@ -73,8 +83,10 @@ class Runtime(Protocol):
     INSTRUCTIONS: str
     """Where in the worktree the program reads its instructions."""
     MODES: tuple[str, ...]
+    INTERRUPT_KEY: str
+    """The key that interrupts a turn in a terminal, by tmux's name for it."""
 
-    def check_installed(self, settings: Mapping[str, str]) -> None:
+    def check_installed(self, settings: Mapping[str, Any]) -> None:
         """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started."""
 
     def prepare(self, launch: Launch) -> None:

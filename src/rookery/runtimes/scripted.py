@@ -17,10 +17,12 @@ from rookery.runtimes.model import Command, Launch, TurnEvent
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 NAME = "scripted"
 INSTRUCTIONS = "AGENTS.md"
 MODES: tuple[str, ...] = model.MODES
+INTERRUPT_KEY = "C-c"
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 """What the last line of the terminal begins with when the program waits for input."""
@@ -39,7 +41,7 @@ _FIELDS: dict[str, dict[str, type]] = {
 }
 
 
-def check_installed(settings: Mapping[str, str]) -> None:
+def check_installed(settings: Mapping[str, Any]) -> None:
     """Raise ProgramFailed if the Python that the child runs on cannot be found."""
     program = settings.get("program") or sys.executable
     if os.path.isabs(program) and os.access(program, os.X_OK):

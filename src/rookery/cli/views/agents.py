@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rookery.agents.interrupt_ops import Interrupted
     from rookery.agents.look import AgentStatus, Identity, Metric
     from rookery.agents.model import Session
     from rookery.agents.moments import Moment
@@ -55,6 +56,11 @@ def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
 def nudged(result: Nudged, _values: dict[str, Any]) -> list[Block]:
     """A reminder."""
     return [text(f"{result.agent} was reminded ({result.message_id})")]
+
+
+def interrupted(result: Interrupted, _values: dict[str, Any]) -> list[Block]:
+    """A turn that was asked to end."""
+    return [text(f"turn {result.turn} of {result.agent} is interrupted; it stays alive and waits for mail")]
 
 
 def status(agents: list[AgentStatus], _values: dict[str, Any]) -> list[Block]:

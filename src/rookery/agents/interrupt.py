@@ -1,0 +1,103 @@
+"""Interrupting a turn: a request that names it, a signal to the runner, and the runner's ear for that signal.
+
+The signal only says that there is something to read: the request names the turn, so that one which comes late does not
+hit the next. It is heeded once the conversation has begun, because what the turn was told is kept there from then on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+from rookery.base.errors import ProgramFailed
+from rookery.base.proctree import Identity, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+    from typing import Self
+
+    from rookery.agents.home import Home
+    from rookery.agents.model import Session, Turn
+    from rookery.base.child import Child
+
+SIGNAL = signal.SIGUSR1
+
+
+def request(home: Home, session: Session, turn: Turn, by: str) -> bool:
+    """Ask the runner to interrupt that turn; False if nobody runs it any more."""
+    path = _path(home, session)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump({"turn_id": turn.id, "by": by}, file)
+    os.replace(path + ".new", path)
+    if session.runner_pid is None or session.runner_start is None:
+        return False
+    return send(Identity(session.runner_pid, session.runner_start), SIGNAL)
+
+
+def stay_alive() -> None:
+    """A runner between turns has nothing to interrupt, and must not be ended by the signal.
+
+    A handler, because what is ignored would be ignored by the agent's program too.
+    """
+    signal.signal(SIGNAL, _overhear)
+
+
+class Ear:
+    """Listens while a turn runs; `by` is who interrupted it."""
+
+    def __init__(self, home: Home, session: Session, turn: Turn, child: Child, line: str | None) -> None:
+        self.by = ""
+        self._path = _path(home, session)
+        self._turn_id = turn.id
+        self._child = child
+        self._line = line
+        self._has_begun = False
+
+    def __enter__(self) -> Self:
+        signal.signal(SIGNAL, self._hear)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        stay_alive()
+
+    def begin(self) -> None:
+        """The conversation has begun: from here on requests are heeded, and one that came before."""
+        self._has_begun = True
+        self._heed()
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        self._heed()
+
+    def _heed(self) -> None:
+        if self.by or not self._has_begun:
+            return
+        by = self._read()
+        if not by:
+            return
+        self.by = by
+        if self._line is None:
+            send(self._child.identity, signal.SIGINT)
+            return
+        try:
+            self._child.send(self._line)
+        except ProgramFailed:
+            return  # it has ended by itself
+
+    def _read(self) -> str:
+        """Who asks for this very turn to be interrupted, if anybody does."""
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                found = json.load(file)
+        except (FileNotFoundError, ValueError):
+            return ""
+        return str(found["by"]) if found["turn_id"] == self._turn_id else ""
+
+
+def _overhear(_number: int, _frame: FrameType | None) -> None:
+    pass
+
+
+def _path(home: Home, session: Session) -> str:
+    return os.path.join(home.folder(session.id), "interrupt.json")

@@ -1,0 +1,122 @@
+"""Claude Code: a child for each headless turn, or a life in a terminal.
+
+A turn's prompt goes in as a line on standard input, which stays open so that an interrupt can follow it. The
+conversation lives in the session's own folder and is resumed by its id. What the agent may do is decided by our hook;
+the program's own questions are for the profile `strict` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from rookery.base.errors import ProgramFailed
+from rookery.runtimes import model
+from rookery.runtimes.claude_folder import folder_of, read_login, settings_path, write_folder
+from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
+from rookery.runtimes.claude_stream import read_line as read_line
+from rookery.runtimes.model import Command, Launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+NAME = "claude"
+INSTRUCTIONS = "CLAUDE.local.md"
+"""Read beside the repository's own CLAUDE.md, which stays as it is."""
+MODES: tuple[str, ...] = model.MODES
+INTERRUPT_KEY = "Escape"
+
+PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+_BUSY = "esc to interrupt"
+_STRICT = "strict"
+
+# Agents of its own, waiting for a person, timers and other checkouts: Rookery has its own of each.
+_NOT_OURS = (
+    *("Task", "Agent", "SendMessage", "TeamCreate", "TeamDelete", "Workflow", "TaskOutput", "TaskStop"),
+    *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
+    *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "Monitor"),
+    *("EnterWorktree", "ExitWorktree"),
+)
+_WRITING = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+_HARMLESS = (
+    *("Read", "Glob", "Grep", "Bash(rook:*)", "Bash(ls:*)"),
+    *("Bash(git status:*)", "Bash(git log:*)", "Bash(git diff:*)", "Bash(git show:*)"),
+)
+
+
+def check_installed(settings: Mapping[str, Any]) -> None:
+    """Raise ProgramFailed if the program is not there."""
+    program = _program(settings)
+    if shutil.which(program) is None:
+        raise ProgramFailed(
+            f"{program} is not installed",
+            hint="`npm install -g @anthropic-ai/claude-code`, or say with claude.program where it is",
+            code="program_missing",
+        )
+
+
+def prepare(launch: Launch) -> None:
+    """Write the session's own folder for the program."""
+    write_folder(launch)
+
+
+def turn_command(launch: Launch, prompt: str) -> Command:
+    """One turn: the prompt as a line in, events as lines out."""
+    lines = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+    # What runs in the background ends with the turn, so it must not be begun.
+    env = _environment(launch) | {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+    return Command((*_command(launch), *lines), env, user_line(prompt), INTERRUPT_LINE)
+
+
+def terminal_command(launch: Launch) -> Command:
+    """The same program, waiting for prompts in a terminal."""
+    return Command(_command(launch), _environment(launch))
+
+
+def is_ready(screen: str) -> bool:
+    """True if there is a line to type into and nothing under way."""
+    return any(line.startswith(PROMPT) for line in screen.splitlines()) and _BUSY not in screen
+
+
+def _command(launch: Launch) -> tuple[str, ...]:
+    words = [_program(launch.settings), "--settings", settings_path(launch)]
+    # A repository's .mcp.json starts programs, and asks a person first.
+    words.append("--strict-mcp-config")
+    if launch.model not in ("", "default"):
+        words += ["--model", launch.model]
+    if launch.runtime_session:
+        words += ["--resume", launch.runtime_session]
+    words += _permissions(launch)
+    return (*words, *launch.settings.get("args", ()))
+
+
+def _permissions(launch: Launch) -> list[str]:
+    denied = _NOT_OURS if launch.may_write else (*_NOT_OURS, *_WRITING)
+    words = ["--disallowedTools", ",".join(denied)]
+    if launch.profile != _STRICT:
+        return ["--dangerously-skip-permissions", *words]
+    allowed = (*_HARMLESS, *_WRITING) if launch.may_write else _HARMLESS
+    return ["--permission-mode", "default", "--allowedTools", ",".join(allowed), *words]
+
+
+def _environment(launch: Launch) -> dict[str, str]:
+    env = {
+        "CLAUDE_CONFIG_DIR": folder_of(launch),
+        "CLAUDE_CODE_DISABLE_TERMINAL_TITLE": "1",
+        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        # Whoever slings may be in an editor's session; the agent must not talk to that editor.
+        "CLAUDE_CODE_SSE_PORT": "",
+        "MCP_CONNECTION_NONBLOCKING": "0",
+    }
+    if os.geteuid() == 0:
+        # Without it the program refuses to skip its questions as root.
+        env["IS_SANDBOX"] = "1"
+    configured: Mapping[str, str] = launch.settings.get("env", {})
+    return {**env, **read_login(launch), **configured}
+
+
+def _program(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("program") or NAME)

@@ -1,0 +1,105 @@
+"""The folder that an agent's Claude Code has instead of `~/.claude`: settings with our hooks, and dialogs answered.
+
+The user's own folder is never written. Of it only the login is read, where `claude.share_login` says so: the token that
+is valid now, without what could renew it. Agents that renew it, each in a folder of its own, would log the user out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.config.environ import child_environ
+from rookery.runtimes.hooks import HOOKS, hook_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rookery.runtimes.model import Launch
+
+SETTINGS = "rook-settings.json"
+_CREDENTIALS = (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+)
+_KEY_END = 20
+"""By so many characters at its end the program remembers that a key was approved."""
+
+
+def folder_of(launch: Launch) -> str:
+    """Where the session's program keeps its state."""
+    return os.path.join(launch.folder, "claude")
+
+
+def settings_path(launch: Launch) -> str:
+    """The settings with our hooks."""
+    return os.path.join(folder_of(launch), SETTINGS)
+
+
+def write_folder(launch: Launch, command: Callable[[str], tuple[str, ...]] = hook_command) -> None:
+    """Write what the program needs; what it has remembered itself stays."""
+    folder = folder_of(launch)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    _write(settings_path(launch), compose_settings(command))
+    remembered = os.path.join(folder, ".claude.json")
+    env = child_environ() | launch.settings.get("env", {})
+    _write(remembered, _read(remembered) | _answers(launch, env))
+
+
+def compose_settings(command: Callable[[str], tuple[str, ...]] = hook_command) -> dict[str, Any]:
+    """Every hook as an argument list that no shell reads. Given by `--settings`, these overrule the repository's."""
+    hooks = {}
+    for hook in HOOKS:
+        program, *words = command(hook.event)
+        entry = {"type": "command", "command": program, "args": words, "timeout": hook.timeout}
+        hooks[_event_name(hook.event)] = [{"hooks": [entry]}]
+    return {"disableAllHooks": False, "hooks": hooks}
+
+
+def _event_name(event: str) -> str:
+    """The program's own name for an event: `PreToolUse` for `pre-tool`."""
+    special = {"prompt": "UserPromptSubmit", "pre-tool": "PreToolUse", "post-tool": "PostToolUse"}
+    special["post-tool-failure"] = "PostToolUseFailure"
+    return special.get(event) or "".join(word.capitalize() for word in event.split("-"))
+
+
+def _answers(launch: Launch, env: Mapping[str, str]) -> dict[str, Any]:
+    """The answers to what the program would ask a person at its first start."""
+    key = env.get("ANTHROPIC_API_KEY", "")
+    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    return {
+        "hasCompletedOnboarding": True,
+        "bypassPermissionsModeAccepted": True,
+        "autoUpdates": False,
+        "customApiKeyResponses": {"approved": [key[-_KEY_END:]] if key else [], "rejected": []},
+        "projects": {launch.worktree: trusted, os.path.realpath(launch.worktree): trusted},
+    }
+
+
+def read_login(launch: Launch) -> dict[str, str]:
+    """The user's own login as a variable, unless the environment or the configuration names another."""
+    env = child_environ() | launch.settings.get("env", {})
+    if not launch.settings.get("share_login", True) or any(env.get(name) for name in _CREDENTIALS):
+        return {}
+    own = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME", ""), ".claude")
+    login = _read(os.path.join(own, ".credentials.json")).get("claudeAiOauth")
+    token = login.get("accessToken") if isinstance(login, dict) else None
+    return {"CLAUDE_CODE_OAUTH_TOKEN": token} if isinstance(token, str) and token else {}
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: str, content: dict[str, Any]) -> None:
+    half = f"{path}.{os.getpid()}"
+    with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=2)
+    os.replace(half, path)
