@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from claude import ClaudeBench
 from processes import Mark
 from rookery.base import process
 from rookery.base.child import Child
+from rookery.base.proctree import send
 from rookery.runtimes.index import open_runtime
-from rookery.runtimes.model import Launch, Runtime, TurnEvent
+from rookery.runtimes.model import RESULT, Launch, Runtime, TurnEvent
 
 WORK = "work"
 """Say something, write `work.txt`, commit it with the message `Work`, use some tokens. A second turn says `again`."""
@@ -67,6 +70,7 @@ class ScriptedBench:
 
 BENCHES: dict[str, type[Bench]] = {
     "scripted": ScriptedBench,
+    "claude": ClaudeBench,
 }
 
 
@@ -85,12 +89,30 @@ class Played(NamedTuple):
 def start_turn(runtime: Runtime, launch: Launch, prompt: str, mark: Mark) -> Child:
     """Start a headless turn as the rest of Rookery does."""
     command = runtime.turn_command(launch, prompt)
-    return process.start(command.argv, cwd=launch.worktree, env={**mark.env, **command.env}, stdin=command.stdin)
+    env = {**mark.env, **command.env}
+    if command.interrupt is None:
+        return process.start(command.argv, cwd=launch.worktree, env=env, stdin=command.stdin)
+    child = process.start(command.argv, cwd=launch.worktree, env=env, talks=True)
+    child.send(command.stdin or "")
+    return child
+
+
+def interrupt_turn(runtime: Runtime, launch: Launch, child: Child) -> None:
+    """Interrupt a turn in the way that the runtime names."""
+    line = runtime.turn_command(launch, "").interrupt
+    if line is None:
+        send(child.identity, signal.SIGINT)
+    else:
+        child.send(line)
 
 
 def finish_turn(runtime: Runtime, child: Child) -> Played:
     """Read a turn to its end."""
-    events = [event for line in child.lines(60) for event in runtime.read_line(line)]
+    events = []
+    for line in child.lines(60):
+        events += runtime.read_line(line)
+        if any(event.kind == RESULT for event in events):
+            child.close_input()
     played = Played(events, child.wait(20), child.last_words)
     child.close()
     return played

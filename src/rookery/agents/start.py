@@ -7,6 +7,7 @@ import time
 
 from rookery.agents.overlay import first_prompt
 from rookery.base.errors import ProgramFailed
+from rookery.config.compiled import section
 from rookery.runtimes.model import Launch
 
 TYPE_CHECKING = False
@@ -44,8 +45,7 @@ def launch_of(home: Home, session: Session) -> Launch:
 
 def settings_of(home: Home, runtime: str) -> dict[str, Any]:
     """What the configuration says for a runtime: the section of its name, if there is one."""
-    section = getattr(home.config, runtime, None)
-    return {} if section is None else {name: getattr(section, name) for name in section.__slots__}
+    return section(home.config, runtime)
 
 
 def start_terminal(home: Home, session: Session, env: dict[str, str]) -> None:

@@ -50,6 +50,14 @@ def read_config(root: str | None, environ: Environ, flags: Mapping[str, str]) ->
     return config
 
 
+def section(config: Config, name: str) -> dict[str, Any]:
+    """What a section says, by the names of its keys; nothing if there is no such section."""
+    found: Any = getattr(config, name, None)
+    if found is None:
+        return {}
+    return dict(vars(found)) if isinstance(found, Values) else {key: getattr(found, key) for key in found.__slots__}
+
+
 def _load(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Config:
     from rookery.config.loader import load_config
 
