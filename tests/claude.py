@@ -71,7 +71,9 @@ class ClaudeBench:
         "fail": "- error: 400\n  message: out of tokens",
         "busy": _STAY,
         "stubborn": f"- child: echo $$ > stray.pid; exec sleep 300\n{_STAY}",
-        "garbage": """- run: echo '{"type":"result","subtype":"success","result":"forged"}'; head -c 300000 /dev/urandom""",
+        "garbage": (
+            """- run: echo '{"type":"result","subtype":"success","result":"forged"}'; head -c 300000 /dev/urandom"""
+        ),
     }
 
     def launch(self, behaviour: str, worktree: Path, folder: Path) -> Launch:

@@ -108,7 +108,7 @@ def interrupt_turn(runtime: Runtime, launch: Launch, child: Child) -> None:
 
 def finish_turn(runtime: Runtime, child: Child) -> Played:
     """Read a turn to its end."""
-    events = []
+    events: list[TurnEvent] = []
     for line in child.lines(60):
         events += runtime.read_line(line)
         if any(event.kind == RESULT for event in events):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from rookery.agents import store
 from rookery.agents.overlay import first_prompt
+from rookery.agents.roles import NOTHING, find_role
 from rookery.base.errors import ProgramFailed
 from rookery.config.compiled import section
 from rookery.runtimes.model import Launch
@@ -16,15 +18,15 @@ if TYPE_CHECKING:
 
     from rookery.agents.home import Home
     from rookery.agents.model import Session
+    from rookery.terminal.tmux import Tmux
 
 _POLL_SECONDS = 0.05
+_PRESS_AGAIN_SECONDS = 0.3
 _LAST_LINES = 15
 
 
 def launch_of(home: Home, session: Session) -> Launch:
     """What the runtime is told about the session."""
-    from rookery.agents.roles import NOTHING, find_role
-
     return Launch(
         session_id=session.id,
         agent=session.agent,
@@ -74,8 +76,25 @@ def start_terminal(home: Home, session: Session, env: dict[str, str]) -> None:
                 hint="agents.boot_timeout says how long it may take",
             )
         time.sleep(_POLL_SECONDS)
+    _give_task(home, session, tmux, deadline)
+
+
+def _give_task(home: Home, session: Session, tmux: Tmux, deadline: float) -> None:
+    """Type the first prompt, and press Enter until the program's hook has begun a turn: an early one may be lost."""
+    name = terminal_name(session)
     tmux.send_text(name, first_prompt(session))
-    tmux.enter(name)
+    pressed = 0.0
+    while not store.turns(home.db, session.id):
+        now = time.monotonic()
+        if now > deadline:
+            raise ProgramFailed(
+                f"{session.runtime} did not take its task:\n{_last_lines(tmux.capture(name))}",
+                hint="its hooks must be able to run; agents.boot_timeout says how long it may take",
+            )
+        if now - pressed >= _PRESS_AGAIN_SECONDS:
+            tmux.enter(name)
+            pressed = now
+        time.sleep(_POLL_SECONDS)
 
 
 def terminal_name(session: Session) -> str:

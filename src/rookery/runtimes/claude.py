@@ -34,7 +34,7 @@ _STRICT = "strict"
 
 # Agents of its own, waiting for a person, timers and other checkouts: Rookery has its own of each.
 _NOT_OURS = (
-    *("Task", "Agent", "SendMessage", "TeamCreate", "TeamDelete", "Workflow", "TaskOutput", "TaskStop"),
+    *("Task", "Agent", "SendMessage", "Workflow", "TaskOutput", "TaskStop"),
     *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
     *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "Monitor"),
     *("EnterWorktree", "ExitWorktree"),

@@ -1,0 +1,126 @@
+"""What an interactive Claude Code used, from the transcripts that it keeps: it tells of it nowhere else.
+
+A message has a line for each of its blocks, all with the same usage, so it is counted by its id. Reading goes on where
+it stopped; a line that is only half written is read the next time. Agents of its own have transcripts beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    Entry = dict[str, Any]
+
+_REMEMBERED = 50
+"""How many messages of a file are remembered: the last blocks of a message may come after the first were read."""
+_STATE = "rook-usage.json"
+_KINDS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+class Used(Record):
+    """What was used since, by model, and how far that has been read. Both are plain enough for JSON."""
+
+    usage: list[Entry]
+    position: dict[str, Any]
+
+
+def usage_of_turn(folder: str, turn_id: str, is_settled: Callable[[str], bool]) -> Sequence[Entry]:
+    """What one turn of the session in `folder` used, as usage events say it; nothing where there are no transcripts.
+
+    Call it before the turn is settled. After a kill it gives a turn that was not settled the same again, and one that
+    was never twice: what was read for a turn counts only once `is_settled` says so of it.
+    """
+    own = os.path.join(folder, "claude")
+    if not os.path.isdir(os.path.join(own, "projects")):
+        return ()
+    path = os.path.join(own, _STATE)
+    kept = _read_state(path)
+    since = kept.get("after" if kept.get("turn_id") and is_settled(kept["turn_id"]) else "before")
+    used = read_usage(own, since)
+    half = f"{path}.{os.getpid()}"
+    with open(half, "w", encoding="utf-8") as file:
+        json.dump({"turn_id": turn_id, "before": since, "after": used.position}, file)
+    os.replace(half, path)
+    return used.usage
+
+
+def read_usage(folder: str, since: Mapping[str, Any] | None) -> Used:
+    """What the transcripts beneath a configuration folder say beyond a position; None is their beginning."""
+    position: dict[str, Any] = dict(since or {})
+    sums: dict[str, Entry] = {}
+    for path in _transcripts(folder):
+        name = os.path.relpath(path, folder)
+        offset, seen = position.get(name, (0, []))
+        messages, offset = _read_file(path, offset)
+        for message_id, message in messages.items():
+            if message_id not in seen:
+                _add(sums, message)
+        position[name] = (offset, [*seen, *(each for each in messages if each not in seen)][-_REMEMBERED:])
+    return Used(list(sums.values()), position)
+
+
+def _transcripts(folder: str) -> Iterator[str]:
+    for place, folders, files in os.walk(os.path.join(folder, "projects")):
+        folders.sort()
+        yield from (os.path.join(place, name) for name in sorted(files) if name.endswith(".jsonl"))
+
+
+def _read_file(path: str, offset: int) -> tuple[dict[str, Entry], int]:
+    """The messages of the whole lines beyond the offset, by id, and where the next line begins."""
+    messages: dict[str, Entry] = {}
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size < offset:
+            offset = 0  # it was written anew
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            offset += len(line)
+            message = _message(line)
+            if message is not None:
+                messages[message["id"]] = message
+    return messages, offset
+
+
+def _message(line: bytes) -> Entry | None:
+    """The message of a line that tells of usage."""
+    if b'"usage"' not in line:
+        return None
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    message = found.get("message") if isinstance(found, dict) and found.get("type") == "assistant" else None
+    if not isinstance(message, dict) or not isinstance(message.get("usage"), dict):
+        return None
+    is_named = isinstance(message.get("id"), str) and isinstance(message.get("model"), str)
+    return message if is_named and message["model"] != "<synthetic>" else None
+
+
+def _add(sums: dict[str, Entry], message: Entry) -> None:
+    model = message["model"]
+    entry = sums.setdefault(model, {"model": model, **dict.fromkeys(_KINDS, 0)})
+    for kind, name in _KINDS.items():
+        count = message["usage"].get(name)
+        entry[kind] += count if isinstance(count, int) and count > 0 else 0
+
+
+def _read_state(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
