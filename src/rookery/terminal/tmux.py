@@ -249,7 +249,7 @@ def plain_text(text: str) -> str:
 
 def screen_text(lines: Sequence[str], last: int = 0) -> str:
     """A captured screen as text: no empty lines at its end, and at most the `last` ones if that is not 0."""
-    shown = [line.rstrip() for line in lines]
+    shown = [line.replace("\xa0", " ").rstrip() for line in lines]
     while shown and not shown[-1]:
         shown.pop()
     return "\n".join(shown[-last:])

@@ -1,0 +1,194 @@
+"""Whole lives of agents on the real Claude Code, headless and in tmux, against a scripted model."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from den import DONE, Den
+from dev.model_server import ModelServer
+
+from claude import model as model
+from claude import settings_for
+from conftest import git
+from rookery.base.proctree import Identity, end_tree, send
+from rookery.terminal.tmux import Tmux, socket_path
+from support import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+class ClaudeDen(Den):
+    """A project whose agents run on Claude Code."""
+
+    def __init__(self, repo: Path, server: ModelServer) -> None:
+        super().__init__(repo)
+        self.model = server
+        settings = settings_for(server)
+        config = {
+            "agents": {"runtime": "claude", "stop_grace": "1s"},
+            "claude": {"program": settings["program"], "env": settings["env"], "share_login": False},
+            "provision": {"ports": 0},
+        }
+        (repo / ".rookery" / "config.local.yaml").write_text(yaml.safe_dump(config))
+
+    def row(self, name: str) -> dict[str, Any]:
+        """The session as it is stored."""
+        db = self.rook.open()
+        columns = ("id", "runner_pid", "runner_start", "runtime_session")
+        found = db.one(f"SELECT {', '.join(columns)} FROM sessions WHERE agent = ? ORDER BY seq DESC", (name,))
+        db.close()
+        assert found is not None
+        return dict(zip(columns, found, strict=True))
+
+    def turns(self, name: str) -> list[tuple[str, str]]:
+        """State and last words of an agent's turns."""
+        db = self.rook.open()
+        rows = db.all(
+            "SELECT t.state, coalesce(t.last_words, '') FROM turns t JOIN sessions s ON s.id = t.session_id "
+            "WHERE s.agent = ? ORDER BY t.number",
+            (name,),
+        )
+        db.close()
+        return [(state, words) for state, words in rows]
+
+    def doings(self, name: str, kind: str) -> list[dict[str, Any]]:
+        """What the journal has of one kind."""
+        lines = self.rook.json("logs", name, "--limit", "0").out.splitlines()
+        return [each for each in (json.loads(line)["data"] for line in lines) if each["kind"] == kind]
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """The data of all events of one kind."""
+        lines = self.rook.json("events", "--type", kind).out.splitlines()
+        return [json.loads(line)["data"]["data"] for line in lines]
+
+
+@pytest.fixture
+def den(repo: Path, model: ModelServer) -> Iterator[ClaudeDen]:
+    den = ClaudeDen(repo, model)
+    yield den
+    for agent in den.rook.json("status").data:
+        den.rook("stop", agent["agent"])
+    Tmux(socket_path(str(repo))).kill_server()
+
+
+ASK: list[Any] = [
+    {"say": "I am {agent}, on {task}"},
+    {"edit": {"path": "work.txt", "text": "done by {agent}\n"}},
+    {"spend": {"input": 1200, "output": 80, "cache_read": 300, "cache_write": 40}},
+    {"commit": "Work"},
+    {"mail": {"to": "{parent}", "type": "question", "subject": "Well?"}},
+    {"until": {"mail_from": "human"}},
+    {"say": "It said: {mail.body}"},
+    {"reply": "Thanks for '{mail.body}'"},
+    DONE,
+]
+
+
+def check_life(den: ClaudeDen, name: str, *more: str) -> None:
+    """Read the task, edit, commit, ask, wait, be woken by the answer, go on with the conversation, finish."""
+    den.sling(den.task("Ask", ASK), "--name", name, *more)
+    den.wait_for(name, "waiting")
+    tree = den.folder / ".rookery/worktrees" / name
+    assert (tree / "work.txt").read_text() == f"done by {name}\n"
+    assert git(tree, "log", "-1", "--format=%s") == "Work"
+    assert git(tree, "status", "--porcelain") == ""
+
+    den.rook.json("mail", "reply", den.mail(type="question")[0]["id"], "--body", "it's `fine`")
+    ended = den.wait_for(name, "completed")
+
+    assert ended["turns"] == 2
+    assert [each["body"] for each in den.mail(type="status") if each["from"] == name] == ["Thanks for 'it's `fine`'"]
+    assert all(each["read_at"] for each in den.mail(to=name))
+    (cost,) = den.rook.json("costs").data["rows"]
+    assert {kind: cost[kind] for kind in ("input", "output", "cache_read", "cache_write")} == den.model.totals()
+    assert cost["dollars"] > 0
+    den.assert_no_process()
+
+
+def test_a_headless_life(den: ClaudeDen) -> None:
+    check_life(den, "bee")
+    assert [each["data"]["change"] for each in den.doings("bee", "file")] == ["created"]
+    tools = den.doings("bee", "tool")
+    assert [each["data"]["name"] for each in tools] == ["Write", "Bash", "Bash", "Bash", "Bash"]
+    assert all(each["data"]["ok"] and each["millis"] >= 0 for each in tools)
+    first, last = den.model.served[0].request, den.model.served[-1].request
+    assert len(last["messages"]) > len(first["messages"])
+    assert not {tool["name"] for tool in first["tools"]} & {"Task", "Agent", "EnterWorktree", "CronCreate"}
+
+
+def test_a_life_in_tmux(den: ClaudeDen) -> None:
+    check_life(den, "bee", "--tmux")
+
+
+def test_a_tool_that_is_not_allowed_is_told(den: ClaudeDen) -> None:
+    den.sling(den.task("Try", [{"run": "touch forbidden.txt"}, DONE]), "--name", "bee", "--profile", "strict")
+    den.wait_for("bee", "completed")
+    assert not (den.folder / ".rookery/worktrees/bee/forbidden.txt").exists()
+    (denied,) = den.doings("bee", "denied")
+    assert (denied["data"]["name"], denied["data"]["input"]["command"]) == ("Bash", "touch forbidden.txt")
+    assert [each["data"]["ok"] for each in den.doings("bee", "tool")] == [False, True]
+
+
+def test_a_role_that_writes_nothing_has_no_tool_for_it(den: ClaudeDen) -> None:
+    den.sling(den.task("Look", [{"edit": {"path": "x.txt", "text": "x"}}, DONE]), "--name", "bee", "--role", "scout")
+    den.wait_for("bee", "completed")
+    assert not (den.folder / ".rookery/worktrees/bee/x.txt").exists()
+    offered = {tool["name"] for tool in den.model.served[0].request["tools"]}
+    assert "Read" in offered
+    assert not offered & {"Write", "Edit", "NotebookEdit"}
+
+
+def test_a_limit_of_the_api_is_told_as_such(den: ClaudeDen) -> None:
+    task = den.task("Fail")
+    text = "```model-script\n- error: 429\n  message: come back later\n```"
+    den.rook.json("task", "update", task, "--description", text)
+    den.sling(task, "--name", "bee")
+    ended = den.wait_for("bee", "crashed")
+    assert "come back later" in ended["reason"]
+    (error,) = den.doings("bee", "error")
+    assert (error["data"]["kind"], error["data"]["status"]) == ("limit", 429)
+    assert [each["problem"] for each in den.events("turn.ended")] == [{"kind": "limit", "status": 429}]
+
+
+def test_an_interrupted_turn_leaves_an_agent_that_waits_and_goes_on(den: ClaudeDen) -> None:
+    den.sling(den.task("Stay", [{"run": "touch busy; sleep 300"}, DONE]), "--name", "bee")
+    wait_until((den.folder / ".rookery/worktrees/bee/busy").exists, 60)
+    assert den.rook.json("interrupt", "bee").data == {"agent": "bee", "turn": 1, "by": "human"}
+    den.wait_for("bee", "waiting")
+    assert den.turns("bee") == [("interrupted", "interrupted by human")]
+    session = den.row("bee")["runtime_session"]
+    den.rook.json("nudge", "bee", "Go on.")
+    den.wait_for("bee", "completed")
+    assert den.row("bee")["runtime_session"] == session
+    assert den.turns("bee")[1][0] == "done"
+
+
+def test_an_interrupt_in_tmux(den: ClaudeDen) -> None:
+    den.sling(den.task("Stay", [{"run": "touch busy; sleep 300"}, DONE]), "--name", "bee", "--tmux")
+    wait_until((den.folder / ".rookery/worktrees/bee/busy").exists, 60)
+    den.rook.json("interrupt", "bee")
+    assert den.wait_for("bee", "waiting")["turns"] == 1
+    assert den.turns("bee") == [("interrupted", "interrupted by human")]
+    den.rook.json("nudge", "bee", "Go on.")
+    den.wait_for("bee", "completed")
+
+
+def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
+    once = "[ -e begun ] || { touch begun; sleep 300; }"
+    den.sling(den.task("Stay", [{"say": "first"}, {"run": once}, DONE]), "--name", "bee")
+    wait_until((den.folder / ".rookery/worktrees/bee/begun").exists, 60)
+    row = den.row("bee")
+    assert row["runtime_session"]
+    send(Identity(row["runner_pid"], row["runner_start"]), signal.SIGKILL)
+    end_tree(None, ("ROOKERY_SESSION", row["id"]), 0)
+    den.wait_for("bee", "completed")
+    assert den.row("bee")["runtime_session"] == row["runtime_session"]
+    assert [state for state, _ in den.turns("bee")] == ["lost", "done"]
+    sent = den.model.served[-1].request["messages"]
+    assert any("first" in str(message["content"]) for message in sent if message["role"] == "assistant")
