@@ -22,6 +22,14 @@ def test_a_hook_that_cannot_start_stops_a_tool_and_nothing_else(event: str, tmp_
     assert "cannot start" in done.stderr
 
 
+def test_a_guard_without_an_answer_in_time_says_no(tmp_path: Path) -> None:
+    argv = hook_command(PRE_TOOL, "json.tool", seconds=1)
+    slow = argv[4].replace("from json.tool import main", "import time; main = lambda: time.sleep(60)")
+    done = call((*argv[:4], slow, *argv[5:]), tmp_path)
+    assert done.returncode == 2
+    assert "in time" in done.stderr
+
+
 def test_the_module_gets_its_event_and_the_database_library(tmp_path: Path) -> None:
     for name in ("rookery", "apsw", "json", "sitecustomize"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from the folder')\n")

@@ -1,7 +1,8 @@
 """The command that an agent's program calls at its events: one absolute argument list, the same for every runtime.
 
 It runs at every tool call, so it starts the interpreter without `site` and without anything of the user's or of the
-folder that it stands in. A guard that cannot start must not let a tool through: then `pre-tool` says no.
+folder that it stands in. Programs let a tool through when the hook fails or is slow. So `pre-tool` says no by itself
+when it cannot start, and when it has no answer in time, long before the program would stop waiting.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Hook(Record):
 HOOKS: tuple[Hook, ...] = (
     Hook(SESSION_START, 30),
     Hook(PROMPT, 30),
-    Hook(PRE_TOOL, 10),
+    Hook(PRE_TOOL, 60),
     Hook(POST_TOOL, 10),
     Hook(POST_TOOL_FAILURE, 10),
     Hook(STOP, 120),
@@ -46,11 +47,20 @@ HOOKS: tuple[Hook, ...] = (
     Hook(SESSION_END, 30),
     Hook(NOTIFICATION, 10),
 )
-"""A stop takes a snapshot of the whole worktree, which may be large."""
+"""A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within PRE_TOOL_SECONDS."""
+
+PRE_TOOL_SECONDS = 10
 
 # Exit status 2 is the only one that keeps a tool from running; for other events it means other things.
+# `_signal`, because `signal` loads enum. os._exit is found in posix, which is loaded anyway.
 _START = (
-    "import sys\n"
+    "import sys, posix, _signal\n"
+    "def refuse(*_):\n"
+    "    posix.write(2, b'rook: the hook had no answer in time')\n"
+    "    posix._exit(2)\n"
+    "if sys.argv[2] == {pre_tool!r}:\n"
+    "    _signal.signal(_signal.SIGALRM, refuse)\n"
+    "    _signal.alarm({seconds})\n"
     "sys.path += sys.argv.pop(1).split({separator!r})\n"
     "try:\n"
     "    from {module} import main\n"
@@ -61,9 +71,11 @@ _START = (
 )
 
 
-def hook_command(event: str, module: str = MODULE, python: str = "") -> tuple[str, ...]:
-    """What to run at the event, as an absolute argument list."""
-    code = _START.format(separator=os.pathsep, module=module, pre_tool=PRE_TOOL)
+def hook_command(
+    event: str, module: str = MODULE, python: str = "", seconds: int = PRE_TOOL_SECONDS
+) -> tuple[str, ...]:
+    """What to run at the event, as an absolute argument list; `pre-tool` has so many seconds."""
+    code = _START.format(separator=os.pathsep, module=module, pre_tool=PRE_TOOL, seconds=seconds)
     return (python or sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
 
 
