@@ -199,9 +199,10 @@ def _read_facts(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _fill(value: Any, known: Mapping[str, str]) -> Any:
-    """The value with names such as `{agent}` replaced in its texts; other braces are left alone."""
+    """The value with names such as `{agent}` replaced in its texts; those that are not known are left alone."""
     if isinstance(value, str):
-        return _NAMES.sub(lambda found: known.get(found[1], ""), value)
+        # A step with a text that came out empty would be no step.
+        return _NAMES.sub(lambda found: known.get(found[1], found[0]), value) or (value and " ")
     if isinstance(value, list):
         return [_fill(each, known) for each in value]
     if isinstance(value, dict):

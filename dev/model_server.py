@@ -145,6 +145,7 @@ def describe(served: Served) -> str:
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
     block_on_close = False
     owner: ModelServer
 
