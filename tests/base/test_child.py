@@ -88,3 +88,14 @@ def test_our_own_modules_start_where_others_of_their_names_lie(mark: Mark, tmp_p
     assert [line.split()[0] for line in one.lines(30)] == ["rook"], one.last_words
     assert one.wait(5) == 0
     one.close()
+
+
+def test_one_that_has_said_everything_can_be_waited_for_less_long(mark: Mark) -> None:
+    one = process.start(["/bin/sh", "-c", "echo said; exec sleep 300"], env=mark.env)
+    lines = one.lines(200)
+    assert next(lines) == "said"
+    one.hasten(0.05)
+    with pytest.raises(ProgramFailed, match="did not end in time"):
+        next(lines)
+    assert end_tree(one.identity, mark.pair, 0) == []
+    one.close()

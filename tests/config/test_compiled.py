@@ -9,6 +9,7 @@ import pytest
 
 from rookery.base.errors import ConfigInvalid
 from rookery.config.compiled import read_config
+from rookery.config.compiled import section as section_of
 from rookery.config.environ import Environ, read_environ
 from rookery.config.loader import load_config
 
@@ -39,6 +40,17 @@ def _cached(root: Path) -> Path:
 def _settle(monkeypatch: pytest.MonkeyPatch, seconds: float = 0) -> None:
     # The time of a file's last change cannot be set back, so tests shorten the wait instead.
     monkeypatch.setattr("rookery.config.compiled._SETTLED_SECONDS", seconds)
+
+
+def test_a_section_is_the_same_read_anew_and_kept(
+    root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _settle(monkeypatch)
+    fresh, kept = read_config(str(root), environ, {}), read_config(str(root), environ, {})
+    assert type(fresh) is not type(kept)
+    assert section_of(fresh, "provision") == section_of(kept, "provision")
+    assert section_of(kept, "provision")["env"] == {"A": "b"}
+    assert section_of(kept, "nothing") == section_of(fresh, "nothing") == {}
 
 
 def test_the_second_time_it_is_the_same_and_nothing_is_loaded(
