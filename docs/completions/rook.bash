@@ -5,7 +5,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge status inspect attach agents spec run feed logs trace errors replay costs metrics hook hooks prime agent worktree events config doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics hook hooks prime agent worktree events config doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -91,10 +91,11 @@ _rook() {
     "vcs status") words="--json --quiet --no-color --directory --config" ;;
     "sling ") words="--role --name --runtime --model --files --spec --parent --base --headless --tmux --profile --sibling --skip-review --max-agents --instructions --json --quiet --no-color --directory --config" ;;
     "sling  --role") words="coordinator lead builder scout reviewer merger monitor" ;;
-    "sling  --runtime") words="scripted" ;;
+    "sling  --runtime") words="scripted claude" ;;
     "sling  --profile") words="strict relaxed yolo" ;;
     "stop ") words="--clean --reason --json --quiet --no-color --directory --config" ;;
     "nudge ") words="--json --quiet --no-color --directory --config" ;;
+    "interrupt ") words="--json --quiet --no-color --directory --config" ;;
     "status ") words="--all --watch --json --quiet --no-color --directory --config" ;;
     "inspect ") words="--follow --limit --json --quiet --no-color --directory --config" ;;
     "attach ") words="--json --quiet --no-color --directory --config" ;;

@@ -1,0 +1,138 @@
+"""How Claude Code is started, by role, profile and configuration; no program is needed for that."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rookery.agents.home import Home
+from rookery.agents.start import settings_of
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.runtimes import claude
+from rookery.runtimes.claude_folder import write_folder
+from rookery.runtimes.model import Command, Launch
+
+
+def launch(tmp_path: Path, settings: dict[str, Any] | None = None, **changes: Any) -> Launch:
+    begun = Launch(
+        "ses_1", "ada", "builder", str(tmp_path), str(tmp_path / "session"), "default", "yolo", None, settings or {}
+    )
+    return begun.replace(**changes)
+
+
+def configured(tmp_path: Path, **flags: str) -> dict[str, Any]:
+    """The settings that the runtime is given under a configuration."""
+    loaded = load_config(None, read_environ({"HOME": str(tmp_path)}), {f"claude.{key}": flags[key] for key in flags})
+    home = Home(str(tmp_path), None, loaded.config)  # type: ignore[arg-type]
+    return settings_of(home, "claude")
+
+
+def value_of(command: Command, option: str) -> str:
+    return command.argv[command.argv.index(option) + 1]
+
+
+def test_the_first_turn_and_the_next(tmp_path: Path) -> None:
+    first = claude.turn_command(launch(tmp_path), "Begin.\nNow.")
+    assert json.loads(first.stdin or "")["message"]["content"] == "Begin.\nNow."
+    assert (first.stdin or "").count("\n") == 1
+    assert "--model" not in first.argv
+    assert "--resume" not in first.argv
+    second = claude.turn_command(launch(tmp_path, runtime_session="abc", model="opus"), "Go on.")
+    assert (value_of(second, "--resume"), value_of(second, "--model")) == ("abc", "opus")
+
+
+def test_both_ways_of_living_are_under_the_same_rules(tmp_path: Path) -> None:
+    headless, terminal = claude.turn_command(launch(tmp_path), "x"), claude.terminal_command(launch(tmp_path))
+    assert headless.argv[: len(terminal.argv)] == terminal.argv
+    assert "-p" not in terminal.argv
+    assert "--dangerously-skip-permissions" in terminal.argv
+    assert terminal.env["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path / "session"))
+
+
+def test_a_role_that_writes_nothing_loses_the_tools_for_it(tmp_path: Path) -> None:
+    writer = claude.turn_command(launch(tmp_path), "x")
+    reader = claude.turn_command(launch(tmp_path, may_write=False), "x")
+    assert "Write" not in value_of(writer, "--disallowedTools").split(",")
+    assert {"Write", "Edit", "Task"} <= set(value_of(reader, "--disallowedTools").split(","))
+
+
+def test_strict_asks_for_all_but_what_is_harmless(tmp_path: Path) -> None:
+    strict = claude.turn_command(launch(tmp_path, profile="strict", may_write=False), "x")
+    assert "--dangerously-skip-permissions" not in strict.argv
+    assert value_of(strict, "--permission-mode") == "default"
+    allowed = value_of(strict, "--allowedTools").split(",")
+    assert "Read" in allowed
+    assert not {"Write", "Edit", "Bash"} & set(allowed)
+
+
+def test_program_arguments_and_variables_are_settings(tmp_path: Path) -> None:
+    settings = configured(
+        tmp_path, program="/opt/other", args="--fallback-model=haiku", env="DISABLE_AUTOUPDATER=0,X=y"
+    )
+    command = claude.turn_command(launch(tmp_path, settings), "x")
+    assert command.argv[0] == "/opt/other"
+    assert "--fallback-model=haiku" in command.argv
+    assert (command.env["X"], command.env["DISABLE_AUTOUPDATER"]) == ("y", "0")
+
+
+@pytest.fixture
+def login(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own login."""
+    for name in [name for name in os.environ if name.startswith(("ANTHROPIC_", "CLAUDE"))]:
+        monkeypatch.delenv(name)
+    path = Path(os.environ["HOME"]) / ".claude" / ".credentials.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"claudeAiOauth": {"accessToken": "now", "refreshToken": "for ever"}}))
+    return path
+
+
+def test_the_login_is_shared_without_what_renews_it(login: Path, tmp_path: Path) -> None:
+    before = login.read_bytes()
+    write_folder(launch(tmp_path, configured(tmp_path)))
+    command = claude.turn_command(launch(tmp_path, configured(tmp_path)), "x")
+    assert command.env["CLAUDE_CODE_OAUTH_TOKEN"] == "now"
+    assert "for ever" not in str(command)
+    assert list(login.parent.iterdir()) == [login]
+    assert login.read_bytes() == before
+    kept = [path.read_text() for path in (tmp_path / "session" / "claude").iterdir()]
+    assert not any("for ever" in text or "now" in text for text in kept)
+
+
+def test_share_login_is_a_setting_and_a_key_goes_before_it(
+    login: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unshared = claude.turn_command(launch(tmp_path, configured(tmp_path, share_login="false")), "x")
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in unshared.env
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789-0123456789")
+    keyed = claude.turn_command(launch(tmp_path, configured(tmp_path)), "x")
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in keyed.env
+    write_folder(launch(tmp_path, configured(tmp_path)))
+    remembered = (tmp_path / "session" / "claude" / ".claude.json").read_text()
+    assert "6789-0123456789" in remembered
+    assert "sk-ant" not in remembered
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"claudeAiOauth": 7}', '{"claudeAiOauth": {"accessToken": null}}'])
+def test_a_login_that_is_none(login: Path, tmp_path: Path, text: str) -> None:
+    login.write_text(text)
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in claude.turn_command(launch(tmp_path, configured(tmp_path)), "x").env
+
+
+SCREENS = {
+    f"welcome\n{claude.PROMPT}\n  ⏵⏵ bypass permissions on (shift+tab to cycle)": True,
+    f"welcome\n{claude.PROMPT} half a line": True,
+    f"{claude.PROMPT} asked\n✻ Thinking…\n{claude.PROMPT}\n  ⏵⏵ bypass permissions on · esc to interrupt": False,
+    "Permission deny rule": False,
+    f" > quoted {claude.PROMPT}": False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_screen_that_waits_for_input(screen: str) -> None:
+    assert claude.is_ready(screen) == SCREENS[screen]
