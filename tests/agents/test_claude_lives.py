@@ -57,6 +57,11 @@ class ClaudeDen(Den):
         db.close()
         return [(state, words) for state, words in rows]
 
+    def spent(self) -> dict[str, int]:
+        """The tokens that Rookery knows of."""
+        found = self.rook.json("costs").data["total"]
+        return {kind: found[kind] for kind in ("input", "output", "cache_read", "cache_write")}
+
     def doings(self, name: str, kind: str) -> list[dict[str, Any]]:
         """What the journal has of one kind."""
         lines = self.rook.json("logs", name, "--limit", "0").out.splitlines()
@@ -105,9 +110,8 @@ def check_life(den: ClaudeDen, name: str, *more: str) -> None:
     assert ended["turns"] == 2
     assert [each["body"] for each in den.mail(type="status") if each["from"] == name] == ["Thanks for 'it's `fine`'"]
     assert all(each["read_at"] for each in den.mail(to=name))
-    (cost,) = den.rook.json("costs").data["rows"]
-    assert {kind: cost[kind] for kind in ("input", "output", "cache_read", "cache_write")} == den.model.totals()
-    assert cost["dollars"] > 0
+    assert den.spent() == den.model.totals()
+    assert den.rook.json("costs").data["total"]["dollars"] > 0
     den.assert_no_process()
 
 
@@ -177,6 +181,15 @@ def test_an_interrupt_in_tmux(den: ClaudeDen) -> None:
     assert den.turns("bee") == [("interrupted", "interrupted by human")]
     den.rook.json("nudge", "bee", "Go on.")
     den.wait_for("bee", "completed")
+    assert den.spent() == den.model.totals()
+
+
+def test_what_a_turn_in_tmux_used_is_counted_also_if_it_is_stopped(den: ClaudeDen) -> None:
+    steps = [{"spend": {"input": 40, "output": 20}}, {"run": "true"}, {"run": "touch busy; sleep 300"}]
+    den.sling(den.task("Stay", steps), "--name", "bee", "--tmux")
+    wait_until((den.folder / ".rookery/worktrees/bee/busy").exists, 60)
+    assert den.rook("stop", "bee").status == 0
+    assert den.spent() == den.model.totals()
 
 
 def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:

@@ -127,6 +127,7 @@ SCREENS = {
     f"welcome\n{claude.PROMPT}\n  ⏵⏵ bypass permissions on (shift+tab to cycle)": True,
     f"welcome\n{claude.PROMPT} half a line": True,
     f"{claude.PROMPT} asked\n✻ Thinking…\n{claude.PROMPT}\n  ⏵⏵ bypass permissions on · esc to interrupt": False,
+    f"Do you trust the files in this folder?\n{claude.PROMPT} 1. Yes, proceed\n  2. No, exit": False,
     "Permission deny rule": False,
     f" > quoted {claude.PROMPT}": False,
     "": False,

@@ -6,6 +6,7 @@ from rookery.agents import store, worktrees
 from rookery.agents.identity import write_identity
 from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.agents.roles import NOTHING, find_role
+from rookery.agents.spent import read_spent
 from rookery.base.errors import NoRepository, ProgramFailed, Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
     """End a life once; whoever comes second finds it ended."""
-    commit = _tip(home, store.session(home.db, session_id))
+    found = store.session(home.db, session_id)
+    commit, spent = _tip(home, found), read_spent(home, found, store.running_turn(home.db, session_id))
     with home.db.write() as db:
         session = store.session(db, session_id)
         if session.state == ENDED:
@@ -30,6 +32,7 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
         turn = store.running_turn(db, session.id)
         if turn is not None:
             store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
+            store.add_usage(db, turn.id, spent)
             mail.redeliver(db, turn.id, now)
         ended = store.change_session(
             db,

@@ -6,6 +6,7 @@ from rookery.agents import interrupt as requests
 from rookery.agents import store
 from rookery.agents.home import Home
 from rookery.agents.model import TURN_INTERRUPTED, WAITING, NoSuchAgent, Session, Turn
+from rookery.agents.spent import read_spent
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.base.errors import InvalidState
@@ -79,6 +80,7 @@ def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> No
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
         store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, state=WAITING)
     tmux.send_key(name, open_runtime(session.runtime).INTERRUPT_KEY)
-    snapshot = take_snapshot(home, session, turn.number)
+    snapshot, spent = take_snapshot(home, session, turn.number), read_spent(home, session, turn)
     with home.db.write() as db:
         store.change_turn(db, turn, snapshot=snapshot)
+        store.add_usage(db, turn.id, spent)

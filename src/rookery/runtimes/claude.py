@@ -76,8 +76,9 @@ def terminal_command(launch: Launch) -> Command:
 
 
 def is_ready(screen: str) -> bool:
-    """True if there is a line to type into and nothing under way."""
-    return any(line.startswith(PROMPT) for line in screen.splitlines()) and _BUSY not in screen
+    """True if there is a line to type into and nothing under way. A dialog marks one of its numbered answers."""
+    lines = [line[1:].strip() for line in screen.splitlines() if line.startswith(PROMPT)]
+    return bool(lines) and not any(line[:1].isdigit() and line[1:2] == "." for line in lines) and _BUSY not in screen
 
 
 def _command(launch: Launch) -> tuple[str, ...]:
