@@ -81,7 +81,7 @@ class ClaudeBench:
         own = folder / "claude"
         own.mkdir(parents=True, exist_ok=True)
         (own / "CLAUDE.md").write_text(model_script(self._SCRIPTS[behaviour]))
-        settings = settings_for(_shared())
+        settings = settings_for(_shared(), hook_command=lambda event: ("/bin/true", event))
         if behaviour == "stubborn":
             settings["program"] = str(_stubborn(folder.parent / "stubborn", settings["program"]))
         return Launch("ses_1", "ada", "builder", str(worktree), str(folder), "default", "yolo", None, settings)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from claude import ClaudeBench
-from processes import Mark
+from processes import Mark, wait_until
 from rookery.base import process
 from rookery.base.child import Child
 from rookery.base.proctree import send
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import RESULT, Launch, Runtime, TurnEvent
+from rookery.terminal.tmux import Tmux
 
 WORK = "work"
 """Say something, write `work.txt`, commit it with the message `Work`, use some tokens. A second turn says `again`."""
@@ -121,3 +123,13 @@ def finish_turn(runtime: Runtime, child: Child) -> Played:
 def play_turn(runtime: Runtime, launch: Launch, prompt: str, mark: Mark) -> Played:
     """Start a turn and read it to its end."""
     return finish_turn(runtime, start_turn(runtime, launch, prompt, mark))
+
+
+def submit(tmux: Tmux, holds: Callable[[], object]) -> None:
+    """Press Enter until it was heard: programs may lose one that comes right after a paste."""
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, tmux.capture("ada")
+        tmux.enter("ada")
+        until = time.monotonic() + 0.5
+        wait_until(lambda until=until: holds() or time.monotonic() > until)  # type: ignore[misc]

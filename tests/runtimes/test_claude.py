@@ -48,7 +48,10 @@ def test_the_first_turn_and_the_next(tmp_path: Path) -> None:
 
 def test_both_ways_of_living_are_under_the_same_rules(tmp_path: Path) -> None:
     headless, terminal = claude.turn_command(launch(tmp_path), "x"), claude.terminal_command(launch(tmp_path))
-    assert headless.argv[: len(terminal.argv)] == terminal.argv
+    rest = {value_of(terminal, "--settings"), value_of(headless, "--settings")}
+    assert [word for word in terminal.argv if word not in rest] == [
+        word for word in headless.argv[: len(terminal.argv)] if word not in rest
+    ]
     assert "-p" not in terminal.argv
     assert "--dangerously-skip-permissions" in terminal.argv
     assert terminal.env["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path / "session"))

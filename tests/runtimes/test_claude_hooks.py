@@ -11,12 +11,13 @@ from dev.model_server import ModelServer
 
 from claude import model as model
 from claude import model_script, settings_for
-from processes import Mark
+from processes import Mark, wait_until
 from rookery.runtimes import claude, hooks
 from rookery.runtimes.claude_folder import write_folder
 from rookery.runtimes.model import DENIED, Launch
+from rookery.terminal.tmux import Tmux
 
-from .contract import Played, play_turn
+from .contract import Played, play_turn, submit
 
 # Writes down what it was called with, and refuses what the test wants refused.
 _STUB = """
@@ -44,15 +45,14 @@ class Caller:
     def __init__(self, repo: Path, server: ModelServer) -> None:
         self.repo, self.log = repo, repo.parent / "it's a log.ndjson"
         folder = str(repo.parent / "session")
-        self.launch = Launch(
-            "ses_1", "ada", "builder", str(repo), folder, "default", "yolo", None, settings_for(server)
-        )
+        settings = settings_for(server, hook_command=self.command)
+        self.launch = Launch("ses_1", "ada", "builder", str(repo), folder, "default", "yolo", None, settings)
 
     def command(self, event: str) -> tuple[str, ...]:
         return (sys.executable, "-I", "-S", "-c", _STUB, str(self.log), "refused.txt", event)
 
     def play(self, mark: Mark, script: str) -> Played:
-        write_folder(self.launch, self.command)
+        write_folder(self.launch)
         return play_turn(claude, self.launch, f"Go.\n{model_script(script)}", mark)
 
     @property
@@ -71,10 +71,8 @@ def test_every_event_calls_its_hook_without_a_shell(caller: Caller, mark: Mark) 
     assert played.status == 0, played
     events = [event for event, _ in caller.calls]
     assert events == [
-        *(hooks.SESSION_START, hooks.PROMPT),
-        *(hooks.PRE_TOOL, hooks.POST_TOOL),
-        *(hooks.PRE_TOOL, hooks.POST_TOOL_FAILURE),
-        hooks.PRE_TOOL,
+        hooks.SESSION_START,
+        *(hooks.PRE_TOOL, hooks.PRE_TOOL, hooks.PRE_TOOL),
         *(hooks.STOP, hooks.SESSION_END),
     ]
     names = {event: given["hook_event_name"] for event, given in caller.calls}
@@ -83,10 +81,27 @@ def test_every_event_calls_its_hook_without_a_shell(caller: Caller, mark: Mark) 
     assert [event.data["input"]["command"] for event in played.of(DENIED)] == ["touch refused.txt"]
 
 
+def test_in_a_terminal_there_is_a_hook_for_what_comes_of_a_tool_too(caller: Caller, mark: Mark, tmux: Tmux) -> None:
+    write_folder(caller.launch)
+    command = claude.terminal_command(caller.launch)
+    tmux.new_session("ada", str(caller.repo), command.argv, {**mark.env, **command.env})
+    wait_until(lambda: claude.is_ready(tmux.capture("ada")))
+    tmux.send_text("ada", f"Go.\n{model_script(_SCRIPT)}")
+    submit(tmux, lambda: hooks.STOP in [event for event, _ in caller.calls])
+    assert [event for event, _ in caller.calls] == [
+        *(hooks.SESSION_START, hooks.PROMPT),
+        *(hooks.PRE_TOOL, hooks.POST_TOOL),
+        *(hooks.PRE_TOOL, hooks.POST_TOOL_FAILURE),
+        *(hooks.PRE_TOOL, hooks.STOP),
+    ]
+
+
 def test_a_hook_that_cannot_start_lets_no_tool_through(caller: Caller, mark: Mark) -> None:
-    write_folder(caller.launch, lambda event: hooks.hook_command(event, "rookery.nothing_of_that_name"))
+    broken = {"hook_command": lambda event: hooks.hook_command(event, "rookery.nothing_of_that_name")}
+    launch = caller.launch.replace(settings={**caller.launch.settings, **broken})
+    write_folder(launch)
     script = "- run: touch through.txt\n- say: the end"
-    played = play_turn(claude, caller.launch, f"Go.\n{model_script(script)}", mark)
+    played = play_turn(claude, launch, f"Go.\n{model_script(script)}", mark)
     assert not (caller.repo / "through.txt").exists()
     assert [event.data["name"] for event in played.of(DENIED)] == ["Bash"]
 

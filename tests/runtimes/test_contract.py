@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +29,7 @@ from .contract import (
     interrupt_turn,
     play_turn,
     start_turn,
+    submit,
 )
 
 
@@ -50,16 +49,6 @@ def ready(bench: Bench, behaviour: str, repo: Path) -> Launch:
     launch = bench.launch(behaviour, repo, repo.parent / "session")
     bench.runtime.prepare(launch)
     return launch
-
-
-def submit(tmux: Tmux, holds: Callable[[], object]) -> None:
-    """Press Enter until it was heard: programs may lose one that comes right after a paste."""
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline, tmux.capture("ada")
-        tmux.enter("ada")
-        until = time.monotonic() + 0.5
-        wait_until(lambda until=until: holds() or time.monotonic() > until)  # type: ignore[misc]
 
 
 def test_every_runtime_is_on_the_bench() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.model import COMPLETED, TURN_DONE, WAITING, Session
+from rookery.agents.spent import read_spent
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.agents.wake import start_runner, wake
 from rookery.events.store import publish
@@ -13,9 +14,6 @@ from rookery.mail.inject import render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from rookery.agents.home import Home
 
 
@@ -42,17 +40,17 @@ def take_mail(home: Home, session: Session) -> str:
         return render(messages, mail.waiting(db, session.agent)) if messages else ""
 
 
-def end_turn(home: Home, session_id: str, usage: Sequence[dict[str, Any]] = ()) -> None:
+def end_turn(home: Home, session_id: str) -> None:
     """End the turn: snapshot, costs, mail acknowledged, and the agent's life too if it has said so."""
     session = store.session(home.db, session_id)
     turn = store.running_turn(home.db, session.id)
     if turn is None:
         return
-    snapshot = take_snapshot(home, session, turn.number)
+    snapshot, spent = take_snapshot(home, session, turn.number), read_spent(home, session, turn)
     with home.db.write() as db:
         session = store.session(db, session.id)
         store.change_turn(db, turn, snapshot=snapshot)
-        store.add_usage(db, turn.id, usage)
+        store.add_usage(db, turn.id, spent)
         _close(home, session, turn.id)
         finished = mail.terminal_since(db, session.id)
         if finished:

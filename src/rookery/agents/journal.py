@@ -51,6 +51,11 @@ class Journal:
         self._lines.flush()
         self._text.flush()
 
+    def has(self, kind: str, call_id: str) -> bool:
+        """True if a call was written down already as being of that kind, by whoever saw it first."""
+        found = self._telemetry.read(session_id=self._session.id, kinds=(kind,))
+        return any(each.data.get("id") == call_id for each in found)
+
     def close(self) -> None:
         """Let go of the files."""
         self._telemetry.close()

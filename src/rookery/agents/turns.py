@@ -193,6 +193,8 @@ class _Heard:
             self.has_result = True
             if data.get("ok") is False:
                 self.failure = self.failure or str(data.get("text", "")) or "the turn failed"
+        if event.kind == DENIED and self._journal.has(DENIED, str(data.get("id", ""))):
+            return  # our own hook denied it, and knows why
         if event.kind == FILE:
             data = data | {"path": self._inside(str(data["path"]))}
         self._write(event.kind, data)

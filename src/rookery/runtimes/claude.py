@@ -67,12 +67,12 @@ def turn_command(launch: Launch, prompt: str) -> Command:
     lines = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
     # What runs in the background ends with the turn, so it must not be begun.
     env = _environment(launch) | {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
-    return Command((*_command(launch), *lines), env, user_line(prompt), INTERRUPT_LINE)
+    return Command((*_command(launch, model.HEADLESS), *lines), env, user_line(prompt), INTERRUPT_LINE)
 
 
 def terminal_command(launch: Launch) -> Command:
     """The same program, waiting for prompts in a terminal."""
-    return Command(_command(launch), _environment(launch))
+    return Command(_command(launch, model.TMUX), _environment(launch))
 
 
 def is_ready(screen: str) -> bool:
@@ -81,8 +81,8 @@ def is_ready(screen: str) -> bool:
     return bool(lines) and not any(line[:1].isdigit() and line[1:2] == "." for line in lines) and _BUSY not in screen
 
 
-def _command(launch: Launch) -> tuple[str, ...]:
-    words = [_program(launch.settings), "--settings", settings_path(launch)]
+def _command(launch: Launch, mode: str) -> tuple[str, ...]:
+    words = [_program(launch.settings), "--settings", settings_path(launch, mode)]
     # A repository's .mcp.json starts programs, and asks a person first.
     words.append("--strict-mcp-config")
     if launch.model not in ("", "default"):

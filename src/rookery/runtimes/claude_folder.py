@@ -11,6 +11,7 @@ import os
 
 from rookery.config.environ import child_environ
 from rookery.runtimes.hooks import HOOKS, hook_command
+from rookery.runtimes.model import HEADLESS, MODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from rookery.runtimes.model import Launch
 
-SETTINGS = "rook-settings.json"
 _CREDENTIALS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
@@ -33,25 +33,29 @@ def folder_of(launch: Launch) -> str:
     return os.path.join(launch.folder, "claude")
 
 
-def settings_path(launch: Launch) -> str:
-    """The settings with our hooks."""
-    return os.path.join(folder_of(launch), SETTINGS)
+def settings_path(launch: Launch, mode: str) -> str:
+    """The settings with our hooks, for one way of living."""
+    return os.path.join(folder_of(launch), f"rook-{mode}.json")
 
 
-def write_folder(launch: Launch, command: Callable[[str], tuple[str, ...]] = hook_command) -> None:
-    """Write what the program needs; what it has remembered itself stays."""
+def write_folder(launch: Launch) -> None:
+    """Write what the program needs; what it has remembered itself stays. A test may give hooks of its own."""
+    command: Callable[[str], tuple[str, ...]] = launch.settings.get("hook_command", hook_command)
     folder = folder_of(launch)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    _write(settings_path(launch), compose_settings(command))
+    for mode in MODES:
+        _write(settings_path(launch, mode), compose_settings(mode, command))
     remembered = os.path.join(folder, ".claude.json")
     env = child_environ() | launch.settings.get("env", {})
     _write(remembered, _read(remembered) | _answers(launch, env))
 
 
-def compose_settings(command: Callable[[str], tuple[str, ...]] = hook_command) -> dict[str, Any]:
+def compose_settings(mode: str, command: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
     """Every hook as an argument list that no shell reads. Given by `--settings`, these overrule the repository's."""
     hooks = {}
     for hook in HOOKS:
+        if mode == HEADLESS and not hook.is_for_headless:
+            continue
         program, *words = command(hook.event)
         entry = {"type": "command", "command": program, "args": words, "timeout": hook.timeout}
         hooks[_event_name(hook.event)] = [{"hooks": [entry]}]

@@ -33,14 +33,16 @@ class Hook(Record):
     event: str
     timeout: int
     """Seconds until the program goes on without an answer."""
+    is_for_headless: bool = True
+    """False where a headless program's own output says it all: a process for each tool call is saved."""
 
 
 HOOKS: tuple[Hook, ...] = (
     Hook(SESSION_START, 30),
-    Hook(PROMPT, 30),
+    Hook(PROMPT, 30, False),
     Hook(PRE_TOOL, 60),
-    Hook(POST_TOOL, 10),
-    Hook(POST_TOOL_FAILURE, 10),
+    Hook(POST_TOOL, 10, False),
+    Hook(POST_TOOL_FAILURE, 10, False),
     Hook(STOP, 120),
     Hook(SUBAGENT_STOP, 30),
     Hook(PRE_COMPACT, 30),
