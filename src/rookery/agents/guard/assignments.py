@@ -48,11 +48,12 @@ def check(
         elif each.type in ("variable_name", "word", "concatenation", "string", "raw_string"):
             word = value_of(each)
             if node.type == "declaration_command" and word.text[:1] in "-+" and "n" in word.text:
+                if text(node).startswith("export"):
+                    continue
                 case.deny("syntax", "a variable that stands for another cannot be followed", "write it out plainly")
             if not word.known:
                 case.deny_unknown("the name of a variable")
-            if node.type == "unset_command":
-                check_name(case, word.text, Word(""), removes=True)
+            check_name(case, word.text, Word(""), removes=True)
 
 
 def check_name(case: Case, name: str, value: Word, *, for_one: bool = False, removes: bool = False) -> None:

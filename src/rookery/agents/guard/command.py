@@ -234,6 +234,8 @@ def _judge_network(case: Case, name: str, words: list[Word], scene: Scene) -> No
 
 
 def _judge_unknown(case: Case, name: str, words: list[Word], scene: Scene) -> None:
+    if name in programs.TOOLCHAIN and len(words) == 2 and words[1].text in programs.VERSION_WORDS:
+        return
     if not case.is_writer:
         _judge_for_reader(case, name, words)
     if not all(is_own_place(case, cwd) for cwd in scene.cwds):
@@ -267,10 +269,7 @@ def _judge_carried(case: Case, words: list[Word], scene: Scene) -> None:
 
 def _judge_for_reader(case: Case, name: str, words: list[Word]) -> None:
     rest = [word.text for word in words[1:]]
-    is_known = all(word.known for word in words)
-    if is_known and name in programs.TOOLCHAIN and rest and programs.VERSION_WORDS.issuperset(rest):
-        return
-    if not is_known or not _is_check(name, rest):
+    if not all(word.known for word in words) or not _is_check(name, rest):
         hint = (
             "sling a builder: `rook sling TASK --role builder`" if case.role.can_spawn else "read, and report by mail"
         )

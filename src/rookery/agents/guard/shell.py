@@ -250,11 +250,12 @@ class _Walk:
         for each in extra:
             self._within(each, scene)
         words += extra
+        dash = [Word("-")] if self.source[node.end_byte :].lstrip(b" \t\\\n")[:2] in (b"- ", b"-<") else []
         scene = scene if stdin is None else scene.replace(stdin=stdin, is_piped=False)
         success: Cwds = frozenset()
         failure: Cwds = frozenset()
         for fields in self._choices(words, scene):
-            ok, bad = self._simple([word for field in fields for word in field], scene)
+            ok, bad = self._simple([word for field in fields for word in field] + dash, scene)
             success, failure = success | ok, failure | bad
         return _few(success), _few(failure)
 
@@ -348,7 +349,7 @@ class _Walk:
         if not operators and sum(each.is_named for each in node.children) == 1:
             return values
         if len(operators) == 1 and operators[0].type == "#" and node.children[1].type == "#":
-            return [Word("0")]
+            return [Word("7")]
         if len(operators) == 1 and operators[0].type in (":-", "-"):
             default = [each for each in node.children if each.is_named and each not in named]
             return [*values, self._single(default[0], scene) if len(default) == 1 else Word("")]

@@ -32,7 +32,7 @@ _KNOWN = names(
 )
 _OPAQUE = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "heredoc_body"})
 """Leaves in which nothing is expanded; a here-document without children has a quoted end, or nothing to expand."""
-_LOOSE = frozenset({"string", "heredoc_body", "program", "translated_string"})
+_LOOSE = frozenset({"string", "heredoc_body", "translated_string"})
 """Nodes whose own text stands between their children."""
 _KEYWORDS = names("{ } then do done fi esac elif else in [[ ]] coproc")
 
@@ -49,6 +49,9 @@ def parse(case: Case, source: bytes) -> Node:
     if root.has_error:
         case.deny("syntax", "the command cannot be read for sure", _HINT)
     _inspect(case, root, source)
+    first, last = (root.children[0], root.children[-1]) if root.children else (root, root)
+    if source[: first.start_byte].strip() or source[last.end_byte :].strip():
+        case.deny("syntax", "the command cannot be read for sure", _HINT)
     return root
 
 
@@ -84,14 +87,19 @@ def _inspect(case: Case, root: Node, source: bytes) -> None:
 
 def _inspect_leaf(case: Case, node: Node, source: bytes) -> None:
     text = _text(node, source)
-    is_name = node.type == "word" and node.parent is not None and node.parent.type == "command_name"
-    if is_name and text.decode(errors="replace") in _KEYWORDS:
+    if node.type == "word" and _is_in(node, "command_name") and text.decode(errors="replace") in _KEYWORDS:
         case.deny("syntax", "the command cannot be read for sure", _HINT)
     if not node.is_named or node.type in _OPAQUE:
         return
     bare = unescaped(text)
+    if node.type == "word" and any(each in bare for each in b" \t\n;|&<>") and not _is_in(node, "expansion"):
+        case.deny("syntax", "the command cannot be read for sure", _HINT)
     if b"`" in bare or b"$(" in bare or b"${" in bare:
         case.deny("syntax", "a substitution stands where it cannot be judged", _HINT)
+
+
+def _is_in(node: Node, kind: str) -> bool:
+    return node.parent is not None and node.parent.type == kind
 
 
 def unescaped(text: bytes) -> bytes:
@@ -106,16 +114,18 @@ def _drop_escapes(part: bytes) -> bytes:
 
 
 def _inspect_gaps(case: Case, node: Node, children: list[Node], source: bytes) -> None:
-    """Between two parts there may be blanks and continued lines. A lone `-` is left out by the grammar, too."""
+    """Between two parts there may be blanks and continued lines, and before a here-document a `-` that has no node."""
     for before, after in pairwise(children):
         gap = source[before.end_byte : after.start_byte]
+        if not gap and before.type == "$" and after.type == "string":
+            case.deny("syntax", 'a word is written as $"…"', "leave the dollar out")
         if not gap or not gap.strip(b" \t"):
             continue
         if not gap.replace(b"\\\n", b"").strip(b" \t\n"):
             if b"\\\n" in gap and not gap.replace(b"\\\n", b""):
                 case.deny("syntax", "a line is continued within a word", "write the word on one line")
             continue
-        if node.type != "command" or gap.replace(b"\\\n", b"").strip() != b"-":
+        if node.type != "redirected_statement" or gap.replace(b"\\\n", b"").strip() != b"-":
             case.deny("syntax", "the command cannot be read for sure", _HINT)
 
 

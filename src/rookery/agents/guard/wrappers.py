@@ -90,15 +90,18 @@ def _prefix(case: Case, name: str, words: list[Word], scene: Scene) -> Inner:
     takes, longs, operands = _PREFIXES[name]
     if name == "command" and words and words[0].text in ("-v", "-V", "-pv"):
         return []
+    command = _skip(words, takes, longs)
+    own = read(words[: len(words) - len(command)], takes, longs)
     if name in ("strace", "ltrace", "time"):
-        for word in read(words, takes, longs).values("-o", "--output"):
+        for word in own.values("-o", "--output"):
             check_write(case, word, scene.cwds)
-    if name == "npx":
-        for word in read(words, "pcw").values("-c", "--call"):
+    if name == "npx" and own.has("-c", "--call"):
+        for word in own.values("--call") or command[:1]:
             _script(case, word, scene)
+        return []
     if name == "repeat" and not (words and words[0].known):
         case.deny_unknown("what is repeated")
-    return [(_skip(words, takes, longs)[operands:], scene)]
+    return [(command[operands:], scene)]
 
 
 def _env(case: Case, words: list[Word], scene: Scene) -> Inner:
@@ -160,11 +163,11 @@ def _timeout(case: Case, words: list[Word], scene: Scene) -> Inner:
 
 
 def _xargs(case: Case, words: list[Word], scene: Scene) -> Inner:
-    options = read(words, "IinPLdaEs")
-    place = next((word.text for word in options.values("-I", "--replace")), "{}" if options.has("-i") else None)
     command = _skip(
         words, "InPLdaEs", ("--max-args", "--max-procs", "--max-lines", "--delimiter", "--arg-file", "--replace")
     )
+    options = read(words[: len(words) - len(command)], "InPLdaEs")
+    place = next((word.text for word in options.values("-I", "--replace")), "{}" if options.has("-i") else None)
     if place is None:
         command = [*(command or [Word("echo")]), UNKNOWN]
     else:

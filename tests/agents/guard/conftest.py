@@ -1,0 +1,43 @@
+"""A worktree as the cases of the guard expect it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpus import OWN
+from rookery.agents.guard.model import Bounds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def bounds(tmp_path_factory: pytest.TempPathFactory) -> Bounds:
+    """What the agent `bee` has of its own; another agent's worktree lies beside it."""
+    root = tmp_path_factory.mktemp("project")
+    worktree = make_worktree(root)
+    return Bounds(str(root), str(worktree), "rook/bee/task", "main", task_id=OWN, agent="bee")
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch, _own_home: None) -> None:
+    """A home that is not beneath a temporary folder, as a user's is not."""
+    monkeypatch.setenv("HOME", "/home/nobody-of-the-guard")
+
+
+def make_worktree(root: Path) -> Path:
+    """The files that the cases name."""
+    worktree = root / ".rookery" / "worktrees" / "bee"
+    for folder in ("src", "tests", ".claude"):
+        (worktree / folder).mkdir(parents=True)
+    for folder in (".git", "elsewhere", ".rookery/worktrees/other", ".rookery/sessions/ses_1"):
+        (root / folder).mkdir(parents=True)
+    (worktree / ".git").write_text(f"gitdir: {root}/.git/worktrees/bee\n")
+    for name in ("src/a.py", "src/b.py", "tests/t.py", "README.md", "setup.sh"):
+        (worktree / name).write_text("x = 1\n")
+    (root / "elsewhere" / "passwd").write_text("secret\n")
+    (worktree / "src" / "out").symlink_to(root / "elsewhere")
+    (worktree / "src" / "passwd").symlink_to(root / "elsewhere" / "passwd")
+    return worktree

@@ -1,0 +1,94 @@
+"""What the guard says of hundreds of commands, by role and profile."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpus import CHECKS, FORBIDDEN, FOREIGN, READING, WORKING, WRITING
+from rookery.agents.guard.decide import decide
+from rookery.agents.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
+from rookery.agents.roles import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
+
+READERS = [role.name for role in ROLES.values() if role.writes == NOTHING]
+
+
+def judge(bounds: Bounds, role: str, command: str, profile: str | None = None) -> Verdict:
+    found = ROLES[role]
+    return decide(found, profile or found.profile, bounds, Call("Bash", {"command": command}))
+
+
+def test_the_corpus_is_large() -> None:
+    assert len({*READING, *WORKING, *WRITING, *CHECKS, *(command for _, command in FORBIDDEN)}) >= 600
+
+
+@pytest.mark.parametrize("command", READING)
+def test_reading_is_allowed_to_every_role_in_every_profile(bounds: Bounds, command: str) -> None:
+    for role in ROLES:
+        for profile in PROFILES:
+            verdict = judge(bounds, role, command, profile)
+            assert verdict.verdict == ALLOW, f"{role}, {profile}: {verdict}"
+
+
+@pytest.mark.parametrize("command", WORKING)
+def test_everyday_work_is_allowed_to_those_who_write(bounds: Bounds, command: str) -> None:
+    for role in ("builder", "merger"):
+        verdict = judge(bounds, role, command)
+        assert verdict.verdict == ALLOW, f"{role}: {verdict}"
+
+
+@pytest.mark.parametrize(("rule", "command"), FORBIDDEN)
+def test_what_is_forbidden_is_denied_to_every_role_in_every_profile(bounds: Bounds, rule: str, command: str) -> None:
+    for role in ROLES:
+        for profile in PROFILES:
+            verdict = judge(bounds, role, command, profile)
+            assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
+            assert verdict.reason
+            assert verdict.hint
+            assert verdict.rule
+            assert not rule or role in READERS or verdict.rule == rule, verdict
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_those_who_read_do_not_write(bounds: Bounds, command: str) -> None:
+    for role in READERS:
+        for profile in PROFILES:
+            verdict = judge(bounds, role, command, profile)
+            assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
+            assert verdict.hint
+    assert judge(bounds, "builder", command).verdict == ALLOW
+
+
+@pytest.mark.parametrize("command", CHECKS)
+def test_checks_of_the_project_are_a_matter_of_role_and_profile(bounds: Bounds, command: str) -> None:
+    expected = {
+        ("reviewer", STRICT): ASK,
+        ("reviewer", RELAXED): ALLOW,
+        ("reviewer", YOLO): ALLOW,
+        ("lead", RELAXED): ALLOW,
+        ("scout", STRICT): DENY,
+        ("scout", RELAXED): ASK,
+        ("scout", YOLO): ALLOW,
+        ("coordinator", STRICT): DENY,
+        ("builder", STRICT): ALLOW,
+    }
+    for (role, profile), verdict in expected.items():
+        assert judge(bounds, role, command, profile).verdict == verdict, f"{role}, {profile}"
+
+
+@pytest.mark.parametrize("name", ["complete", "cancel", "fail", "delete", "reopen"])
+def test_a_foreign_task_is_not_closed(bounds: Bounds, name: str) -> None:
+    for task in (FOREIGN, "01BX5ZZKBK", "$x", ""):
+        assert judge(bounds, "builder", f"rook task {name} {task}").verdict == DENY
+    assert judge(bounds, "builder", f"rook --json task {name} {FOREIGN}").rule == "foreign-task"
+    assert judge(bounds, "builder", f"rook task {name} {bounds.task_id}").verdict == ALLOW
+    assert judge(bounds, "lead", f"rook task {name} {FOREIGN}").verdict == ALLOW
+
+
+def test_only_who_slings_stops(bounds: Bounds) -> None:
+    assert judge(bounds, "builder", "rook stop other").rule == "rook"
+    assert judge(bounds, "lead", "rook stop other").verdict == ALLOW
+
+
+def test_a_lead_is_told_to_sling_a_builder(bounds: Bounds) -> None:
+    for command in ("git commit -m x", "touch src/x", "make"):
+        assert "rook sling" in judge(bounds, "lead", command).hint
