@@ -36,6 +36,7 @@ ABOUT = {
     "replay": "Tell a run again",
     "costs": "What it cost",
     "metrics": "Agents' lives in numbers",
+    "guard": "What agents may do, and what not",
     "hook": "What agents' programs call",
     "hooks": "Rookery in your own agent session",
     "prime": "What a session should know when it starts",

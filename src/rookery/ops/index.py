@@ -35,6 +35,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "replay": ("rookery.agents.look_ops",),
     "costs": ("rookery.costs.ops",),
     "metrics": ("rookery.agents.look_ops",),
+    "guard": ("rookery.agents.guard_ops",),
     "hook": ("rookery.agents.hook_ops",),
     "hooks": ("rookery.agents.session_ops",),
     "prime": ("rookery.agents.session_ops",),

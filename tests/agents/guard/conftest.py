@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpus import OWN
+from guard.corpus import OWN
 from rookery.agents.guard.model import Bounds
 
 if TYPE_CHECKING:

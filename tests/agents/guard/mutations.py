@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import DrawFn
 
-PLAIN, PREFIXED, WHOLE = "plain", "prefixed", "whole"
-
 
 def _ansi_c(word: str, digits: str) -> str:
     forms = {"x": "\\x{:02x}", "o": "\\{:03o}", "u": "\\u{:04x}"}
@@ -37,7 +35,6 @@ QUOTES: dict[str, Callable[[str], str]] = {
     "empty substitution": lambda word: word[:1] + "$()" + word[1:],
     "unset variable": lambda word: word + "$nothing_of_this_name",
     "continued line": lambda word: word[:1] + "\\\n" + word[1:],
-    "brace with one": lambda word: word[:1] + "{" + word[1:2] + ",}" + word[2:] if len(word) > 40 else word,
 }
 BLANKS = [" ", "  ", "\t", " \\\n", " \\\n\t "]
 
@@ -50,7 +47,6 @@ WRAPPERS: dict[str, str] = {
     "nice": "nice -n 3 {}",
     "nohup": "nohup {}",
     "command": "command {}",
-    "command -p": "command -p {}",
     "exec": "exec {}",
     "setsid": "setsid {}",
     "stdbuf": "stdbuf -oL {}",
@@ -58,7 +54,7 @@ WRAPPERS: dict[str, str] = {
     "xargs -I": "echo x | xargs -I% {}",
     "find": "find . -maxdepth 0 -exec {} \\;",
     "time": "time {}",
-    "two": "nice env -- nohup {}".replace(" --", ""),
+    "two": "nice env nohup {}",
     "input": "{} < /dev/null",
     "output": "{} > /dev/null 2>&1",
     "output first": "> /dev/null {}",
@@ -124,32 +120,27 @@ SCRIPTS: dict[str, str] = {
 }
 
 
-@st.composite
-def simple(draw: DrawFn, words: list[str]) -> str:
-    """The command with every word quoted in some way, or put into a variable."""
-    assignments, found = [], []
-    for i, word in enumerate(words):
-        if draw(st.integers(0, 5)) == 0:
-            assignments.append(f"v{i}={shlex.quote(word)}")
-            found.append(draw(st.sampled_from([f"$v{i}", f"${{v{i}}}", f'"$v{i}"'])))
-        else:
-            found.append(QUOTES[draw(st.sampled_from(sorted(QUOTES)))](word))
-    command = found[0]
-    for each in found[1:]:
-        command += draw(st.sampled_from(BLANKS)) + each
-    if draw(st.booleans()):
-        # A word before the command's own would take the place of a keyword such as `time`, which is then no keyword.
-        command = WRAPPERS[draw(st.sampled_from(sorted(WRAPPERS)))].format(command)
-    return "; ".join([*assignments, command])
+_QUOTE = st.sampled_from(list(QUOTES.values()))
+_BLANK = st.sampled_from(BLANKS)
+_WRAPPER = st.sampled_from(["{}"] * len(WRAPPERS) + list(WRAPPERS.values()))
+_SHELL = st.sampled_from(list(AROUND.values()))
+_SCRIPT = st.sampled_from(list(SCRIPTS.values()))
+_VARIABLE = st.sampled_from([None] * 12 + ["$v{}", "${{v{}}}", '"$v{}"'])
+_DEPTH = st.lists(st.booleans(), max_size=3)
 
 
 @st.composite
 def mutation(draw: DrawFn, words: list[str]) -> str:
-    """The command, put into up to three constructs of the shell."""
-    command: str = draw(simple(words))
-    for _ in range(draw(st.integers(0, 3))):
-        if draw(st.integers(0, 3)) == 0:
-            command = SCRIPTS[draw(st.sampled_from(sorted(SCRIPTS)))].format(shlex.quote(command))
+    """The command with every word quoted or in a variable, wrapped, and put into up to three constructs."""
+    assignments, found = [], []
+    for i, word in enumerate(words):
+        variable = draw(_VARIABLE)
+        if variable is not None:
+            assignments.append(f"v{i}={shlex.quote(word)}; ")
+            found.append(variable.format(i))
         else:
-            command = AROUND[draw(st.sampled_from(sorted(AROUND)))].format(command)
+            found.append(draw(_QUOTE)(word))
+    command = "".join(assignments) + draw(_WRAPPER).format(draw(_BLANK).join(found))
+    for is_script in draw(_DEPTH):
+        command = draw(_SCRIPT).format(shlex.quote(command)) if is_script else draw(_SHELL).format(command)
     return command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus import CHECKS, FORBIDDEN, FOREIGN, READING, WORKING, WRITING
+from guard.corpus import CHECKS, FORBIDDEN, FOREIGN, READING, WORKING, WRITING
 from rookery.agents.guard.decide import decide
 from rookery.agents.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.agents.roles import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO

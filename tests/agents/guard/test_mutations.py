@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mutations import AROUND, QUOTES, SCRIPTS, WRAPPERS, mutation
+from guard.mutations import AROUND, QUOTES, SCRIPTS, WRAPPERS, mutation
 from rookery.agents.guard.decide import decide
-from rookery.agents.guard.model import ALLOW, Bounds, Call
+from rookery.agents.guard.model import ALLOW, DENY, Bounds, Call
 from rookery.agents.roles import ROLES, YOLO
 
 if TYPE_CHECKING:
@@ -52,3 +52,33 @@ def test_no_mutation_of_a_denied_command_is_allowed(bounds: Bounds, name: str) -
         assert verdict.verdict != ALLOW, command
 
     check()
+
+
+def _every_mutation() -> dict[str, str]:
+    plain = "git push"
+    found = {f"quoted: {name}": f"{quote('git')} {quote('push')}" for name, quote in QUOTES.items()}
+    found |= {f"wrapped: {name}": form.format(plain) for name, form in WRAPPERS.items()}
+    found |= {f"around: {name}": form.format(plain) for name, form in AROUND.items()}
+    found |= {f"script: {name}": form.format(f"'{plain}'") for name, form in SCRIPTS.items()}
+    return found
+
+
+def test_a_shell_takes_every_mutation_for_the_same(tmp_path: Path) -> None:
+    """Otherwise the test above would deny what never runs."""
+    programs, said = tmp_path / "bin", tmp_path / "said"
+    programs.mkdir()
+    (tmp_path / "src").mkdir()
+    (programs / "git").write_text(f'#!/bin/sh\necho "$1" >> "{said}"\n')
+    (programs / "git").chmod(0o755)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    for name, command in _every_mutation().items():
+        said.write_text("")
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, timeout=20, check=False)
+        assert "push" in said.read_text(), f"{name}: {command}"
+
+
+@pytest.mark.parametrize("name", _every_mutation())
+def test_every_single_mutation_is_denied(bounds: Bounds, name: str) -> None:
+    for role in ROLES.values():
+        verdict = decide(role, YOLO, bounds, Call("Bash", {"command": _every_mutation()[name]}))
+        assert verdict.verdict == DENY, role.name

@@ -208,7 +208,7 @@ def _judge_other(case: Case, name: str, words: list[Word], scene: Scene) -> None
     if name in programs.NETWORK:
         _judge_network(case, name, words, scene)
         return
-    if name in ("docker", "podman", "kubectl", "terraform", "helm", "vagrant"):
+    if name in programs.CONTAINERS:
         case.doubt("container", f"{name} reaches beyond the worktree", "work within your worktree")
     _judge_unknown(case, name, words, scene)
 

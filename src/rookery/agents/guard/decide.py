@@ -38,6 +38,8 @@ def _judge(case: Case, call: Call) -> None:
     tool, given = call.tool, call.input
     if not isinstance(tool, str) or not isinstance(given, dict) or case.profile not in PROFILES:
         case.deny("broken", "the call has not the form of a tool call", "call a tool with its parameters")
+    if not os.path.isabs(case.bounds.worktree) or not os.path.isabs(case.bounds.root):
+        case.deny("broken", "it is not known where the agent works", "report it by mail")
     if tool in tools.HARMLESS:
         return
     if tool in tools.SHELL:

@@ -28,7 +28,7 @@ _MARKS = "*?["
 
 
 class Piece(Record):
-    """A part of a word; literal pieces are single characters."""
+    """A part of a word; what has a meaning in a literal piece stands there alone."""
 
     kind: str
     word: Word
@@ -124,6 +124,8 @@ class Expander:
 
 
 def _literal(text: str) -> list[Piece]:
+    if not any(each in text for each in "\\{},~"):
+        return [Piece(LITERAL, Word(text))]
     pieces, characters = [], iter(text)
     for character in characters:
         if character != "\\":

@@ -70,7 +70,7 @@ def judge(case: Case, words: list[Word], scene: Scene) -> None:
     listing = _LISTINGS.get(name)
     if listing is not None and listing(rest):
         return
-    writing = _WRITES.get(name)
+    writing = WRITES.get(name)
     if writing is None:
         rule, reason, hint = DENIED.get(
             name, ("git", f"git {name} is not for agents", "use add, commit, diff, log, status, rebase or merge")
@@ -358,7 +358,7 @@ def _stash(case: Case, _rest: list[Word], _scene: Scene) -> None:
     )
 
 
-_WRITES: dict[str, Callable[[Case, list[Word], Scene], None]] = {
+WRITES: dict[str, Callable[[Case, list[Word], Scene], None]] = {
     "add": _add,
     "stage": _add,
     "commit": _commit,

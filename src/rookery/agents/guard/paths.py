@@ -64,6 +64,7 @@ _PROCESS_SECRETS = ("environ", "mem", "auxv", "fd", "root", "cwd")
 
 DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero")
 _MARKS = "*?["
+_LONGEST = 4096
 
 
 def check_write(
@@ -73,7 +74,7 @@ def check_write(
     word = Word(word) if isinstance(word, str) else word
     if not word.known:
         case.deny_unknown(f"the path {word.text + '…' if word.text else 'that is written'}")
-    if not word.text or "\0" in word.text:
+    if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
         case.deny("path", "the path is empty or broken", "name a file within your worktree")
     for cwd in cwds:
         _check_write_from(case, word, cwd, removes, makes_folder)
@@ -135,7 +136,7 @@ def _may_be(part: str, names: Iterable[str]) -> bool:
 def check_read(case: Case, word: Word | str, cwds: Iterable[str | None], *, deep: bool = False) -> None:
     """Deny if the path is a secret, or, read `deep`, holds the home folder with all of its secrets."""
     word = Word(word) if isinstance(word, str) else word
-    if "\0" in word.text:
+    if "\0" in word.text or len(word.text) > _LONGEST:
         case.deny("path", "the path is broken", "name a file")
     if not word.text:
         return

@@ -7,12 +7,12 @@ from rookery.base.record import Record
 
 PLAIN = names(
     "cat tac head wc ls dir vdir stat file du df echo printf true false : test [ pwd dirname basename realpath "
-    "readlink seq whoami id uname which type grep egrep fgrep zgrep ag ack cut tr comm cmp diff paste join nl fold fmt rev "
-    "expand unexpand od hexdump strings md5sum sha1sum sha224sum sha256sum sha384sum sha512sum cksum sum b2sum base64 base32 "
-    "jq zcat bzcat xzcat gzcat zstdcat ps pgrep free uptime nproc lscpu lsblk lsof ss tty groups nm objdump readelf "
-    "size cloc tokei scc column numfmt expr factor cal getconf locale arch bat batcat exa eza tput clear man help "
-    "whatis apropos printenv set shift return exit break continue wait jobs read getopts let ulimit umask times unset "
-    "local export declare typeset readonly dirs fg bg disown tsort pr history"
+    "readlink seq whoami id uname which type grep egrep fgrep zgrep ag ack cut tr comm cmp diff paste join nl fold "
+    "fmt rev expand unexpand od hexdump strings md5sum sha1sum sha224sum sha256sum sha384sum sha512sum cksum sum "
+    "b2sum base64 base32 jq zcat bzcat xzcat gzcat zstdcat ps pgrep free uptime nproc lscpu lsblk lsof ss tty groups "
+    "nm objdump readelf size cloc tokei scc column numfmt expr factor cal getconf locale arch bat batcat exa eza tput "
+    "clear man help whatis apropos printenv set shift return exit break continue wait jobs read getopts let ulimit "
+    "umask times unset local export declare typeset readonly dirs fg bg disown tsort pr history"
 )
 """Programs and builtins that only read and print, whatever their options."""
 
@@ -96,6 +96,8 @@ for _names, _entry in {
 
 NETWORK = names("curl wget nc ncat netcat ping http https xh aria2c dig host nslookup gh glab")
 """Programs that reach beyond the machine: the profile decides."""
+
+CONTAINERS = names("docker podman nerdctl kubectl terraform helm vagrant")
 
 PUBLISHING = frozenset(
     {

@@ -1,0 +1,93 @@
+"""What we offer of the guard: to try a call, and to read what a role may do."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.agents.roles import PROFILES, ROLES, find_role
+from rookery.base.errors import InvalidInput, NotInitialised
+from rookery.ops.operation import PATH, Param, arg, op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.guard.explain import Explanation
+    from rookery.agents.guard.model import Bounds, Verdict
+    from rookery.agents.model import Session
+    from rookery.ops.context import Context
+
+_NAMES = tuple(name for role in ROLES.values() for name in (role.name, *role.aliases))
+_ROLE = arg("role", "The agent's role.", choices=_NAMES)
+_PROFILE = Param("profile", "How much it may do unasked; by default the role's.", choices=PROFILES)
+
+
+@op(
+    "guard test",
+    _ROLE,
+    arg("tool", "The tool, as the agent's program names it: Bash, Write, …"),
+    arg("input", 'The input of the tool as JSON, such as {"command": "git push"}; - reads it.', long_text=True),
+    Param("worktree", "The agent's worktree; by default the checkout that you are in.", kind=PATH),
+    _PROFILE,
+    needs="guard.read",
+    view="guard.verdict",
+)
+def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, profile: str | None) -> Verdict:
+    """Ask the guard what it would say to a tool call, without making it.
+
+    In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
+    """
+    from rookery.agents.guard.decide import decide
+    from rookery.agents.guard.model import Call
+
+    found = find_role(role)
+    return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
+
+
+@op("guard explain", _ROLE, _PROFILE, needs="guard.read", view="guard.explanation")
+def explain(ctx: Context, role: str, profile: str | None = None) -> Explanation:
+    """Show what the guard allows, asks and denies to a role."""
+    from rookery.agents.guard.explain import explain as put_in_words
+
+    found = find_role(role)
+    return put_in_words(found, profile or found.profile)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"the input is not JSON: {error}", hint=_EXAMPLE) from error
+    if not isinstance(found, dict):
+        raise InvalidInput("the input of a tool is a JSON object", hint=_EXAMPLE)
+    return found
+
+
+_EXAMPLE = """`rook guard test builder Bash '{"command": "git push"}'`"""
+
+
+def _bounds(ctx: Context, worktree: str | None) -> Bounds:
+    from rookery.agents.guard.model import Bounds
+    from rookery.vcs.detect import open_vcs
+
+    folder = os.path.realpath(os.path.join(ctx.cwd, worktree or "."))
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"there is no folder {folder}", hint="--worktree names a checkout")
+    vcs = open_vcs(folder, ctx.config.vcs)
+    bounds = Bounds(vcs.main_root(), os.path.realpath(vcs.root), vcs.current_branch() or "", vcs.default_branch() or "")
+    session = _session(ctx, bounds.worktree)
+    if session is not None:
+        scope = tuple(session.settings.files)
+        bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
+    return bounds.replace(cwd=folder)
+
+
+def _session(ctx: Context, worktree: str) -> Session | None:
+    from rookery.agents import store
+
+    try:
+        lives = store.sessions(ctx.db)
+    except NotInitialised:
+        return None
+    return next((each for each in reversed(lives) if os.path.realpath(each.worktree) == worktree), None)

@@ -1,0 +1,53 @@
+"""How verdicts of the guard look, and what it says of a role."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rookery.cli.document import Fields, Paragraph, line, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.guard.explain import Explanation, Point
+    from rookery.agents.guard.model import Verdict
+    from rookery.cli.document import Block, Line
+
+_STYLES = {"allow": "good", "ask": "busy", "deny": "bad"}
+_WIDTH = 100
+
+
+def verdict(found: Verdict, _values: dict[str, Any]) -> list[Block]:
+    """One answer."""
+    rows: list[tuple[str, Line]] = [
+        ("verdict", line((found.verdict, _STYLES[found.verdict]))),
+        ("reason", line(found.reason)),
+    ]
+    if found.rule:
+        rows.append(("rule", line((found.rule, "dim"))))
+    if found.hint:
+        rows.append(("instead", line(found.hint)))
+    return [Fields(tuple(rows))]
+
+
+def explanation(found: Explanation, _values: dict[str, Any]) -> list[Block]:
+    """A role, and what it may do."""
+    blocks: list[Block] = [text(f"A {found.role}, {found.profile}", "title")]
+    for heading, style, points in (
+        ("allowed", "good", found.allowed),
+        ("asked, which means denied where nobody can answer", "busy", found.asked),
+        ("denied", "bad", found.denied),
+    ):
+        if points:
+            blocks.append(Paragraph((line(), line((heading, style)))))
+            blocks += [block for point in points for block in _point(point)]
+    return blocks
+
+
+def _point(point: Point) -> list[Block]:
+    shown: list[Block] = [text(f"- {point.what}", indent=2)]
+    if point.names:
+        names = textwrap.fill(", ".join(point.names), _WIDTH, break_on_hyphens=False)
+        shown.append(text(names, "dim", indent=4))
+    return shown

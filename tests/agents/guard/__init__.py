@@ -1,0 +1,1 @@
+"""The guard, call by call."""
