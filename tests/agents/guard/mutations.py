@@ -113,7 +113,7 @@ SCRIPTS: dict[str, str] = {
     "eval": "eval {}",
     "trap": "trap {} EXIT",
     "herestring": "bash <<< {}",
-    "xargs": "echo | xargs -I% bash -c {}",
+    "xargs": "echo x | xargs -I% bash -c {}",
     "find": "find . -maxdepth 0 -exec bash -c {} \\;",
     "env": "env A=1 bash -c {}",
     "timeout": "timeout 5 bash -c {}",

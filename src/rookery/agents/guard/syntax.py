@@ -34,6 +34,8 @@ _OPAQUE = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", 
 """Leaves in which nothing is expanded; a here-document without children has a quoted end, or nothing to expand."""
 _LOOSE = frozenset({"string", "heredoc_body", "translated_string"})
 """Nodes whose own text stands between their children."""
+_TIGHT = frozenset({"simple_expansion", "concatenation", "variable_assignment", "command_name"})
+"""Nodes whose parts stand together in a shell, while the grammar reads over blanks between them."""
 _KEYWORDS = names("{ } then do done fi esac elif else in [[ ]] coproc")
 
 _parser: Parser | None = None
@@ -119,6 +121,8 @@ def _inspect_gaps(case: Case, node: Node, children: list[Node], source: bytes) -
         gap = source[before.end_byte : after.start_byte]
         if not gap and before.type == "$" and after.type == "string":
             case.deny("syntax", 'a word is written as $"…"', "leave the dollar out")
+        if gap and (node.type in _TIGHT or before.type == "${"):
+            case.deny("syntax", "the command cannot be read for sure", _HINT)
         if not gap or not gap.strip(b" \t"):
             continue
         if not gap.replace(b"\\\n", b"").strip(b" \t\n"):
