@@ -6,7 +6,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics hook hooks prime agent worktree events config doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree events config doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -19,6 +19,7 @@ _rook() {
     "agents ") words="discover show" ;;
     "spec ") words="show write" ;;
     "run ") words="complete list show" ;;
+    "guard ") words="explain test" ;;
     "hook ") words="prompt stop" ;;
     "hooks ") words="install status uninstall" ;;
     "agent ") words="restore snapshots" ;;
@@ -116,6 +117,10 @@ _rook() {
     "costs ") words="--by --agent --run --since --json --quiet --no-color --directory --config" ;;
     "costs  --by") words="agent role task epic run model turn" ;;
     "metrics ") words="--last --json --quiet --no-color --directory --config" ;;
+    "guard explain") words="--profile --json --quiet --no-color --directory --config" ;;
+    "guard explain --profile") words="strict relaxed yolo" ;;
+    "guard test") words="--worktree --profile --json --quiet --no-color --directory --config" ;;
+    "guard test --profile") words="strict relaxed yolo" ;;
     "hook prompt") words="--json --quiet --no-color --directory --config" ;;
     "hook stop") words="--json --quiet --no-color --directory --config" ;;
     "hooks install") words="--json --quiet --no-color --directory --config" ;;

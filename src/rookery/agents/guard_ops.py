@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from rookery.agents.roles import PROFILES, ROLES, find_role
+from rookery.agents.roles import PROFILES, find_role
 from rookery.base.errors import InvalidInput, NotInitialised
 from rookery.ops.operation import PATH, Param, arg, op
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rookery.agents.model import Session
     from rookery.ops.context import Context
 
-_NAMES = tuple(name for role in ROLES.values() for name in (role.name, *role.aliases))
-_ROLE = arg("role", "The agent's role.", choices=_NAMES)
+_ROLE = arg("role", "The agent's role, or its other name.")
 _PROFILE = Param("profile", "How much it may do unasked; by default the role's.", choices=PROFILES)
 
 
@@ -27,7 +26,7 @@ _PROFILE = Param("profile", "How much it may do unasked; by default the role's."
     "guard test",
     _ROLE,
     arg("tool", "The tool, as the agent's program names it: Bash, Write, …"),
-    arg("input", 'The input of the tool as JSON, such as {"command": "git push"}; - reads it.', long_text=True),
+    arg("input", 'The input of the tool as JSON, such as {"command": "git push"}.', long_text=True),
     Param("worktree", "The agent's worktree; by default the checkout that you are in.", kind=PATH),
     _PROFILE,
     needs="guard.read",
