@@ -25,7 +25,7 @@ _PROFILE = Param("profile", "How much it may do unasked; by default the role's."
 @op(
     "guard test",
     _ROLE,
-    arg("tool", "The tool, as the agent's program names it: Bash, Write, …"),
+    arg("tool", "The tool, such as Bash or Write."),
     arg("input", 'The input of the tool as JSON, such as {"command": "git push"}.', long_text=True),
     Param("worktree", "The agent's worktree; by default the checkout that you are in.", kind=PATH),
     _PROFILE,

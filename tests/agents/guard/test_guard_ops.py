@@ -37,7 +37,7 @@ def test_a_verdict_is_given_and_nothing_is_done(rook: Rook) -> None:
 
 
 def test_a_person_reads_it_in_words(rook: Rook) -> None:
-    shown = rook("guard", "test", "scout", "Bash", bash("rm -rf src")).stdout.decode()
+    shown = rook("guard", "test", "scout", "Bash", bash("rm -rf src")).out.decode()
     assert "deny" in shown
     assert "a scout changes no files" in shown
 
@@ -99,7 +99,7 @@ def test_in_an_agents_worktree_its_own_bounds_hold(repo: Path) -> None:
 def test_a_role_is_explained(rook: Rook, role: str) -> None:
     data = rook.json("guard", "explain", role).data
     assert data["profile"] == ROLES[role].profile
-    shown = rook("guard", "explain", role).stdout.decode()
+    shown = rook("guard", "explain", role).out.decode()
     for part in ("allowed", "denied", "~/.ssh", "git that only reads", "AskUserQuestion"):
         assert part in shown
 

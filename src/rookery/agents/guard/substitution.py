@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rookery.agents.guard.case import Case
     from rookery.agents.guard.scene import Scene
 
-_NUMBERS = names("? $ # ! RANDOM SECONDS UID EUID PPID LINENO EPOCHSECONDS SRANDOM")
+_NUMBERS = names("? $ # RANDOM SECONDS UID EUID PPID LINENO EPOCHSECONDS SRANDOM")
 _COUNTERS = names("date nproc seq")
 _NUMBER = Word("7")
 _COMMIT = Word("0000000000000000000000000000000000000000")
@@ -32,6 +32,8 @@ def given(case: Case, name: str, scene: Scene) -> list[Word]:
     """The value of a variable that the script itself does not set."""
     if name in _NUMBERS:
         return [_NUMBER]
+    if name == "!":
+        return [_NUMBER, Word("")]
     if name == "HOME":
         return [home()]
     if name == "PWD":

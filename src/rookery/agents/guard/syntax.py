@@ -36,6 +36,11 @@ _LOOSE = frozenset({"string", "heredoc_body", "translated_string"})
 """Nodes whose own text stands between their children."""
 _TIGHT = frozenset({"simple_expansion", "concatenation", "variable_assignment", "command_name"})
 """Nodes whose parts stand together in a shell, while the grammar reads over blanks between them."""
+_ON_ONE_LINE = names(
+    "command declaration_command unset_command file_redirect herestring_redirect redirected_statement "
+    "variable_assignments negated_command"
+)
+"""Nodes that a new line ends in a shell."""
 _KEYWORDS = names("{ } then do done fi esac elif else in [[ ]] coproc")
 
 _parser: Parser | None = None
@@ -125,6 +130,8 @@ def _inspect_gaps(case: Case, node: Node, children: list[Node], source: bytes) -
             case.deny("syntax", "the command cannot be read for sure", _HINT)
         if not gap or not gap.strip(b" \t"):
             continue
+        if b"\n" in gap.replace(b"\\\n", b"") and node.type in _ON_ONE_LINE:
+            case.deny("syntax", "the command cannot be read for sure", _HINT)
         if not gap.replace(b"\\\n", b"").strip(b" \t\n"):
             if b"\\\n" in gap and not gap.replace(b"\\\n", b""):
                 case.deny("syntax", "a line is continued within a word", "write the word on one line")

@@ -111,7 +111,8 @@ def _block(node: Node) -> tuple[int, int] | None:
         if parent.type == "list" and parent.children[0] != child:
             return None
         child, parent = parent, parent.parent
-    if parent is None or parent.type not in _BLOCKS:
+    behind = child.next_sibling
+    if parent is None or parent.type not in _BLOCKS or (behind is not None and behind.type == "&"):
         return None
     return (node.end_byte, parent.end_byte)
 
