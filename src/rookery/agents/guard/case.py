@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rookery.agents.guard.model import Bounds
     from rookery.agents.roles import Role
 
+_LONGEST = 400
 WRITE_IT_OUT = "write it out plainly, without variables or tricks, so that it can be judged"
 
 
@@ -39,7 +40,7 @@ class Case:
 
     def deny(self, rule: str, reason: str, hint: str) -> NoReturn:
         """Refuse the call, whatever the profile."""
-        raise Denied(Verdict(DENY, reason, hint, rule))
+        raise Denied(Verdict(DENY, _short(reason), _short(hint), rule))
 
     def deny_unknown(self, what: str) -> NoReturn:
         """Refuse what can only be known when it runs."""
@@ -47,7 +48,7 @@ class Case:
 
     def ask(self, rule: str, reason: str, hint: str) -> None:
         """Leave it to a person, unless something else is denied."""
-        self.question = self.question or Verdict(ASK, reason, hint, rule)
+        self.question = self.question or Verdict(ASK, _short(reason), _short(hint), rule)
 
     def doubt(self, rule: str, reason: str, hint: str) -> None:
         """What is not known to be harmless: denied if strict, asked if relaxed, allowed in yolo."""
@@ -59,3 +60,8 @@ class Case:
     def verdict(self) -> Verdict:
         """What it comes to if nothing was denied."""
         return self.question or Verdict(ALLOW, "nothing speaks against it")
+
+
+def _short(text: str) -> str:
+    """The text without the middle, if somebody's path or command makes it long."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"

@@ -8,7 +8,7 @@ from rookery.agents.guard import files, git, jj, programs, rook, wrappers
 from rookery.agents.guard.assignments import OWN
 from rookery.agents.guard.case import Denied
 from rookery.agents.guard.options import read
-from rookery.agents.guard.paths import check_read, check_write, is_guarded, is_own_place
+from rookery.agents.guard.paths import check_read, check_write, is_elsewhere, is_guarded, is_own_place
 from rookery.agents.guard.scripts import awk_only_prints, sed_only_prints
 from rookery.agents.guard.word import names
 from rookery.agents.roles import STRICT
@@ -241,10 +241,13 @@ def _judge_unknown(case: Case, name: str, words: list[Word], scene: Scene) -> No
     if not all(is_own_place(case, cwd) for cwd in scene.cwds):
         case.deny("outside", f"{name} would run outside of your worktree", f"run it in {case.bounds.worktree}")
     for word in words[1:]:
-        path = word.text.partition("=")[2] if word.text.startswith("-") else word.text
+        path = word.text.partition("=")[2] if "=" in word.text else word.text
         if path and "\0" not in path and len(path) < 4096:
             if is_guarded(case, path, scene.cwds):
                 case.deny("protected", f"{path} steers agents or version control", "leave it to `git` and `rook`")
+            if is_elsewhere(case, path, scene.cwds):
+                hint = f"use what is in {case.bounds.worktree}"
+                case.deny("outside", f"{name} would work on another part of the project", hint)
             if "/" in path or path.startswith("."):
                 check_read(case, path, scene.cwds)
     if name not in programs.INTERPRETERS:

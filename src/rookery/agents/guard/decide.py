@@ -28,7 +28,7 @@ def decide(role: Role, profile: str, bounds: Bounds, call: Call) -> Verdict:
         _judge(case, call)
     except Denied as denied:
         return denied.verdict
-    except (Exception, RecursionError) as error:
+    except Exception as error:
         reason = f"the guard cannot judge this call ({type(error).__name__})"
         return Verdict(DENY, reason, "write it plainly, in smaller steps", "broken")
     return case.verdict()

@@ -24,6 +24,7 @@ LITERAL, QUOTED, EXPANDED = "literal", "quoted", "expanded"
 UNKNOWN = Word("", known=False)
 EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion")
 _MOST_FIELDS = 256
+_LONGEST = 2_000_000
 _MARKS = "*?["
 
 
@@ -194,6 +195,7 @@ def _join(pieces: list[Piece], *, splits: bool) -> list[Word]:
             if i:
                 close()
             text = text + part if known else text
+            known = known and len(text) < _LONGEST
         glob = glob or word.glob or (splits and piece.kind != QUOTED and any(m in word.text for m in _MARKS))
         known = known and word.known
         if piece.kind == EXPANDED and splits and word.known and word.text[-1:].isspace():

@@ -21,7 +21,7 @@ READS = names(
     "count-objects check-ignore check-attr check-ref-format var help version range-diff verify-commit"
 )
 """Subcommands that only read, for every role."""
-_RUNS = ("--output", "--ext-diff", "--open-files-in-pager", "--upload-pack", "--exec", "--receive-pack", "--filters")
+_RUNS = ("--output", "--ext-diff", "--open-files-in-pager", "--upload-pack", "--exec", "--receive-pack")
 _FLAGS = names("--no-pager -P -p --paginate --no-optional-locks --literal-pathspecs --glob-pathspecs --no-advice "
     "--noglob-pathspecs --icase-pathspecs --no-replace-objects --no-lazy-fetch --version -v --help -h")  # fmt: skip
 _SETTINGS = ("color.", "advice.", "user.", "log.", "column.", "init.defaultbranch", "i18n.", "commit.gpgsign")

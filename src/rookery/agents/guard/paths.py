@@ -186,6 +186,13 @@ def is_guarded(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
     return False
 
 
+def is_elsewhere(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
+    """True if the path leads into the project, but not into the agent's worktree."""
+    worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
+    reals = [os.path.realpath(os.path.join(cwd or "/", path)) for cwd in cwds]
+    return any(_inside(real, root) and not _inside(real, worktree) for real in reals)
+
+
 def _split(word: Word, cwd: str) -> tuple[str, list[str]]:
     """The path up to its first pattern, and the parts from there on."""
     text = os.path.join(cwd, word.text)

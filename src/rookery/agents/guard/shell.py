@@ -6,21 +6,18 @@ every value that the script may give it, and a command is judged with each of th
 
 from __future__ import annotations
 
-from itertools import product
-
 from rookery.agents.guard import assignments, command, substitution
 from rookery.agents.guard.case import WRITE_IT_OUT
-from rookery.agents.guard.expand import EXPANSIONS, UNKNOWN, Expander
+from rookery.agents.guard.expand import UNKNOWN
 from rookery.agents.guard.paths import check_read, check_write, folder_of
 from rookery.agents.guard.scene import FOR, WHILE, Scene
 from rookery.agents.guard.syntax import parse
-from rookery.agents.guard.variables import collect
+from rookery.agents.guard.values import Values
+from rookery.agents.guard.variables import SETTERS
 from rookery.agents.guard.word import Word, names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tree_sitter import Node
 
     from rookery.agents.guard.case import Case
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 _DEEPEST = 12
 _MOST_COMMANDS = 3000
-_MOST_CHOICES = 64
 _MOST_FOLDERS = 6
 _SUBSTITUTIONS = ("command_substitution", "process_substitution")
 _TRANSPARENT = ("command", "builtin", "time", "noglob", "nocorrect")
@@ -48,7 +44,7 @@ def _run(case: Case, text: str, scene: Scene, depth: int) -> None:
     source = text.encode()
     root = parse(case, source)
     walk = _Walk(case, source, root)
-    if scene.is_eval and walk.variables:
+    if scene.is_eval and walk.values.variables:
         case.deny("syntax", "variables are set where it cannot be followed", WRITE_IT_OUT)
     walk.walk(root, within)
 
@@ -59,15 +55,10 @@ class _Walk:
     def __init__(self, case: Case, source: bytes, root: Node) -> None:
         self.case = case
         self.source = source
-        self.variables = collect(root, source)
-        self.has_moved = False
+        self.values = Values(case, source, root)
         self.functions: dict[str, Node] = {}
         self.calls: list[str] = []
         self.count = 0
-        self.looking_up: list[str] = []
-        self.chosen: dict[str, Word] = {}
-        self.scene: Scene
-        self.expander = Expander(case, source, self.value)
 
     def walk(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
         kind = node.type
@@ -97,13 +88,10 @@ class _Walk:
             self._define(node, scene)
         elif kind in ("variable_assignment", "variable_assignments", "declaration_command", "unset_command"):
             self._within(node, scene)
-            assignments.check(self.case, node, self.text, self._value_of(scene))
+            assignments.check(self.case, node, self.values.text, self.values.reader(scene))
         elif node.is_named and kind != "comment":
             self._within(node, scene)
         return scene.cwds, scene.cwds
-
-    def text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode()
 
     def _sequence(self, nodes: list[Node], scene: Scene) -> Cwds:
         """One after the other, each in any folder that the ones before may have left."""
@@ -149,7 +137,7 @@ class _Walk:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is None or body is None:
             self.case.deny("syntax", "a function without a name or a body", WRITE_IT_OUT)
-        called = self.text(name)
+        called = self.values.text(name)
         if scene.is_eval:
             self.case.deny("syntax", "a function is defined where it cannot be followed", WRITE_IT_OUT)
         if command.is_known(called):
@@ -187,7 +175,7 @@ class _Walk:
         """Judge one redirection: words that belong to the command, what it reads, and what follows it."""
         if node.type == "herestring_redirect":
             self._within(node, scene)
-            return [], self._single(node.children[-1], scene), []
+            return [], self.values.single(node.children[-1], scene), []
         if node.type == "heredoc_redirect":
             return self._heredoc(node, scene)
         operator = next(each.type for each in node.children if not each.is_named)
@@ -196,7 +184,7 @@ class _Walk:
             return [], None, []
         target, *extra = targets
         self._within(target, scene)
-        for chosen in self._choices([target], scene):
+        for chosen in self.values.choices([target], scene):
             for word in chosen[0] or [Word("")]:
                 if word.text == "-" or (operator in (">&", "<&") and word.known and word.text.rstrip("-").isdigit()):
                     continue
@@ -210,13 +198,13 @@ class _Walk:
         extra: list[Node] = []
         after: list[Node] = []
         start = next(each for each in node.children if each.type == "heredoc_start")
-        quoted = self.text(start)[0] in "'\"\\"
+        quoted = self.values.text(start)[0] in "'\"\\"
         body: Word = Word("")
         for i, each in enumerate(node.children):
             field = node.field_name_for_child(i)
             if each.type == "heredoc_body":
                 self._within(each, scene)
-                body = Word(self.text(each)) if quoted else self._single(each, scene)
+                body = Word(self.values.text(each)) if quoted else self.values.single(each, scene)
             elif field == "argument":
                 extra.append(each)
             elif field == "redirect":
@@ -242,7 +230,7 @@ class _Walk:
                 if rest:
                     self.case.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
             elif each.type == "variable_assignment":
-                assignments.check(self.case, each, self.text, self._value_of(scene), prefixed=True)
+                assignments.check(self.case, each, self.values.text, self.values.reader(scene), prefixed=True)
             elif each.type in ("subshell", "compound_statement"):
                 self.walk(each, scene)  # `time (…)`
             elif each.is_named or each.type == "$":
@@ -254,7 +242,7 @@ class _Walk:
         scene = scene if stdin is None else scene.replace(stdin=stdin, is_piped=False)
         success: Cwds = frozenset()
         failure: Cwds = frozenset()
-        for fields in self._choices(words, scene):
+        for fields in self.values.choices(words, scene):
             ok, bad = self._simple([word for field in fields for word in field] + dash, scene)
             success, failure = success | ok, failure | bad
         return _few(success), _few(failure)
@@ -266,6 +254,8 @@ class _Walk:
         while first.known and first.text in _TRANSPARENT and len(words) > 1 and words[1].text[:1] != "-":
             words = words[1:]
             first = words[0]
+        if first.known and first.text in SETTERS:
+            self.values.check_set(words)
         if first.known and first.text in ("cd", "pushd", "popd"):
             return self._change_folder(words, scene)
         if first.known and first.text in self.functions:
@@ -276,7 +266,7 @@ class _Walk:
     def _change_folder(self, words: list[Word], scene: Scene) -> tuple[Cwds, Cwds]:
         if scene.is_eval:
             self.case.deny("syntax", "the folder is changed where it cannot be followed", WRITE_IT_OUT)
-        self.has_moved = True
+        self.values.has_moved = True
         rest = [word for word in words[1:] if not (word.known and word.text in ("-L", "-P", "-e", "--"))]
         if words[0].text == "popd" or (words[0].text == "pushd" and not rest) or len(rest) > 1:
             return frozenset({None}), scene.cwds
@@ -302,92 +292,6 @@ class _Walk:
             return
         for each in node.children:
             self._within(each, scene)
-
-    def _choices(self, nodes: list[Node], scene: Scene) -> Iterator[list[list[Word]]]:
-        """The fields of the words, once for every combination of values that their variables may have."""
-        options = {self.text(each): self._options(each, scene) for node in nodes for each in _expansions(node)}
-        several = {name: values for name, values in options.items() if len(values) > 1}
-        count = 1
-        for values in several.values():
-            count *= len(values)
-        if count > _MOST_CHOICES:
-            options = {name: [UNKNOWN] if name in several else values for name, values in options.items()}
-        for combination in product(*options.values()):
-            chosen, self.chosen = self.chosen, dict(zip(options, combination, strict=True))
-            self.scene = scene
-            fields = [self.expander.fields(node) for node in nodes]
-            self.chosen = chosen
-            yield fields
-
-    def _single(self, node: Node, scene: Scene) -> Word:
-        """The word as one value, unknown where there are several."""
-        options = {self.text(each): self._options(each, scene) for each in _expansions(node)}
-        chosen, self.chosen = (
-            self.chosen,
-            {name: values[0] if len(values) == 1 else UNKNOWN for name, values in options.items()},
-        )
-        word = self.expander.single(node)
-        self.chosen = chosen
-        return word
-
-    def _value_of(self, scene: Scene) -> Callable[[Node], Word]:
-        return lambda node: self._single(node, scene)
-
-    def value(self, node: Node) -> Word:
-        """What an expansion stands for in the combination that is being judged."""
-        return self.chosen.get(self.text(node), UNKNOWN)
-
-    def _options(self, node: Node, scene: Scene) -> list[Word]:
-        """Every value that an expansion may have."""
-        if node.type in _SUBSTITUTIONS or node.type == "arithmetic_expansion":
-            return [substitution.result(self.case, node, self.text, scene, self._value_of(scene))]
-        named = [each for each in node.children if each.type in ("variable_name", "special_variable_name")]
-        operators = [each for each in node.children if not each.is_named and each.type not in ("$", "${", "}")]
-        if len(named) != 1 or any(each.type == "subscript" for each in node.children):
-            return [UNKNOWN]
-        values = self._variable(self.text(named[0]), node.start_byte, scene)
-        if not operators and sum(each.is_named for each in node.children) == 1:
-            return values
-        if len(operators) == 1 and operators[0].type == "#" and node.children[1].type == "#":
-            return [Word("7")]
-        if len(operators) == 1 and operators[0].type in (":-", "-"):
-            default = [each for each in node.children if each.is_named and each not in named]
-            return [*values, self._single(default[0], scene) if len(default) == 1 else Word("")]
-        return [UNKNOWN]
-
-    def _variable(self, name: str, at: int, scene: Scene) -> list[Word]:
-        found = self.variables.get(name)
-        if not found:
-            return substitution.given(self.case, name, scene)
-        if name in self.looking_up:
-            return [UNKNOWN]
-        self.looking_up.append(name)
-        if self.has_moved:  # the folder may have been another when the value was made
-            scene = scene.replace(cwds=frozenset({None}))
-        values: list[Word] = []
-        for each in found:
-            if each.is_empty:
-                values.append(Word(""))
-            elif each.value is None:
-                values.append(UNKNOWN)
-            elif each.splits:
-                values += [word for fields in self._choices([each.value], scene) for word in fields[0]]
-            else:
-                values.append(self._single(each.value, scene))
-        self.looking_up.pop()
-        surely = any(each.block and each.block[0] <= at < each.block[1] for each in found)
-        if not surely:
-            values.append(Word("") if name.islower() else UNKNOWN)
-        return list(dict.fromkeys(values))
-
-
-def _expansions(node: Node) -> Iterator[Node]:
-    """The expansions of a word itself, not those within its substitutions."""
-    if node.type in EXPANSIONS:
-        yield node
-        return
-    for each in node.children:
-        yield from _expansions(each)
 
 
 def _few(cwds: Cwds) -> Cwds:

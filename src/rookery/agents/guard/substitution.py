@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rookery.agents.guard.scene import Scene
 
 _NUMBERS = names("? $ # RANDOM SECONDS UID EUID PPID LINENO EPOCHSECONDS SRANDOM")
+GIVEN = _NUMBERS | names("HOME PWD OLDPWD TMPDIR")
+"""Variables that count as known although the script does not set them."""
 _COUNTERS = names("date nproc seq")
 _NUMBER = Word("7")
 _COMMIT = Word("0000000000000000000000000000000000000000")

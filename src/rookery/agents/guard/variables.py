@@ -13,8 +13,8 @@ _BLOCKS = names(
     "program compound_statement subshell do_group if_statement elif_clause else_clause case_item "
     "command_substitution process_substitution"
 )
-_SETTERS = names("read mapfile readarray printf getopts let select wait")
-_CODE = names("eval source . trap")
+SETTERS = names("read mapfile readarray printf getopts let wait unset")
+"""Builtins that set, or unset, the variables that they are given."""
 
 
 class Assignment(Record):
@@ -28,6 +28,11 @@ class Assignment(Record):
     splits: bool = False
     """A loop's list: the word may become several."""
     is_empty: bool = False
+
+    @property
+    def is_unknown(self) -> bool:
+        """True if the value is only known when it runs."""
+        return self.value is None and not self.is_empty
 
 
 def collect(root: Node, source: bytes) -> dict[str, list[Assignment]]:
@@ -47,9 +52,12 @@ def collect(root: Node, source: bytes) -> dict[str, list[Assignment]]:
             or (node.type in ("arithmetic_expansion", "compound_statement") and node.children[0].type in ("((", "$(("))
         ):
             _spoil(node, source, found)
+        elif node.type == "unset_command":
+            for each in node.children[1:]:
+                found.setdefault(_name(each, source), []).append(Assignment(None, node.start_byte, None, is_empty=True))
         elif node.type == "command":
             words = [source[each.start_byte : each.end_byte].decode() for each in node.children if each.is_named]
-            if any(word.strip("\\'\"") in _SETTERS for word in words[:3]):
+            if any(word.strip("\\'\"") in SETTERS for word in words[:3]):
                 for word in words[1:]:
                     name = word.strip("'\"").partition("=")[0].partition("[")[0].rstrip("+-")
                     found.setdefault(name, []).append(Assignment(None, node.start_byte, None))
