@@ -169,6 +169,17 @@ READING = [
     "ls ~",
     "cat /etc/hostname",
     "git log --author='a b' --grep='push'",
+    'while IFS= read -r line; do echo "$line"; done < README.md',
+    "x=src; eval 'ls $x'",
+    "cat << 'EOF'\nx\nEOF",
+    "find . -type f \\( -name '*.ts' -o -name '*.tsx' \\) ! -path '*/node_modules/*' -exec wc -l {} + | sort -rn",
+    "rg -n foo -g '!node_modules' --type ts | head -20",
+    "wc -l $(find . -name '*.py')",
+    "awk '{print $1\" -> \"$2}' src/a.py",
+    "nl -ba src/a.py | sed -n '1,20p'",
+    "git diff main...rook/other/task -- src | head -300",
+    "cd ../other && git log --oneline -3 && git diff main",
+    "git -C ../other diff main --stat",
 ]
 
 # Work of those who write: allowed to a builder (yolo) and a merger (relaxed).
@@ -331,6 +342,17 @@ WORKING = [
     "mkdir -p build && cd build && cmake .. && make",
     "echo 'export X=1' > .env.example",
     "touch docs/AGENTS.md",
+    'tmp=$(mktemp -d); trap \'rm -rf "$tmp"\' EXIT; cp src/a.py "$tmp"',
+    "x=src/new; eval 'touch $x'",
+    "cat << 'EOF' > src/x.py\nx\nEOF",
+    "mkdir -p a/{b,c,d} && touch a/{b,c}/__init__.py",
+    "jq '.a = 1' x.json > x.tmp && mv x.tmp x.json",
+    "test -d .venv || python3 -m venv .venv; .venv/bin/python -m pytest",
+    'arr=(a b c); for x in "${arr[@]}"; do echo "$x"; done',
+    "python - \"$x\" <<'EOF'\nimport sys\nEOF",
+    "git diff --name-only | xargs ruff check --fix",
+    "kill $(lsof -t -i:3000)",
+    "GIT_SEQUENCE_EDITOR=: git rebase -i --autosquash main",
 ]
 
 # Denied to everybody, in every profile.
@@ -471,6 +493,13 @@ FORBIDDEN = [
     ("", "x='a[$(git push)]'; test -v \"a[\\$(git push)]\""),
     ("", 'eval "$x"'),
     ("", "eval $(echo git push)"),
+    ("git-push", "x=push; eval 'git $x'"),
+    ("outside", "x=..; trap 'rm $x/y' EXIT"),
+    ("", "x=src; trap 'rm $x/y' EXIT; cd .."),
+    ("", "x=src; bash -c 'rm $x/y'"),
+    ("", "x=src; eval 'bash -c \"rm \\$x/y\"'"),
+    ("", "IFS=x eval 'git push'"),
+    ("environment", "IFS=x eval ls"),
     ("", 'bash -c "$x"'),
     ("", "echo 'git push' | bash"),
     ("", "echo 'git push' | sh -s"),
@@ -912,7 +941,10 @@ WRITING = [
     "sed -f x.sed README.md",
 ]
 
-# The project's own checks: role, profile, verdict.
+# What build tools tell without building: allowed to those who read, in every profile.
+TELLING = ["pip list", "npm ls --depth=0", "cargo tree", "go list ./...", "cat x.json | python3 -m json.tool"]
+
+# The project's own checks, which are a matter of role and profile.
 CHECKS = [
     "pytest -q",
     "python -m pytest tests",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guard.corpus import CHECKS, FORBIDDEN, FOREIGN, READING, WORKING, WRITING
+from guard.corpus import CHECKS, FORBIDDEN, FOREIGN, READING, TELLING, WORKING, WRITING
 from rookery.agents.guard.decide import decide
 from rookery.agents.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.agents.roles import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
@@ -56,6 +56,12 @@ def test_those_who_read_do_not_write(bounds: Bounds, command: str) -> None:
             assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
             assert verdict.hint
     assert judge(bounds, "builder", command).verdict == ALLOW
+
+
+@pytest.mark.parametrize("command", TELLING)
+def test_those_who_read_may_ask_build_tools(bounds: Bounds, command: str) -> None:
+    for role in READERS:
+        assert judge(bounds, role, command, STRICT).verdict == ALLOW
 
 
 @pytest.mark.parametrize("command", CHECKS)

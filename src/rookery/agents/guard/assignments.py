@@ -33,14 +33,16 @@ def check(
     text: Callable[[Node], str],
     value_of: Callable[[Node], Word],
     *,
-    prefixed: bool = False,
+    prefixed: str | None = None,
 ) -> None:
-    """Deny the assignments, exports and removals in a node of the script."""
+    """Deny the assignments, exports and removals in a node of the script; `prefixed` names the command they are for."""
     if node.type == "variable_assignment":
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         word = Word("") if value is None else value_of(value)
         named = text(name).partition("[")[0] if name is not None else ""
-        check_name(case, named, word, for_one=prefixed)
+        if named == "IFS" and prefixed == "read":
+            return  # it splits what `read` reads, and nothing else
+        check_name(case, named, word, for_one=prefixed is not None)
         return
     for each in node.children:
         if each.type in ("variable_assignment", "variable_assignments"):

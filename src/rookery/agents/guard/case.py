@@ -42,9 +42,9 @@ class Case:
         """Refuse the call, whatever the profile."""
         raise Denied(Verdict(DENY, _short(reason), _short(hint), rule))
 
-    def deny_unknown(self, what: str) -> NoReturn:
+    def deny_unknown(self, what: str, hint: str = WRITE_IT_OUT) -> NoReturn:
         """Refuse what can only be known when it runs."""
-        self.deny("unknown", f"{what} is only known when it runs", WRITE_IT_OUT)
+        self.deny("unknown", f"{what} is only known when it runs", hint)
 
     def ask(self, rule: str, reason: str, hint: str) -> None:
         """Leave it to a person, unless something else is denied."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SLEEP = 5
 _WAIT = "end your turn, or wait with `rook mail wait`"
+_PRETTY = ["-m", "json.tool"]
 _CARRIERS = names("git jj rook rm sudo doas bash sh zsh eval ssh")
 
 
@@ -264,7 +265,7 @@ def _judge_carried(case: Case, words: list[Word], scene: Scene) -> None:
             return
         if word.known and " " in word.text and program_name(word.text.split()[0]) in _CARRIERS:
             try:
-                scene.run(word.text, scene)
+                scene.run(word.text, scene.replace(outer=None, is_eval=False))
             except Denied as denied:
                 if denied.verdict.rule != "syntax":
                     raise
@@ -272,7 +273,10 @@ def _judge_carried(case: Case, words: list[Word], scene: Scene) -> None:
 
 def _judge_for_reader(case: Case, name: str, words: list[Word]) -> None:
     rest = [word.text for word in words[1:]]
-    if not all(word.known for word in words) or not _is_check(name, rest):
+    is_known = all(word.known for word in words)
+    if is_known and ((name, next(iter(rest), "")) in programs.INFORMING or (name, rest) == ("python", _PRETTY)):
+        return
+    if not is_known or not _is_check(name, rest):
         hint = (
             "sling a builder: `rook sling TASK --role builder`" if case.role.can_spawn else "read, and report by mail"
         )

@@ -73,7 +73,8 @@ def check_write(
     """Deny unless the path may be written, from wherever the shell may stand."""
     word = Word(word) if isinstance(word, str) else word
     if not word.known:
-        case.deny_unknown(f"the path {word.text + '…' if word.text else 'that is written'}")
+        what = f"the path {word.text}…" if word.text else "the path that is written"
+        case.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
     if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
         case.deny("path", "the path is empty or broken", "name a file within your worktree")
     for cwd in cwds:

@@ -127,7 +127,14 @@ BUILD_TOOLS = names(
     "npm pnpm yarn bun deno cargo go make gmake just task rake gradle gradlew mvn mvnw dotnet swift mix sbt lein bazel "
     "composer bundle ninja cmake meson zig stack cabal hatch"
 )
-FORMATTERS = {"ruff": ("check", "--fix"), "black": ("--check", ""), "isort": ("--check-only", "--check")}
+INFORMING = frozenset(
+    {
+        ("pip", "list"), ("pip", "show"), ("pip", "freeze"), ("npm", "ls"), ("npm", "list"), ("pnpm", "list"),
+        ("pnpm", "ls"), ("yarn", "list"), ("cargo", "tree"), ("cargo", "metadata"), ("go", "list"), ("go", "doc"),
+        ("go", "version"), ("poetry", "show"), ("bundle", "list"), ("gem", "list"), ("composer", "show"),
+    }
+)  # fmt: skip
+"""What build tools tell without building, by program and first word."""
 FIXES = names("--fix --fix-only --unsafe-fixes --write --apply -w --fix-dry-run -u --update --updateSnapshot")
 TOOLCHAIN = INTERPRETERS | BUILD_TOOLS | CHECKERS | {"pip", "uv", "java", "gcc", "rustc", "ruff"}
 VERSION_WORDS = names("--version -V -v version --help -h help")

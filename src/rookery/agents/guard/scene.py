@@ -27,6 +27,8 @@ class Scene(Record):
     is_piped: bool = False
     """It reads what another command writes."""
     loop: str = MAIN
+    outer: Callable[[str], list[Word]] | None = None
+    """What the variables of the script around it may be, where it runs in the same shell."""
     is_eval: bool = False
     """It runs in the shell of the script around it, and must not change what that one goes by."""
     may_block: bool = False

@@ -59,6 +59,7 @@ class _Walk:
         self.functions: dict[str, Node] = {}
         self.calls: list[str] = []
         self.count = 0
+        self.at = 0
 
     def walk(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
         kind = node.type
@@ -219,6 +220,7 @@ class _Walk:
         self.count += 1
         if self.count > _MOST_COMMANDS:
             self.case.deny("syntax", "there are too many commands to judge", "run them in smaller steps")
+        self.at = node.start_byte
         words: list[Node] = []
         for i, each in enumerate(node.children):
             field = node.field_name_for_child(i)
@@ -230,7 +232,9 @@ class _Walk:
                 if rest:
                     self.case.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
             elif each.type == "variable_assignment":
-                assignments.check(self.case, each, self.values.text, self.values.reader(scene), prefixed=True)
+                name = node.child_by_field_name("name")
+                prefixed = "" if name is None else self.values.text(name)
+                assignments.check(self.case, each, self.values.text, self.values.reader(scene), prefixed=prefixed)
             elif each.type in ("subshell", "compound_statement"):
                 self.walk(each, scene)  # `time (…)`
             elif each.is_named or each.type == "$":
@@ -254,6 +258,9 @@ class _Walk:
         while first.known and first.text in _TRANSPARENT and len(words) > 1 and words[1].text[:1] != "-":
             words = words[1:]
             first = words[0]
+        if first.known and first.text in ("eval", "trap"):
+            around = scene.replace(cwds=scene.cwds | {None}) if first.text == "trap" else scene
+            scene = around.replace(outer=lambda name: self.values.variable(name, self.at, around))
         if first.known and first.text in SETTERS:
             self.values.check_set(words)
         if first.known and first.text in ("cd", "pushd", "popd"):

@@ -101,7 +101,7 @@ class Values:
         operators = [each for each in node.children if not each.is_named and each.type not in ("$", "${", "}")]
         if len(named) != 1 or any(each.type == "subscript" for each in node.children):
             return [UNKNOWN]
-        values = self._variable(self.text(named[0]), node.start_byte, scene)
+        values = self.variable(self.text(named[0]), node.start_byte, scene)
         if not operators and sum(each.is_named for each in node.children) == 1:
             return values
         if len(operators) == 1 and operators[0].type == "#" and node.children[1].type == "#":
@@ -111,11 +111,11 @@ class Values:
             return [*values, self.single(default[0], scene) if len(default) == 1 else Word("")]
         return [UNKNOWN]
 
-    def _variable(self, name: str, at: int, scene: Scene) -> list[Word]:
+    def variable(self, name: str, at: int, scene: Scene) -> list[Word]:
         """Every value that a variable may have at a place of the script."""
         found = self.variables.get(name)
         if not found:
-            return substitution.given(self.case, name, scene)
+            return scene.outer(name) if scene.outer else substitution.given(self.case, name, scene)
         self.count += 1
         if name in self.looking_up or self.count > _MOST_LOOKUPS:
             return [UNKNOWN]

@@ -200,14 +200,16 @@ def _flock(case: Case, words: list[Word], scene: Scene) -> Inner:
 def _eval(case: Case, words: list[Word], scene: Scene) -> Inner:
     if not all(word.known and not word.glob for word in words):
         case.deny_unknown("what eval runs")
-    _script(case, Word(" ".join(word.text for word in words if word.text != "--")), scene.replace(is_eval=True))
+    scene.run(" ".join(word.text for word in words if word.text != "--"), _same_shell(scene))
     return []
 
 
 def _trap(case: Case, words: list[Word], scene: Scene) -> Inner:
     words = [word for word in words if word.text != "--"]
     if len(words) > 1 and words[0].text not in ("", "-", "-p", "-l"):
-        _script(case, words[0], scene.replace(is_eval=True, cwds=scene.cwds | {None}))
+        if not words[0].known:
+            case.deny_unknown("the script")
+        scene.run(words[0].text, _same_shell(scene).replace(cwds=scene.cwds | {None}))
     return []
 
 
@@ -235,7 +237,11 @@ def _check_script_file(case: Case, word: Word, scene: Scene) -> None:
 def _script(case: Case, word: Word, scene: Scene) -> None:
     if not word.known:
         case.deny_unknown("the script")
-    scene.run(word.text, scene.replace(stdin=None, is_piped=False))
+    scene.run(word.text, scene.replace(stdin=None, is_piped=False, is_eval=False, outer=None))
+
+
+def _same_shell(scene: Scene) -> Scene:
+    return scene.replace(stdin=None, is_piped=False, is_eval=True)
 
 
 def judge_shell(case: Case, name: str, words: list[Word], scene: Scene) -> bool:
