@@ -10,17 +10,17 @@ from rookery.agents.guard.case import Denied
 from rookery.agents.guard.options import read
 from rookery.agents.guard.paths import check_read, check_write, is_elsewhere, is_guarded, is_own_place
 from rookery.agents.guard.scripts import awk_only_prints, sed_only_prints
-from rookery.agents.guard.word import names
+from rookery.agents.guard.word import Word, names
 from rookery.agents.roles import STRICT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.agents.guard.case import Case
     from rookery.agents.guard.scene import Scene
-    from rookery.agents.guard.word import Word
 
 _LONGEST_SLEEP = 5
 _WAIT = "end your turn, or wait with `rook mail wait`"
+_MODULE = Word("-m")
 _PRETTY = ["-m", "json.tool"]
 _CARRIERS = names("git jj rook rm sudo doas bash sh zsh eval ssh")
 
@@ -67,8 +67,12 @@ def _judge_program(case: Case, name: str, words: list[Word], scene: Scene) -> No
         case.deny("git", f"{name} is git by another name", "call `git` itself")
     elif name == "jj":
         jj.judge(case, rest, scene)
-    elif name in ("rook", "rook-dev") or _is_rook_module(name, rest):
-        rook.judge(case, rest if name.startswith("rook") else rest[2:], scene)
+    elif name == "rook":
+        rook.judge(case, rest, scene)
+    elif name == "python" and rest[:1] == [_MODULE] and rest[1:] and rest[1].text.partition(".")[0] == "rookery":
+        if rest[1].text != "rookery":
+            case.deny("rook", f"{rest[1].text} is not for agents", "call `rook`")
+        rook.judge(case, rest[2:], scene)
     elif name in programs.PLAIN:
         _judge_plain(case, name, rest, scene)
     elif name in programs.CAREFUL:
@@ -91,10 +95,6 @@ def _judge_program(case: Case, name: str, words: list[Word], scene: Scene) -> No
             _judge_unknown(case, name, words, scene)
     else:
         _judge_other(case, name, words, scene)
-
-
-def _is_rook_module(name: str, rest: list[Word]) -> bool:
-    return name == "python" and [word.text for word in rest[:2]] in (["-m", "rookery"], ["-m", "rookery.cli.main"])
 
 
 def _judge_plain(case: Case, name: str, rest: list[Word], scene: Scene) -> None:

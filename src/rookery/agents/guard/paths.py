@@ -77,7 +77,7 @@ def check_write(
         case.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
     if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
         case.deny("path", "the path is empty or broken", "name a file within your worktree")
-    for cwd in cwds:
+    for cwd in sorted(cwds, key=lambda each: (each is None, each or "")):  # the same answer every time
         _check_write_from(case, word, cwd, removes, makes_folder)
 
 

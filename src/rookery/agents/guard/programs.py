@@ -12,7 +12,7 @@ PLAIN = names(
     "b2sum base64 base32 jq zcat bzcat xzcat gzcat zstdcat ps pgrep free uptime nproc lscpu lsblk lsof ss tty groups "
     "nm objdump readelf size cloc tokei scc column numfmt expr factor cal getconf locale arch bat batcat exa eza tput "
     "clear man help whatis apropos printenv set shift return exit break continue wait jobs read getopts let ulimit "
-    "umask times unset local export declare typeset readonly dirs fg bg disown tsort pr history"
+    "umask times unset local export declare typeset readonly dirs fg bg disown tsort pr "
 )
 """Programs and builtins that only read and print, whatever their options."""
 
@@ -86,6 +86,11 @@ for _names, _entry in {
     "alias unalias enable bind complete compgen compopt fc": ("shell-state", "changes what commands mean", _PLAINLY),
     "vi vim nvim view nano pico emacs ed ex joe micro hx kak": ("interactive", "is an editor", _TERMINAL),
     "script expect unbuffer socat": ("wrapper", "runs commands that cannot be judged", _PLAINLY),
+    "gpg gpg2 ssh-add ssh-agent ssh-keygen security secret-tool op pass keyring": (
+        "secret",
+        "handles secrets",
+        "do without; ask for what you need by mail",
+    ),
     "pkill killall killall5 skill xkill": (
         "kill-by-name",
         "may end what belongs to others",
@@ -150,7 +155,7 @@ CHANGERS = names("chmod chown chgrp")
 COPIERS = names("cp mv ln install rsync")
 PACKERS = names("tar gtar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd 7z 7za")
 OTHER_WRITERS = names("dd patch split csplit mktemp sed gsed awk gawk mawk nawk sleep kill shopt")
-VERSION_CONTROL = names("git jj rook rook-dev hub svn hg")
+VERSION_CONTROL = names("git jj rook hub")
 
 KNOWN = (
     PLAIN

@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import product
 
 from rookery.agents.guard import substitution
-from rookery.agents.guard.assignments import OWN, check_name
+from rookery.agents.guard.assignments import check_name
 from rookery.agents.guard.expand import EXPANSIONS, UNKNOWN, Expander
-from rookery.agents.guard.variables import collect
+from rookery.agents.guard.variables import MAGIC, collect
 from rookery.agents.guard.word import Word
 
 TYPE_CHECKING = False
@@ -54,7 +54,8 @@ class Values:
         for word in words[1:]:
             name = word.text.partition("=")[0].partition("[")[0]
             found = self.variables.get(name)
-            if found is None and (name in substitution.GIVEN or name.startswith(OWN)):
+            check_name(self.case, name, UNKNOWN)
+            if found is None and name in substitution.GIVEN:
                 self.case.deny("environment", f"{name} is not yours to set", "use another name")
             if found is not None and not any(each.is_unknown for each in found):
                 self.case.deny_unknown(f"the value of {name}")
@@ -117,7 +118,7 @@ class Values:
         if not found:
             return scene.outer(name) if scene.outer else substitution.given(self.case, name, scene)
         self.count += 1
-        if name in self.looking_up or self.count > _MOST_LOOKUPS:
+        if name in MAGIC or name in self.looking_up or self.count > _MOST_LOOKUPS:
             return [UNKNOWN]
         self.looking_up.append(name)
         if self.has_moved:  # the folder may have been another when the value was made

@@ -13,8 +13,12 @@ _BLOCKS = names(
     "program compound_statement subshell do_group if_statement elif_clause else_clause case_item "
     "command_substitution process_substitution"
 )
-SETTERS = names("read mapfile readarray printf getopts let wait unset")
+SETTERS = names("read mapfile readarray printf getopts let wait unset export declare typeset local readonly")
 """Builtins that set, or unset, the variables that they are given."""
+MAGIC = names(
+    "BASH_REMATCH COPROC DIRSTACK FUNCNAME LINENO MAPFILE OLDPWD OPTARG OPTIND PIPESTATUS PWD RANDOM REPLY SECONDS _"
+)
+"""Variables that the shell sets by itself."""
 
 
 class Assignment(Record):
