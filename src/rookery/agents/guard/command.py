@@ -10,6 +10,7 @@ from rookery.agents.guard.case import Denied
 from rookery.agents.guard.options import read
 from rookery.agents.guard.paths import check_read, check_write, is_elsewhere, is_guarded, is_own_place
 from rookery.agents.guard.scripts import awk_only_prints, sed_only_prints
+from rookery.agents.guard.variables import SETTERS
 from rookery.agents.guard.word import Word, names
 from rookery.agents.roles import STRICT
 
@@ -42,9 +43,17 @@ def judge(case: Case, words: list[Word], scene: Scene) -> None:
     if inner is not None:
         for command, around in inner:
             if command:
+                _refuse_hidden_changes(case, command)
                 judge(case, command, around)
         return
     _judge_program(case, name, words, scene)
+
+
+def _refuse_hidden_changes(case: Case, words: list[Word]) -> None:
+    """`time -p cd ..` changes the folder of the script, which is not followed there."""
+    name = words[0].text
+    if name in ("cd", "pushd", "popd") or (name in SETTERS and (name != "printf" or words[1:2] == [Word("-v")])):
+        case.deny("syntax", f"{name} stands behind another command", "write it plainly, as a command of its own")
 
 
 def program_name(text: str) -> str:
@@ -239,6 +248,8 @@ def _judge_unknown(case: Case, name: str, words: list[Word], scene: Scene) -> No
         return
     if not case.is_writer:
         _judge_for_reader(case, name, words)
+    if None in scene.cwds:
+        case.deny_unknown(f"the folder that {name} would run in", "write the folder out: `cd FOLDER && COMMAND`")
     if not all(is_own_place(case, cwd) for cwd in scene.cwds):
         case.deny("outside", f"{name} would run outside of your worktree", f"run it in {case.bounds.worktree}")
     for word in words[1:]:

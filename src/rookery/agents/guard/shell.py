@@ -56,7 +56,7 @@ class _Walk:
         self.case = case
         self.source = source
         self.values = Values(case, source, root)
-        self.functions: dict[str, Node] = {}
+        self.functions: dict[str, list[Node]] = {}
         self.calls: list[str] = []
         self.count = 0
         self.at = 0
@@ -143,7 +143,7 @@ class _Walk:
             self.case.deny("syntax", "a function is defined where it cannot be followed", WRITE_IT_OUT)
         if command.is_known(called):
             self.case.deny("shadow", f"a function named {called} hides the program", "give it another name")
-        self.functions[called] = body
+        self.functions.setdefault(called, []).append(body)
         self.walk(body, scene)
         for each in node.children_by_field_name("redirect"):
             self._redirect(each, scene)
@@ -286,9 +286,10 @@ class _Walk:
         if name in self.calls:
             self.case.deny("syntax", f"{name} calls itself", WRITE_IT_OUT)
         self.calls.append(name)
-        result = self.walk(self.functions[name], scene)
+        results = [self.walk(body, scene) for body in self.functions[name]]
         self.calls.pop()
-        return result
+        cwds = _few(frozenset[str | None]().union(*(success | failure for success, failure in results)))
+        return cwds, cwds
 
     def _within(self, node: Node, scene: Scene) -> None:
         """Judge every substitution in a word, a test, an assignment or a here-document."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from rookery.agents.guard.expand import decode_ansi_c
 from rookery.agents.guard.word import names
 
 TYPE_CHECKING = False
@@ -41,6 +42,8 @@ _ON_ONE_LINE = names(
     "variable_assignments negated_command"
 )
 """Nodes that a new line ends in a shell."""
+_COUNTING = frozenset({"arithmetic_expansion", "c_style_for_statement", "subscript", "postfix_expression", "(("})
+_COMPARING = frozenset({b"-eq", b"-ne", b"-lt", b"-gt", b"-le", b"-ge", b"-v"})
 _KEYWORDS = names("{ } then do done fi esac elif else in [[ ]] coproc")
 
 _parser: Parser | None = None
@@ -73,8 +76,13 @@ def _load() -> Parser:
 
 def _inspect(case: Case, root: Node, source: bytes) -> None:
     waiting = [root]
+    counts = hides = False
     while waiting:
         node = waiting.pop()
+        counts = (
+            counts or node.type in _COUNTING or (node.type == "test_operator" and _text(node, source) in _COMPARING)
+        )
+        hides = hides or (not node.children and _may_run_when_counted(node, source))
         if node.is_named and node.type not in _KNOWN:
             case.deny("syntax", f"the guard does not know the shell's {node.type}", _HINT)
         children = node.children
@@ -90,6 +98,18 @@ def _inspect(case: Case, root: Node, source: bytes) -> None:
             _inspect_heredoc(case, children, source)
         if node.type == "command_substitution" and children[0].type == "`" and b"\\" in _text(node, source):
             case.deny("syntax", "backticks with backslashes in them read differently", "use $(…)")
+
+    if counts and hides:
+        case.deny("syntax", "a text with a substitution in it may be run where a shell counts", _HINT)
+
+
+def _may_run_when_counted(node: Node, source: bytes) -> bool:
+    """Arithmetic takes a variable's text for an expression, and runs what stands in the brackets of it."""
+    text = _text(node, source)
+    if node.type == "ansi_c_string":
+        text = decode_ansi_c(text.decode()).encode()
+    text = text.replace(b"\\", b"").strip(b"'\"")
+    return b"[$(" in text or b"[`" in text or (text.endswith((b"[$", b"[")) and len(text) > 1)
 
 
 def _inspect_leaf(case: Case, node: Node, source: bytes) -> None:
