@@ -15,6 +15,7 @@ from rookery.config.values import BadValue, from_node, from_text, show_duration,
 
 WORD = Key("a.word", TEXT, "")
 CHOICE = Key("a.choice", TEXT, "red", choices=("red", "green"))
+POWER = Key("a.power", TEXT, "on", choices=("on", "off"))
 SWITCH = Key("a.switch", BOOLEAN, False)
 COUNT = Key("a.count", INTEGER, 1, minimum=0, maximum=9)
 RATIO = Key("a.ratio", NUMBER, 0.5)
@@ -37,6 +38,8 @@ def parsed(key: Key, text: str) -> Any:
         (WORD, "'1.0'", "1.0"),
         (WORD, "''", ""),
         (CHOICE, "green", "green"),
+        (POWER, "off", "off"),
+        (POWER, "'on'", "on"),
         (SWITCH, "yes", True),
         (SWITCH, "off", False),
         (COUNT, "9", 9),
@@ -61,6 +64,7 @@ def test_yaml_that_fits(key: Key, text: str, value: object) -> None:
     ("key", "text", "said"),
     [
         (WORD, "1.0", 'must be text, not a number; put it in quotes: "1.0"'),
+        (POWER, "yes", 'put it in quotes: "yes"'),
         (WORD, "no", 'must be text, not true or false; put it in quotes: "no"'),
         (WORD, "2026-01-31", 'must be text, not a date; put it in quotes: "2026-01-31"'),
         (WORD, "[a]", "must be text, not a list"),

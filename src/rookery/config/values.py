@@ -59,6 +59,8 @@ def from_node(key: Key, node: yaml.Node) -> Any:
         return _texts_from_node(key, node)
     if key.kind == MAPPING:
         return _mapping_from_node(key, node)
+    if kind == "bool" and node.value in key.choices:
+        return node.value  # YAML takes `on` and `off` for truth, and people write them as words
     if kind not in _FITTING[key.kind] or not isinstance(node, yaml.ScalarNode):
         raise BadValue(f"{key.name} must be {_a(key)}, not {_SHOWN.get(kind, kind)}{_quoting(key, node)}", node)
     return _from_scalar(key, node.value)
