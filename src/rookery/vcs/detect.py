@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rookery.base.errors import NoRepository
+from rookery.vcs import cage
 from rookery.vcs.model import GIT, JJ
 
 TYPE_CHECKING = False
@@ -19,8 +20,10 @@ _HINTS = {JJ: "run `jj git init --colocate` here, or set vcs.backend to auto", G
 
 def detect(start: str, backend: str = AUTO) -> tuple[str, str] | None:
     """The kind and the top of the checkout that `start` lies in; jj goes before git where both are."""
-    kinds = (JJ, GIT) if backend == AUTO else (backend,)
     folder = os.path.realpath(start)
+    kinds = (JJ, GIT) if backend == AUTO else (backend,)
+    if cage.find(folder) is not None:
+        kinds = (GIT,)  # a `.jj` in there is of the agent's making, and names programs
     while True:
         for kind in kinds:
             if os.path.exists(os.path.join(folder, _MARKS[kind])):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
 from rookery.config.environ import child_environ
-from rookery.vcs import folders
+from rookery.vcs import cage, folders
 from rookery.vcs.git_store import HEADS, failure
 from rookery.vcs.model import UnknownRevision, named_path
 from rookery.vcs.porcelain import parse_locks, parse_worktrees
@@ -78,6 +78,7 @@ def remove(store: GitStore, folder: str) -> None:
     if found is not None:
         _unregister(store, place)
     folders.delete_aside(place)
+    cage.forget(place)
 
 
 def lock_reason(store: GitStore, folder: str) -> str | None:

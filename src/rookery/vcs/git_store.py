@@ -10,6 +10,7 @@ import os
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run
 from rookery.config.environ import child_environ
+from rookery.vcs import cage
 from rookery.vcs.model import EMAIL, NAME, UnknownRevision, moved
 from rookery.vcs.porcelain import parse_diff
 
@@ -73,14 +74,11 @@ class GitStore:
 
     def run(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Finished:
         """Run git to its end, whatever comes of it."""
-        return run(
-            ["git", "--no-pager", *self._options, *args],
-            cwd=self._folder,
-            timeout=self._timeout,
-            env=child_environ() | self._env | (dict(env) if env else {}),
-            stdin=stdin,
-            check=False,
-        )
+        whole = child_environ() | self._env | (dict(env) if env else {})
+        git, words = ["git", "--no-pager"], [*self._options, *args]
+        found = cage.find(self._folder)
+        argv = [*git, *words] if found is None else found.wrap(git, self._folder, words, whole)
+        return run(argv, cwd=self._folder, timeout=self._timeout, env=whole, stdin=stdin, check=False)
 
     def find_commit(self, *names: str) -> str | None:
         """The commit that the first name with a meaning stands for.
@@ -110,7 +108,8 @@ class GitStore:
 
     def create_ref(self, ref: str, commit: str) -> None:
         """Make a ref; there already at the commit is fine, elsewhere raises RefMoved."""
-        made = self.run(*_hooks_for(ref), "update-ref", "-m", "rook: create", ref, commit, "", env=_WRITING)
+        words = ("update-ref", "--no-deref", "-m", "rook: create", ref, commit, "")
+        made = self.run(*_hooks_for(ref), *words, env=_WRITING)
         if made.ok:
             return
         current = self.find_commit(ref)
@@ -120,8 +119,8 @@ class GitStore:
             raise moved(ref.removeprefix(HEADS), commit, current)
 
     def delete_ref(self, ref: str, expected: str) -> None:
-        """Delete a ref that is still at `expected`, else raises RefMoved."""
-        gone = self.run("update-ref", "-m", "rook: delete", "-d", ref, expected, env=_WRITING)
+        """Delete a ref that is still at `expected`, else raises RefMoved. What it may lead to stays."""
+        gone = self.run("update-ref", "--no-deref", "-m", "rook: delete", "-d", ref, expected, env=_WRITING)
         if gone.ok:
             return
         current = self.find_commit(ref)
@@ -142,7 +141,8 @@ class GitStore:
 
     def replace_ref(self, ref: str, commit: str, expected: str) -> None:
         """Move a ref that is still at `expected`, else raises RefMoved."""
-        done = self.run(*_hooks_for(ref), "update-ref", "-m", "rook: replace", ref, commit, expected, env=_WRITING)
+        words = ("update-ref", "--no-deref", "-m", "rook: replace", ref, commit, expected)
+        done = self.run(*_hooks_for(ref), *words, env=_WRITING)
         if done.ok:
             return
         current = self.find_commit(ref)
