@@ -53,6 +53,7 @@ STARTS_PROCESSES = {
     "rookery.base.process": "the one place that starts a child",
     "rookery.base.child": "holds a child that `process` started",
     "rookery.base.detach": "starts what outlives us, without the weight of subprocess",
+    "rookery.base.attached": "starts what has the streams of somebody else",
 }
 NAMES_GIT = {
     "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",

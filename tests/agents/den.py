@@ -40,7 +40,9 @@ class Den:
         self.folder = repo
         self.rook = Rook(repo)
         assert self.rook("init", "--yes").status == 0
-        (repo / ".rookery" / "config.local.yaml").write_text("agents:\n  stop_grace: 0.3s\nprovision:\n  ports: 0\n")
+        (repo / ".rookery" / "config.local.yaml").write_text(
+            "agents:\n  stop_grace: 0.3s\nprovision:\n  ports: 0\nsandbox:\n  mode: off\n"
+        )
 
     def task(self, title: str, steps: list[Any] | None = None, *more: str) -> str:
         """A task whose description is a script."""

@@ -109,6 +109,8 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("agents.stop_grace", "1s", 1.0),
         ("claude.program", "/opt/claude", "/opt/claude"),
         ("claude.share_login", "false", False),
+        ("sandbox.mode", "on", "on"),
+        ("sandbox.network", "allow", "allow"),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -135,6 +137,9 @@ def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
         ("provision.copy", "[.env]", ".env", (".env",)),
         ("provision.link", "[node_modules]", "node_modules", ("node_modules",)),
         ("provision.env", '{A: b, C: "1"}', "A=b, C=1", {"A": "b", "C": "1"}),
+        ("sandbox.allow", '["*.example.org"]', "*.example.org", ("*.example.org",)),
+        ("sandbox.read", "[~/.nvm]", "~/.nvm", ("~/.nvm",)),
+        ("sandbox.credentials", "[API_KEY]", "API_KEY", ("API_KEY",)),
     ],
 )
 def test_lists_and_mappings_are_written_differently_in_a_file(
@@ -160,6 +165,7 @@ def test_the_tests_above_know_every_key() -> None:
         *("worktrees.rescue_limit", "worktrees.snapshot_ignored"),
         *("provision.copy", "provision.link", "provision.setup", "provision.setup_timeout", "provision.env"),
         *("provision.first_port", "provision.last_port", "provision.ports"),
+        *("sandbox.mode", "sandbox.network", "sandbox.allow", "sandbox.read", "sandbox.credentials"),
     }
 
 

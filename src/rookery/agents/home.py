@@ -7,6 +7,7 @@ import sys
 import time
 
 from rookery.base.clock import stamp
+from rookery.base.json import loads
 from rookery.config.environ import unmarked_environ
 
 TYPE_CHECKING = False
@@ -44,6 +45,10 @@ class Home:
         """The private folder of a session: its token, logs and the runtime's own state."""
         return self.path("sessions", session_id)
 
+    def runtime_folder(self, session_id: str) -> str:
+        """The part of it that is the agent program's own."""
+        return os.path.join(self.folder(session_id), "runtime")
+
     @property
     def tmux_socket(self) -> str:
         """Where the private tmux listens."""
@@ -76,6 +81,16 @@ def agent_environ(home: Home, session: Session, provided: dict[str, str]) -> dic
         "ROOKERY_TOKEN": token,
         MARK: session.id,
     }
+
+
+def provided_environ(home: Home, session: Session) -> dict[str, str]:
+    """What provisioning gave the agent."""
+    path = os.path.join(home.folder(session.id), "environment.json")
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, str] = loads(file.read())
+    return found
 
 
 MARK = "ROOKERY_SESSION"

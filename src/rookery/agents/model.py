@@ -87,6 +87,8 @@ class Settings(Record):
     instructions: str = ""
     ports: tuple[int, int] | None = None
     """First port and how many."""
+    sandbox: str = ""
+    """`bubblewrap` if it is in force, else why it is not."""
 
 
 class Session(Record):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from rookery.agents.roles import find_role
 from rookery.base.errors import Refused
 from rookery.mail.identity import prove
+from rookery.ops.operation import PATH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from rookery.ops.context import Context
@@ -18,6 +20,26 @@ class NotPermitted(Refused):
     """The agent's role does not allow that."""
 
     code = "not_permitted"
+
+
+class OutOfSandbox(Refused):
+    """What is asked from within a sandbox would reach out of it."""
+
+    code = "out_of_sandbox"
+
+
+def check_confined(operation: Op, values: Mapping[str, Any], folder: str, settings: Mapping[str, str]) -> None:
+    """Raise if a caller in a sandbox names a file, a folder or a setting: out here they would be the user's own."""
+    if folder or settings:
+        raise OutOfSandbox(
+            "-C and -c cannot be used from within a sandbox", hint="the command runs in your worktree, as configured"
+        )
+    for param in operation.params:
+        if param.kind == PATH and values.get(param.name):
+            raise OutOfSandbox(
+                f"`rook {operation.name}` takes no file ({param.flag}) from within a sandbox",
+                hint="give a text by `-` and standard input, such as `rook spec write TASK --body -`",
+            )
 
 
 def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None:

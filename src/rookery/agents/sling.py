@@ -10,7 +10,7 @@ import os
 
 from rookery.agents import overlay, provision, steps, store, worktrees
 from rookery.agents.ending import end_session
-from rookery.agents.home import MARK, agent_environ
+from rookery.agents.home import MARK
 from rookery.agents.model import (
     CHECKED_OUT,
     FAILED,
@@ -23,10 +23,11 @@ from rookery.agents.model import (
 )
 from rookery.agents.reserve import Request, reserve
 from rookery.agents.roles import find_role, read_prompt
+from rookery.agents.sandbox.probe import decide
 from rookery.agents.start import launch_of, settings_of, start_terminal
 from rookery.agents.wake import start_runner
 from rookery.base.errors import RookError
-from rookery.base.json import dumps, loads
+from rookery.base.json import dumps
 from rookery.base.proctree import end_tree
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS
@@ -41,7 +42,8 @@ def sling(home: Home, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
     name = request.runtime or home.config.agents.runtime
     open_runtime(name).check_installed(settings_of(home, name))
-    session = reserve(home, request)
+    settings = request.settings.replace(sandbox=decide(home))
+    session = reserve(home, request.replace(settings=settings))
     steps.reached("reserved")
     try:
         return carry_out(home, session)
@@ -140,18 +142,8 @@ def _launch(home: Home, session: Session) -> Session:
         start_runner(home.root, session.id)
         return session
     session = _done(home, session, LAUNCHED)
-    start_terminal(home, session, agent_environ(home, session, provided_environ(home, session)))
+    start_terminal(home, session)
     return _done(home, session, READY, runner_pid=None, runner_start=None)
-
-
-def provided_environ(home: Home, session: Session) -> dict[str, str]:
-    """What provisioning gave the agent."""
-    path = os.path.join(home.folder(session.id), "environment.json")
-    if not os.path.exists(path):
-        return {}
-    with open(path, encoding="utf-8") as file:
-        found: dict[str, str] = loads(file.read())
-    return found
 
 
 def _read_spec(home: Home, session: Session) -> str | None:

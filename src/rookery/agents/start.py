@@ -6,8 +6,10 @@ import os
 import time
 
 from rookery.agents import store
+from rookery.agents.home import agent_environ, provided_environ
 from rookery.agents.overlay import first_prompt
 from rookery.agents.roles import NOTHING, find_role
+from rookery.agents.sandbox.wrap import wrap
 from rookery.base.errors import ProgramFailed
 from rookery.config.compiled import section
 from rookery.runtimes.model import Launch
@@ -32,7 +34,7 @@ def launch_of(home: Home, session: Session) -> Launch:
         agent=session.agent,
         role=session.role,
         worktree=session.worktree,
-        folder=home.folder(session.id),
+        folder=home.runtime_folder(session.id),
         model=session.model,
         profile=session.profile,
         runtime_session=session.runtime_session,
@@ -50,7 +52,7 @@ def settings_of(home: Home, runtime: str) -> dict[str, Any]:
     return section(home.config, runtime)
 
 
-def start_terminal(home: Home, session: Session, env: dict[str, str]) -> None:
+def start_terminal(home: Home, session: Session) -> None:
     """Start an interactive agent in tmux, wait until it is ready, and give it its task."""
     from rookery.runtimes.index import open_runtime
     from rookery.terminal.tmux import Tmux
@@ -60,7 +62,10 @@ def start_terminal(home: Home, session: Session, env: dict[str, str]) -> None:
     tmux = Tmux(home.tmux_socket)
     name = terminal_name(session)
     if not tmux.has(name):
-        tmux.new_session(name, session.worktree, command.argv, env | command.env)
+        provided = provided_environ(home, session)
+        env = agent_environ(home, session, provided) | command.env
+        argv = wrap(home, session, command, env, provided, terminal=True)
+        tmux.new_session(name, session.worktree, argv, env)
     deadline = time.monotonic() + home.config.agents.boot_timeout
     while True:
         screen = tmux.capture(name)

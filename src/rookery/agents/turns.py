@@ -11,7 +11,7 @@ import time
 
 from rookery.agents import snapshots, steps, store
 from rookery.agents.ending import end_session
-from rookery.agents.home import MARK, agent_environ
+from rookery.agents.home import MARK, agent_environ, provided_environ
 from rookery.agents.interrupt import Ear
 from rookery.agents.journal import Journal
 from rookery.agents.model import (
@@ -26,7 +26,7 @@ from rookery.agents.model import (
     Turn,
 )
 from rookery.agents.overlay import first_prompt
-from rookery.agents.sling import provided_environ
+from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.start import launch_of
 from rookery.agents.wake import wake
 from rookery.base.errors import ProgramFailed, RookError
@@ -104,12 +104,14 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
 def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: Journal) -> Outcome:
     runtime = open_runtime(session.runtime)
     command = runtime.turn_command(launch_of(home, session), prompt)
-    env = agent_environ(home, session, provided_environ(home, session)) | command.env | {"ROOKERY_TURN": turn.id}
+    provided = provided_environ(home, session)
+    env = agent_environ(home, session, provided) | command.env | {"ROOKERY_TURN": turn.id}
     heard = _Heard(home, session, turn, journal)
     talks = command.interrupt is not None
     try:
         given = None if talks else command.stdin
-        child = start(command.argv, cwd=session.worktree, env=env, stdin=given, talks=talks)
+        argv = wrap(home, session, command, env, provided, terminal=False)
+        child = start(argv, cwd=session.worktree, env=env, stdin=given, talks=talks)
     except RookError as error:
         journal.write(ERROR, {"message": error.message}, turn_id=turn.id, is_error=True)
         return Outcome(-1, error.message, (), False)

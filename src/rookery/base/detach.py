@@ -22,7 +22,7 @@ _IN_FOLDER = ("/bin/sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh")
 
 # Python ignores SIGPIPE, and a shell lets what it starts in the background ignore SIGINT and SIGQUIT: a child that
 # inherited that could not be interrupted. Hang-up, interrupt, quit, pipe, alarm, terminate, by their POSIX numbers.
-_DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
+DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 
 _started: list[int] = []
 
@@ -37,7 +37,7 @@ def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], out
     folder = os.path.abspath(cwd)
     if not os.path.isdir(folder):
         raise ProgramFailed(f"the folder {folder} is gone")
-    program = _find(argv[0], folder, env)
+    program = find_program(argv[0], folder, env)
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -47,7 +47,7 @@ def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], out
     command = [*_IN_FOLDER, folder, program, *argv[1:]]
     try:
         pid = os.posix_spawn(
-            command[0], command, dict(env), file_actions=actions, setsid=True, setsigmask=(), setsigdef=_DEFAULT_SIGNALS
+            command[0], command, dict(env), file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
         )
     except OSError as error:
         raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
@@ -61,7 +61,7 @@ def become(argv: Sequence[str]) -> NoReturn:
     os.execvp(argv[0], list(argv))  # noqa: S606
 
 
-def _find(name: str, folder: str, env: Mapping[str, str]) -> str:
+def find_program(name: str, folder: str, env: Mapping[str, str]) -> str:
     """The program's path; without a slash it is looked for in PATH, as a shell would."""
     if "/" in name:
         places = [os.path.join(folder, name)]

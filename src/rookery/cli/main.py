@@ -9,16 +9,16 @@ import os
 import sys
 
 from rookery.base.errors import BUG, INTERRUPTED, RookError, UsageError
-from rookery.cli.options import Globals
-from rookery.cli.parse import parse_operation, read_globals
-from rookery.ops import index
-from rookery.ops.context import Context
-from rookery.ops.operation import Op, call
+from rookery.config.environ import read_broker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, NoReturn
+
+    from rookery.cli.options import Globals
+    from rookery.ops.context import Context
+    from rookery.ops.operation import Op
 
 _BROKEN_PIPE = 141
 
@@ -26,7 +26,12 @@ _BROKEN_PIPE = 141
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
+    broker = read_broker()
     try:
+        if broker:
+            from rookery.agents.sandbox import client
+
+            return client.run(broker, words)
         return _run(words)
     except RookError as error:
         _report(error.code, error.message, error.hint, words)
@@ -57,6 +62,11 @@ def run() -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
+    # Not at the top: in a sandbox none of it is needed, and argparse alone takes longer than the rest.
+    from rookery.cli.parse import parse_operation, read_globals
+    from rookery.ops import index
+    from rookery.ops.operation import call
+
     settings, rest = read_globals(words)
     if settings.version:
         from rookery import __version__
@@ -71,6 +81,10 @@ def _run(words: list[str]) -> int:
     values, settings = parse_operation(operation, rest[length:], settings)
     context = _context(settings)
     try:
+        if context.environ.is_confined:
+            from rookery.agents.permits import check_confined
+
+            check_confined(operation, values, settings.directory, settings.config)
         if context.environ.token is not None:
             from rookery.agents.permits import check_permitted
 
@@ -101,13 +115,17 @@ def _notice(context: Context, words: list[str]) -> None:
 
 def _context(settings: Globals) -> Context:
     from rookery.config.environ import read_environ
+    from rookery.ops.context import Context
 
+    environ = read_environ()
     cwd = os.path.abspath(settings.directory) if settings.directory else _current_folder()
     if not os.path.isdir(cwd):
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
-    context = Context(cwd=cwd, environ=read_environ(), flags=settings.config)
+    context = Context(cwd=cwd, environ=environ, flags=settings.config)
     context.wake = lambda names: _wake(context, names)
-    context.is_interactive = not settings.json and sys.stdin.isatty() and sys.stdout.isatty()
+    # From a sandbox's terminal nobody gets into a program out here.
+    is_person = not settings.json and not environ.is_confined
+    context.is_interactive = is_person and sys.stdin.isatty() and sys.stdout.isatty()
     if not settings.json and not settings.quiet and sys.stderr.isatty():
         from rookery.cli.progress import show_progress
 

@@ -1,7 +1,8 @@
 """The only place that reads the process's environment.
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
-given; every other `ROOKERY_…` variable overrides a configuration key.
+given, in a sandbox `ROOKERY_BROKER` instead of the token; every other `ROOKERY_…` variable overrides a configuration
+key.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Environ(Record):
     """`ROOKERY_TURN`: the turn that the caller runs in."""
     session: str | None = None
     """`ROOKERY_SESSION`: the life of the agent that the caller belongs to."""
+    is_confined: bool = False
+    """`ROOKERY_CONFINED`: the caller sits in a sandbox, and we act for it from outside."""
 
 
 _OWN = {
@@ -47,6 +50,8 @@ _OWN = {
     "ROOKERY_SESSION",
     "ROOKERY_PORT",
     "ROOKERY_PORTS",
+    "ROOKERY_BROKER",
+    "ROOKERY_CONFINED",
 }
 
 
@@ -65,7 +70,13 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         token=env.get("ROOKERY_TOKEN") or None,
         turn=env.get("ROOKERY_TURN") or None,
         session=env.get("ROOKERY_SESSION") or None,
+        is_confined="ROOKERY_CONFINED" in env,
     )
+
+
+def read_broker() -> str:
+    """`ROOKERY_BROKER`: where, in a sandbox, the one listens who runs `rook` outside; empty elsewhere."""
+    return os.environ.get("ROOKERY_BROKER", "")
 
 
 # Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands.
@@ -99,3 +110,8 @@ def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
 def unmarked_environ() -> dict[str, str]:
     """The environment for a process that must not be taken for the calling agent's own."""
     return {name: value for name, value in child_environ().items() if name not in _OWN}
+
+
+def confined_environ() -> dict[str, str]:
+    """Our environment for a `rook` that acts for somebody in a sandbox."""
+    return {name: value for name, value in os.environ.items() if name != "ROOKERY_BROKER"} | {"ROOKERY_CONFINED": "1"}

@@ -115,6 +115,22 @@ class ProvisionConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """What agents can reach on this machine."""
+
+    mode: str = field(default="auto", metadata={"choices": ("auto", "on", "off")})
+    """Whether agents run in bubblewrap: where it works (auto), or no agent without it (on), or never (off)."""
+    network: str = field(default="open", metadata={"choices": ("open", "off", "allow")})
+    """What a sandboxed agent reaches: everything, nothing, or the hosts in sandbox.allow alone."""
+    allow: tuple[str, ...] = ()
+    """Hosts for sandbox.network allow: `example.org`, `*.example.org`, `example.org:8443`, `10.0.0.5:5432`."""
+    read: tuple[str, ...] = ()
+    """Folders and files of your home, /tmp or /run that agents may read; what PATH needs is found by itself."""
+    credentials: tuple[str, ...] = ()
+    """Variables of your environment that agents get, by name, such as ANTHROPIC_API_KEY; all others stay out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings."""
 
@@ -126,3 +142,4 @@ class Config:
     costs: CostsConfig = field(default_factory=CostsConfig)
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     provision: ProvisionConfig = field(default_factory=ProvisionConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)

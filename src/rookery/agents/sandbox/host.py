@@ -1,0 +1,165 @@
+"""The process outside the sandbox: starts the agent in it, serves it, passes signals on, and ends with its status.
+
+`python … rookery.agents.sandbox.host ROOT SESSION PLAN`, in the worktree, with the environment of the agent as it would
+be without a sandbox: the token stays here. When this process dies, bubblewrap and everything in it die too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from contextlib import suppress
+
+from rookery.agents.sandbox.broker import Broker, hook_handler
+from rookery.agents.sandbox.model import ALLOW, BROKER, OPEN, PROXY, RELAY_PORT, SOCKETS, Plan
+from rookery.base import proctable
+from rookery.base.attached import spawn, wait
+from rookery.base.python import module_command
+from rookery.config.environ import confined_environ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+_BY_TERMINAL = 0x80  # SI_KERNEL: the whole group in the foreground got it, the agent too
+_MARK = ".rook"
+_LOOK_AGAIN = 0.5
+
+
+def main() -> int:
+    """Run one agent, or one turn of it, in its sandbox."""
+    root, session_id, path = sys.argv[1:4]
+    plan = read_plan(path)
+    # Before there is a second thread, so that every thread leaves them to `_attend`.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED, signal.SIGCHLD})
+    _make_room(plan.sockets)
+    try:
+        _hold(plan.holds)
+        rook = module_command("rookery.cli.main")
+        broker = Broker(_outside(plan, BROKER), rook, confined_environ(), hook_handler(root, session_id))
+        broker.start()
+        if plan.network == ALLOW:
+            from rookery.agents.sandbox.proxy import Proxy
+
+            Proxy(_outside(plan, PROXY), plan.allow, f"{path.removesuffix('.json')}.log").start()
+        refs = Packed(*plan.packed)
+        refs.refresh()
+        status = _run(plan, refs)
+        broker.close()
+        return status
+    finally:
+        _release(plan.holds)
+        shutil.rmtree(plan.sockets, ignore_errors=True)
+
+
+class Packed:
+    """The copy of the packed refs that the agent sees. Whenever git packs refs, it is made anew."""
+
+    def __init__(self, source: str, copy: str) -> None:
+        self._source = source
+        self._copy = copy
+        self._seen: tuple[int, int, int] | None = None
+
+    def refresh(self) -> None:
+        """Copy the file if it is another one than last time: in place, because what is mounted is this very file."""
+        try:
+            found = os.stat(self._source)
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if seen == self._seen:
+                return
+            with open(self._source, "rb") as source:
+                content = source.read()
+        except FileNotFoundError:
+            return
+        with open(self._copy, "r+b") as file:
+            file.write(content)
+            file.truncate()
+        self._seen = seen
+
+
+def read_plan(path: str) -> Plan:
+    """What `wrap` wrote down."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        data = json.load(file)
+    lists = {name: tuple(data[name]) for name in ("cage", "argv", "packed", "holds", "allow")}
+    return Plan(**(data | lists))
+
+
+def _run(plan: Plan, refs: Packed) -> int:
+    """Start the agent from the main thread: the kernel ends bubblewrap when the thread that started it ends."""
+    heard, told = os.pipe()
+    words = [*plan.cage, "--ro-bind", plan.sockets, SOCKETS, "--info-fd", str(told), "--chdir", plan.worktree]
+    if not plan.has_terminal:
+        words.append("--new-session")
+    if plan.network != OPEN:
+        words.append("--unshare-net")
+    pid = spawn([*words, "--", *_program(plan)], env=plan.env, keep=(told,))
+    os.close(told)
+    return _attend(pid, heard, refs)
+
+
+def _program(plan: Plan) -> Sequence[str]:
+    if plan.network != ALLOW:
+        return plan.argv
+    return (*module_command("rookery.agents.sandbox.relay"), str(RELAY_PORT), PROXY, *plan.argv)
+
+
+def _attend(pid: int, info: int, refs: Packed) -> int:
+    """Wait for the end, and pass on what we are asked to do."""
+    inside = None
+    while True:
+        heard = signal.sigtimedwait({*_PASSED, signal.SIGCHLD}, _LOOK_AGAIN)
+        if heard is None:
+            refs.refresh()
+        elif heard.si_signo == signal.SIGCHLD:
+            status = wait(pid, block=False)
+            if status is not None:
+                return status
+        elif heard.si_code != _BY_TERMINAL:
+            inside = _read_first(info) if inside is None else inside
+            _pass_on(inside, heard.si_signo)
+
+
+def _read_first(info: int) -> int:
+    """The number, out here, of the first process within: bubblewrap's own, which takes no signals."""
+    text = b""
+    while chunk := os.read(info, 4096):
+        text += chunk
+    return int(json.loads(text or b"{}").get("child-pid", 0))
+
+
+def _pass_on(inside: int, number: int) -> None:
+    for row in proctable.read_all().values():
+        if inside and row.parent == inside:
+            with suppress(ProcessLookupError):
+                os.kill(row.pid, number)
+
+
+def _outside(plan: Plan, inside: str) -> str:
+    return os.path.join(plan.sockets, os.path.basename(inside))
+
+
+def _make_room(folder: str) -> None:
+    """An empty folder for the sockets; a host that was killed may have left its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder, mode=0o700)
+
+
+def _hold(folders: Sequence[str]) -> None:
+    """Keep git from removing a folder that is mounted: packing refs empties it. Git overlooks names with a dot."""
+    for each in folders:
+        os.close(os.open(os.path.join(each, _MARK), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
+
+
+def _release(folders: Sequence[str]) -> None:
+    for each in folders:
+        with suppress(OSError):
+            os.unlink(os.path.join(each, _MARK))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Pure types and rules of the sandbox: what is mounted how, what the environment holds, what the host is told."""
+
+from __future__ import annotations
+
+from rookery.base.errors import Refused
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+AUTO, ON, OFF = "auto", "on", "off"
+OPEN, ALLOW = "open", "allow"
+
+BUBBLEWRAP = "bubblewrap"
+"""What a session's record says when the sandbox is in force; otherwise why it is not."""
+
+# Where the sandbox sees the sockets of the outside, and where its own network ends.
+SOCKETS = "/run/rookery"
+BROKER = f"{SOCKETS}/broker"
+PROXY = f"{SOCKETS}/proxy"
+RELAY_PORT = 3128
+
+RO, RW, HIDE, BLANK = "ro", "rw", "hide", "blank"
+_PASSED = ("PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ")
+_OURS = ("ROOKERY_ROOT", "ROOKERY_AGENT", "ROOKERY_SESSION", "ROOKERY_TURN", "ROOKERY_PORT", "ROOKERY_PORTS")
+_SECRET = {"ROOKERY_TOKEN", "ROOKERY_CONFINED"}
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+# No housekeeping of the shared repository and no signature of the user's from within.
+_GIT = {"gc.auto": "0", "maintenance.auto": "false", "commit.gpgSign": "false", "tag.gpgSign": "false"}
+
+
+class NoSandbox(Refused):
+    """The configuration demands a sandbox, and there is none to be had."""
+
+    code = "no_sandbox"
+
+
+class Mount(Record):
+    """One place and how the sandbox sees it: later ones lie over earlier ones."""
+
+    kind: str
+    path: str
+    source: str = ""
+    """What is seen there, if not the place itself."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What bubblewrap is told."""
+        if self.kind == HIDE:
+            return ("--tmpfs", self.path)
+        if self.kind == BLANK:
+            return ("--ro-bind", "/dev/null", self.path)
+        return ("--bind" if self.kind == RW else "--ro-bind-try", self.source or self.path, self.path)
+
+
+class Plan(Record):
+    """Everything that the host needs to know; it holds credentials, and is for its user alone."""
+
+    cage: tuple[str, ...]
+    """The words of bubblewrap, before the program."""
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    worktree: str
+    sockets: str
+    """A private folder outside, with a path short enough for a socket."""
+    packed: tuple[str, str]
+    """The repository's file of packed refs, and the copy of it that the agent sees."""
+    holds: tuple[str, ...] = ()
+    """Folders that must not vanish while they are mounted, though they may be empty."""
+    network: str = OPEN
+    allow: tuple[str, ...] = ()
+    has_terminal: bool = False
+
+
+def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, network: str) -> dict[str, str]:
+    """The environment within: what programs need to run, and what the agent is given by name."""
+    wanted = {*_PASSED, *_OURS, *names} - _SECRET
+    env = {name: value for name, value in outside.items() if name in wanted or name.startswith("LC_")}
+    env |= {
+        "HOME": home,
+        "XDG_CONFIG_HOME": f"{home}/.config",
+        "XDG_CACHE_HOME": f"{home}/.cache",
+        "XDG_DATA_HOME": f"{home}/.local/share",
+        "XDG_STATE_HOME": f"{home}/.local/state",
+        "TMPDIR": "/tmp",  # noqa: S108 - its own
+        "ROOKERY_BROKER": BROKER,
+    }
+    if network == ALLOW:
+        url = f"http://127.0.0.1:{RELAY_PORT}"
+        env |= {name: url for each in _PROXIES for name in (each, each.lower())}
+        env |= {"NO_PROXY": "", "no_proxy": ""}
+    return env | _git_settings(_GIT)
+
+
+def _git_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings for git that need no file."""
+    env: dict[str, Any] = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return env

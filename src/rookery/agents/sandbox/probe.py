@@ -1,0 +1,141 @@
+"""Whether bubblewrap works here. It is asked by running it, because a kernel or a policy may forbid what it needs.
+
+The answer holds until the machine starts anew or the program changes, and is kept in `.rookery/run/sandbox.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+
+from rookery.agents.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
+from rookery.base.errors import ProgramFailed
+from rookery.base.process import run
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.agents.home import Home
+
+_TIMEOUT = 10
+_FLAGS = (
+    *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
+    *("--cap-drop", "ALL"),
+)
+# Beneath a user namespace of its own the agent can make no further one: much of the kernel is out of its reach.
+_STRICT = ("--unshare-user", "--disable-userns")
+_BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+
+_INSTALL = "install it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"
+_PERMIT = (
+    "user namespaces seem to be forbidden: see `sysctl kernel.unprivileged_userns_clone user.max_user_namespaces "
+    "kernel.apparmor_restrict_unprivileged_userns`, or allow bwrap in AppArmor"
+)
+
+
+class Probe(Record):
+    """What was found."""
+
+    words: tuple[str, ...]
+    """How bubblewrap is called; nothing if it does not work."""
+    reason: str = ""
+    hint: str = ""
+    version: str = ""
+
+    @property
+    def works(self) -> bool:
+        """True if agents can be sandboxed."""
+        return bool(self.words)
+
+
+def decide(home: Home) -> str:
+    """What a new session's record says of the sandbox; raises NoSandbox where it is demanded and cannot be had."""
+    mode = home.config.sandbox.mode
+    if mode == OFF:
+        return "off: sandbox.mode"
+    reason, hint = _obstacle(home)
+    if not reason:
+        return BUBBLEWRAP
+    if mode == AUTO:
+        return f"off: {reason}"
+    raise NoSandbox(
+        f"sandbox.mode is on, and no agent can be sandboxed: {reason}", hint=hint or "see `rook doctor sandbox`"
+    )
+
+
+def probe(folder: str | None) -> Probe:
+    """Whether it works; asked once, and then read from the folder, if there is one."""
+    if not sys.platform.startswith("linux"):
+        return Probe((), "bubblewrap needs Linux", "run Rookery in a Linux virtual machine or container")
+    program = shutil.which("bwrap")
+    if program is None:
+        return Probe((), "bubblewrap is not installed", _INSTALL)
+    path = None if folder is None else os.path.join(folder, "sandbox.json")
+    about = _about(program)
+    known = _recall(path, about)
+    if known is None:
+        known = _try(program)
+        _remember(path, about, known)
+    return known
+
+
+def _obstacle(home: Home) -> tuple[str, str]:
+    from rookery.vcs.detect import detect
+    from rookery.vcs.model import JJ
+
+    if (detect(home.root, home.config.vcs.backend) or ("",))[0] == JJ:
+        return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
+    if os.path.isdir(os.path.join(home.root, ".git", "reftable")):
+        return "refs in a reftable cannot be told apart by agent", "use refs in files, or sandbox.mode auto"
+    found = probe(home.path("run"))
+    return found.reason, found.hint
+
+
+def _try(program: str) -> Probe:
+    said = ""
+    for more in (_STRICT, ()):
+        words = (program, *_FLAGS, *more, *_BASE)
+        try:
+            run([*words, "--tmpfs", "/run", "--unshare-net", "--", "/bin/sh", "-c", ":"], timeout=_TIMEOUT)
+            version = run([program, "--version"], timeout=_TIMEOUT).stdout.strip()
+        except ProgramFailed as error:
+            said = said or error.message.rpartition(": ")[2]
+            continue
+        return Probe(words, version=version)
+    return Probe((), f"bubblewrap does not work here: {said}", _PERMIT)
+
+
+def _about(program: str) -> dict[str, Any]:
+    """What the answer depends on."""
+    found = os.stat(program)
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+    except OSError:
+        boot = ""
+    return {"boot": boot, "user": os.getuid(), "program": program, "changed": found.st_mtime_ns, "flags": list(_FLAGS)}
+
+
+def _recall(path: str | None, about: dict[str, Any]) -> Probe | None:
+    try:
+        with open(path or os.devnull, encoding="utf-8") as file:
+            data = json.load(file)
+    except (OSError, ValueError):
+        return None
+    if not isinstance(data, dict) or data.get("about") != about or not data.get("words"):
+        return None  # what did not work may work now
+    return Probe(tuple(data["words"]), version=str(data.get("version", "")))
+
+
+def _remember(path: str | None, about: dict[str, Any], found: Probe) -> None:
+    if path is None or not found.works:
+        return
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    half = f"{path}.{os.getpid()}"
+    with open(half, "w", encoding="utf-8") as file:
+        json.dump({"about": about, "words": list(found.words), "version": found.version}, file)
+    os.replace(half, path)
