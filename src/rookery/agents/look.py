@@ -44,6 +44,8 @@ class AgentStatus(Record):
     worktree: str
     active_at: str
     session_id: str
+    sandbox: str
+    """`bubblewrap` if it is in force, else why it is not."""
     doing: str | None = None
     """What it did last, as far as it is known."""
 
@@ -215,6 +217,7 @@ def _status(db: Database, session: Session) -> AgentStatus:
         worktree=session.worktree,
         active_at=session.active_at,
         session_id=session.id,
+        sandbox=session.settings.sandbox,
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rookery.vcs.model import Vcs
 
     _Put = Callable[[str, str, str], None]
+    Enclose = Callable[[tuple[str, ...], dict[str, str]], tuple[Sequence[str], dict[str, str]]]
 
 MANIFEST = "provision.json"
 _SHORTEST_SECRET = 6
@@ -69,10 +70,12 @@ def provision(
     vcs_config: VcsConfig,
     session_folder: str,
     ports: tuple[int, int] | None = None,
+    enclose: Enclose | None = None,
 ) -> dict[str, str]:
     """Give a worktree what the configuration says, and return the environment of its agent. Safe to repeat.
 
     Also when it fails, what it made by then is hidden and remembered, so that the unused worktree can be taken back.
+    The setup command runs what the base holds, which may be an agent's work: `enclose` puts it into a sandbox.
     """
     names = [os.path.normpath(entry.removesuffix("?")) for entry in (*settings.copy, *settings.link)]
     for name in names:
@@ -87,7 +90,7 @@ def provision(
         _place(root, worktree, settings.copy, _copy, copied)
         _place(root, worktree, settings.link, _link, linked)
         if settings.setup:
-            _set_up(worktree, settings, env)
+            _set_up(worktree, settings, env, enclose)
     finally:
         made = _hide_loose(vcs) if settings.setup else ()
         found = tuple(_find_secrets(worktree, copied))
@@ -179,7 +182,7 @@ def _copy(source: str, target: str, top: str) -> None:
             _copy(os.path.join(source, name), os.path.join(target, name), top)
         shutil.copystat(source, target)
     elif os.path.islink(source) or os.path.isfile(source):  # a socket or a pipe has no content
-        half = f"{target}.{os.getpid()}"
+        half = f"{target}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
         shutil.copy2(source, half, follow_symlinks=False)
         os.replace(half, target)
 
@@ -204,10 +207,13 @@ def _port_variables(ports: tuple[int, int] | None) -> dict[str, str]:
     }
 
 
-def _set_up(worktree: str, settings: ProvisionConfig, env: dict[str, str]) -> None:
-    argv = ["/bin/sh", "-c", settings.setup]
+def _set_up(worktree: str, settings: ProvisionConfig, env: dict[str, str], enclose: Enclose | None) -> None:
+    argv: Sequence[str] = ("/bin/sh", "-c", settings.setup)
+    whole = child_environ() | env
+    if enclose is not None:
+        argv, whole = enclose(tuple(argv), env)
     try:
-        done = run(argv, cwd=worktree, timeout=settings.setup_timeout, env=child_environ() | env, check=False)
+        done = run(argv, cwd=worktree, timeout=settings.setup_timeout, env=whole, check=False)
     except ProgramFailed as error:
         raise ProvisionFailed(f"the setup command failed: {error.message}", hint="see provision.setup") from error
     if not done.ok:

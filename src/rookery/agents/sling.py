@@ -10,7 +10,7 @@ import os
 
 from rookery.agents import overlay, provision, steps, store, worktrees
 from rookery.agents.ending import end_session
-from rookery.agents.home import MARK
+from rookery.agents.home import MARK, agent_environ
 from rookery.agents.model import (
     CHECKED_OUT,
     FAILED,
@@ -23,19 +23,22 @@ from rookery.agents.model import (
 )
 from rookery.agents.reserve import Request, reserve
 from rookery.agents.roles import find_role, read_prompt
+from rookery.agents.sandbox.model import BUBBLEWRAP
 from rookery.agents.sandbox.probe import decide
+from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.start import launch_of, settings_of, start_terminal
 from rookery.agents.wake import start_runner
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
 from rookery.base.proctree import end_tree
 from rookery.runtimes.index import open_runtime
-from rookery.runtimes.model import HEADLESS
+from rookery.runtimes.model import HEADLESS, Command
 from rookery.tasks import service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.agents.home import Home
+    from rookery.agents.provision import Enclose
 
 
 def sling(home: Home, request: Request) -> Session:
@@ -117,9 +120,22 @@ def _provision(home: Home, session: Session) -> Session:
         vcs_config=home.config.vcs,
         session_folder=home.folder(session.id),
         ports=ports,
+        enclose=_enclosing(home, session),
     )
     _write_private(home, session, "environment.json", dumps(provided))
     return _done(home, session, PROVISIONED, settings=session.settings.replace(ports=ports))
+
+
+def _enclosing(home: Home, session: Session) -> Enclose | None:
+    """What puts a command that belongs to the agent into its sandbox, if it has one."""
+    if session.settings.sandbox != BUBBLEWRAP:
+        return None
+
+    def enclose(argv: tuple[str, ...], provided: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+        env = agent_environ(home, session, provided)
+        return wrap(home, session, Command(argv, {}), env, provided, terminal=False), env
+
+    return enclose
 
 
 def _instruct(home: Home, session: Session) -> None:

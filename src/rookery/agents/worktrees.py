@@ -190,7 +190,7 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
         raise Refused(f"{name} leads out of the worktree", hint="a link in the repository points elsewhere")
     open_vcs(worktree, settings).exclude([ignore_line(name)])
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    half = f"{target}.{os.getpid()}"
+    half = f"{target}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
     with open(half, "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(half, target)

@@ -18,6 +18,7 @@ CATEGORIES = {
     "database": "rookery.db.checks",
     "tasks": "rookery.tasks.checks",
     "agents": "rookery.agents.checks",
+    "sandbox": "rookery.agents.sandbox.checks",
     "vcs": "rookery.vcs.checks",
     "terminal": "rookery.terminal.checks",
 }

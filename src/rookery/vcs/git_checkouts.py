@@ -273,7 +273,7 @@ def _configure(store: GitStore, *args: str) -> None:
 
 def _write_excludes(store: GitStore, path: str, patterns: Iterable[str]) -> None:
     text = _user_excludes(store) + "\n".join((_OURS, *patterns)) + "\n"
-    half = f"{path}.{os.getpid()}"
+    half = f"{path}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
     with open(half, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     os.replace(half, path)

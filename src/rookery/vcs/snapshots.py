@@ -8,6 +8,7 @@ out, and of a submodule only its commit is taken.
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
@@ -180,12 +181,19 @@ def _commit(store: GitStore, tree: str, parent: str | None, message: str) -> str
 
 
 def copy_index(source: str, target: str) -> bool:
-    """Copy an index with its time: git trusts a file's own time only against that of the index."""
+    """Copy an index with its time: git trusts a file's own time only against that of the index.
+
+    False if there is none. What lies in its place may be a link or a pipe of somebody else's making.
+    """
     try:
-        with open(source, "rb") as old, open(target, "wb") as new:
-            new.write(old.read())
-    except FileNotFoundError:
+        handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
         return False
-    found = os.stat(source)
+    with os.fdopen(handle, "rb") as old:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return False
+        with open(target, "wb") as new:
+            new.write(old.read())
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
     return True

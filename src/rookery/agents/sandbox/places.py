@@ -67,9 +67,9 @@ class Repository(Record):
         return os.path.join(self.common, "refs", "heads", os.path.dirname(self.branch))
 
     @property
-    def branch_log(self) -> str:
-        """The reflog of its branch."""
-        return os.path.join(self.common, "logs", "refs", "heads", self.branch)
+    def logs(self) -> tuple[str, str]:
+        """The reflogs of its branch and of its HEAD."""
+        return os.path.join(self.common, "logs", "refs", "heads", self.branch), os.path.join(self.own, "logs", "HEAD")
 
 
 def find_repository(worktree: str, branch: str) -> Repository:
@@ -119,8 +119,10 @@ def own_mounts(
     # A mounted file can be neither replaced nor removed, and its folder not be renamed.
     yield from (Mount(RO, os.path.join(own, name)) for name in (*_OBEYED, "commondir", "gitdir"))
     yield Mount(RW, repository.branch_folder)
-    # The file and not its folder: our own git appends to it, and would follow a link.
-    yield Mount(RW, repository.branch_log)
+    # The files and not their folders: whatever git runs out here, `git gc` too, appends to them and rewrites them, and
+    # would follow a link.
+    yield Mount(RO, os.path.join(own, "logs"))
+    yield from (Mount(RW, each) for each in repository.logs)
     yield Mount(RO, os.path.join(worktree, ".git"))
     yield from (Mount(RW, each) for each in folders)
     yield from (Mount(RO, each) for each in fixed)
@@ -128,11 +130,11 @@ def own_mounts(
 
 def make_places(repository: Repository) -> None:
     """What bubblewrap mounts must exist; what git would make later is made now, so that nobody else can."""
-    for folder in (repository.branch_folder, os.path.dirname(repository.branch_log)):
+    for folder in (repository.branch_folder, *(os.path.dirname(each) for each in repository.logs)):
         os.makedirs(folder, exist_ok=True)
     for name in ("info", "pack"):
         os.makedirs(os.path.join(repository.common, "objects", name), exist_ok=True)
-    for path in (*(os.path.join(repository.own, name) for name in _OBEYED), repository.branch_log):
+    for path in (*(os.path.join(repository.own, name) for name in _OBEYED), *repository.logs):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
 
 

@@ -14,12 +14,14 @@ from rookery.agents.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import run
 from rookery.base.record import Record
+from rookery.config.project import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from rookery.agents.home import Home
+    from rookery.config.model import Config
 
 _TIMEOUT = 10
 _FLAGS = (
@@ -57,14 +59,28 @@ def decide(home: Home) -> str:
     mode = home.config.sandbox.mode
     if mode == OFF:
         return "off: sandbox.mode"
-    reason, hint = _obstacle(home)
+    reason, hint = find_obstacle(home.root, home.config)
     if not reason:
         return BUBBLEWRAP
     if mode == AUTO:
         return f"off: {reason}"
     raise NoSandbox(
-        f"sandbox.mode is on, and no agent can be sandboxed: {reason}", hint=hint or "see `rook doctor sandbox`"
+        f"sandbox.mode is on, and no agent can be sandboxed: {reason}",
+        hint=hint or "see `rook doctor --category sandbox`",
     )
+
+
+def find_obstacle(root: str | None, config: Config) -> tuple[str, str]:
+    """Why agents of this project cannot be sandboxed, and what to do; nothing if they can."""
+    from rookery.vcs.detect import detect
+    from rookery.vcs.model import JJ
+
+    if root is not None and (detect(root, config.vcs.backend) or ("",))[0] == JJ:
+        return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
+    if root is not None and os.path.isdir(os.path.join(root, ".git", "reftable")):
+        return "refs in a reftable cannot be told apart by agent", "use refs in files, or sandbox.mode auto"
+    found = probe(None if root is None else os.path.join(root, FOLDER, "run"))
+    return found.reason, found.hint
 
 
 def probe(folder: str | None) -> Probe:
@@ -81,18 +97,6 @@ def probe(folder: str | None) -> Probe:
         known = _try(program)
         _remember(path, about, known)
     return known
-
-
-def _obstacle(home: Home) -> tuple[str, str]:
-    from rookery.vcs.detect import detect
-    from rookery.vcs.model import JJ
-
-    if (detect(home.root, home.config.vcs.backend) or ("",))[0] == JJ:
-        return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
-    if os.path.isdir(os.path.join(home.root, ".git", "reftable")):
-        return "refs in a reftable cannot be told apart by agent", "use refs in files, or sandbox.mode auto"
-    found = probe(home.path("run"))
-    return found.reason, found.hint
 
 
 def _try(program: str) -> Probe:

@@ -77,7 +77,7 @@ def _plan(
         worktree=session.worktree,
         sockets=_sockets(session),
         packed=(repository.packed_refs, packed),
-        holds=(repository.branch_folder, os.path.dirname(repository.branch_log)),
+        holds=(repository.branch_folder, os.path.dirname(repository.logs[0])),
         network=settings.network,
         allow=settings.allow,
     )

@@ -103,6 +103,7 @@ def inspection(found: Inspection | Moment, values: dict[str, Any]) -> list[Block
         ("worktree", line(session.worktree)),
         ("files", line(", ".join(session.settings.files))),
         ("runs on", line(f"{session.runtime}, {session.mode}, {session.model}, {session.profile}")),
+        ("sandbox", line(session.settings.sandbox)),
         ("cost", line(f"${found.status.dollars:.4f} in {found.status.turns} turns")),
     ]
     blocks: list[Block] = [
