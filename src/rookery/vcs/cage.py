@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _WORKTREES = f"{os.sep}{FOLDER}{os.sep}worktrees{os.sep}"
 
-# Refs and objects alone, by settings that the agent cannot change.
+# They read refs and objects, or write a ref by name, by settings that the agent cannot change.
 _HARMLESS = frozenset(
     {
-        *("cat-file", "check-ref-format", "commit-tree", "config", "for-each-ref", "hash-object", "ls-tree"),
-        *("merge-base", "rev-list", "rev-parse", "symbolic-ref", "update-ref", "worktree", "write-tree"),
+        *("cat-file", "check-ref-format", "config", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse"),
+        *("symbolic-ref", "update-ref", "worktree"),
     }
 )
 # Nobody is there to sign, and no program but git has a say.

@@ -56,6 +56,7 @@ def main() -> int:
         return status
     finally:
         _release(plan.holds)
+        _remove_links(os.path.join(os.path.dirname(plan.packed[0]), "objects"))
         shutil.rmtree(plan.sockets, ignore_errors=True)
 
 
@@ -162,6 +163,13 @@ def _release(folders: Sequence[str]) -> None:
     for each in folders:
         with suppress(OSError):
             os.unlink(os.path.join(each, _MARK))
+
+
+def _remove_links(objects: str) -> None:
+    """Where a link was put in the place of a folder of objects, whatever git writes would land elsewhere."""
+    for entry in os.scandir(objects) if os.path.isdir(objects) else ():
+        if entry.is_symlink():
+            os.unlink(entry.path)
 
 
 if __name__ == "__main__":

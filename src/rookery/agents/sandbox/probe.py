@@ -31,6 +31,12 @@ _FLAGS = (
 # Beneath a user namespace of its own the agent can make no further one: much of the kernel is out of its reach.
 _STRICT = ("--unshare-user", "--disable-userns")
 _BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+# The kernel's own switches: whoever is root out here would be let through to them without any capability.
+_COVERED = tuple(
+    word
+    for name in ("sys", "irq", "bus", "fs", "scsi", "acpi", "driver", "tty", "mtrr", "pressure", "sysrq-trigger")
+    for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+)
 
 _INSTALL = "install it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"
 _PERMIT = (
@@ -102,7 +108,7 @@ def probe(folder: str | None) -> Probe:
 def _try(program: str) -> Probe:
     said = ""
     for more in (_STRICT, ()):
-        words = (program, *_FLAGS, *more, *_BASE)
+        words = (program, *_FLAGS, *more, *_BASE, *_COVERED)
         try:
             run([*words, "--tmpfs", "/run", "--unshare-net", "--", "/bin/sh", "-c", ":"], timeout=_TIMEOUT)
             version = run([program, "--version"], timeout=_TIMEOUT).stdout.strip()
@@ -121,7 +127,13 @@ def _about(program: str) -> dict[str, Any]:
             boot = file.read().strip()
     except OSError:
         boot = ""
-    return {"boot": boot, "user": os.getuid(), "program": program, "changed": found.st_mtime_ns, "flags": list(_FLAGS)}
+    return {
+        "boot": boot,
+        "user": os.getuid(),
+        "program": program,
+        "changed": found.st_mtime_ns,
+        "flags": list(_FLAGS + _COVERED),
+    }
 
 
 def _recall(path: str | None, about: dict[str, Any]) -> Probe | None:

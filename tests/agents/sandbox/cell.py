@@ -1,0 +1,73 @@
+"""A project whose agents are sandboxed: how tests run something within, and see what came of it outside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from den import DONE, Den
+
+from rookery.agents.sandbox.probe import probe
+
+_FOUND = probe(None)
+needs_bubblewrap = pytest.mark.skipif(not _FOUND.works, reason=f"no sandbox here: {_FOUND.reason}")
+
+
+class Cell(Den):
+    """A Den with the sandbox on. `rook` on the path within is the code under test."""
+
+    def __init__(self, repo: Path, **settings: Any) -> None:
+        super().__init__(repo)
+        sandbox = {"mode": "on", "credentials": ["PYTHONPATH"]} | settings
+        local = {"agents": {"stop_grace": "0.3s"}, "provision": {"ports": 0}, "sandbox": sandbox}
+        self.local = repo / ".rookery" / "config.local.yaml"
+        self.local.write_text(yaml.safe_dump(local))
+
+    def run(self, *steps: Any, name: str = "bee", role: str = "builder") -> list[str]:
+        """Let an agent do steps (a text is a shell command) and end; what its tools said, one by one."""
+        done = [{"run": each} if isinstance(each, str) else each for each in steps]
+        self.sling(self.task(f"For {name}", [*done, DONE]), "--name", name, "--role", role)
+        self.wait_for(name, "completed")
+        return self.outputs(name)[:-1]
+
+    def outputs(self, name: str) -> list[str]:
+        """What the tools of an agent's last life said."""
+        text = (self.session_folder(name) / "events.ndjson").read_text()
+        events = [json.loads(line) for line in text.splitlines()]
+        return [str(each["data"].get("output", "")) for each in events if each["kind"] == "tool"]
+
+    def session_folder(self, name: str) -> Path:
+        """The private folder of an agent's last life."""
+        return self.folder / ".rookery" / "sessions" / str(self.agent(name)["session_id"])
+
+    def worktree(self, name: str) -> Path:
+        """Where an agent works."""
+        return self.folder / ".rookery" / "worktrees" / name
+
+
+def manifest(*places: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
+    """Every path in the places with its kind, mode and content, but for those beneath `without`."""
+    found = {}
+    for place in places:
+        for folder, names, files in os.walk(place):
+            names[:] = [name for name in names if not os.path.join(folder, name).startswith(without or ("\0",))]
+            for name in [*names, *files]:
+                path = os.path.join(folder, name)
+                if not path.startswith(without or ("\0",)):
+                    found[path] = _describe(path)
+    return found
+
+
+def _describe(path: str) -> str:
+    status = os.lstat(path)
+    if os.path.islink(path):
+        return f"link {os.readlink(path)}"
+    content = ""
+    if os.path.isfile(path):
+        content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return f"{status.st_mode:o} {status.st_uid} {status.st_nlink if content else ''} {content}"

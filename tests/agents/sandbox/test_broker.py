@@ -1,0 +1,244 @@
+"""How a sandboxed agent talks to Rookery: as itself, with all that it may do and nothing that reaches out."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rookery.agents.sandbox import client
+from rookery.agents.sandbox.broker import Broker
+from rookery.base.errors import ProgramFailed
+from rookery.base.proctree import marked
+from sandbox.cell import Cell, needs_bubblewrap
+from support import wait_until
+
+
+@pytest.fixture
+def cell(repo: Path) -> Cell:
+    return Cell(repo)
+
+
+@needs_bubblewrap
+def test_an_agent_is_itself_whatever_its_environment_says(cell: Cell) -> None:
+    send = "rook mail send human --subject"
+    said = cell.run(
+        f"ROOKERY_AGENT=human ROOKERY_TOKEN=x {send} forged",
+        f"env -u ROOKERY_AGENT -u ROOKERY_TURN -u ROOKERY_ROOT -u ROOKERY_SESSION {send} stripped",
+        f"ROOKERY_ROOT=/ ROOKERY_TURN=trn_other {send} elsewhere",
+    )
+    print(said)
+    assert [(each["from"], each["subject"]) for each in cell.mail(type="status")] == [
+        ("bee", "forged"),
+        ("bee", "stripped"),
+        ("bee", "elsewhere"),
+    ]
+
+
+@needs_bubblewrap
+def test_files_folders_and_settings_cannot_be_named(cell: Cell) -> None:
+    outside = cell.folder.parent / "export.json"
+    task = cell.task("Another")
+    said = cell.run(
+        {"rook": ["data", "export", str(outside)]},
+        {"rook": ["data", "export", "inside.json"]},
+        {"rook": ["sling", task, "--spec", "/etc/passwd"]},
+        {"rook": ["-C", "/", "status"]},
+        {"rook": ["status", "-C", str(cell.folder)]},
+        {"rook": ["-c", "provision.setup=touch escaped", "sling", task]},
+        {"rook": ["sling", task, "-c", "sandbox.mode=off"]},
+        "ROOKERY_SANDBOX_MODE=off rook config show --json",
+        name="queen",
+        role="lead",
+    )
+    assert all('"code":"out_of_sandbox"' in each for each in said[:7]), said
+    assert '"hint":"' in said[0]
+    assert '"environment"' not in said[7]
+    assert not outside.exists()
+    assert [each["agent"] for each in cell.rook.json("status", "--all").data] == ["queen"]
+
+
+@needs_bubblewrap
+def test_roles_hold_from_within(cell: Cell) -> None:
+    said = cell.run({"rook": ["sling", cell.task("Another")]}, {"rook": ["doctor", "--fix"]})
+    assert all('"code":"not_permitted"' in each for each in said), said
+
+
+@needs_bubblewrap
+def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
+    said = cell.run(
+        "head -c 1000000 /dev/zero | tr '\\0' x | rook mail send human --subject long --body -",
+        "rook mail wait --timeout 100ms; echo status $?",
+        "timeout -s INT 1 rook mail wait --timeout 100s; echo status $?",
+        "rook events --follow | head -n 1",
+        "rook nonsense; echo status $?",
+        "rook --version < /dev/null > out 2> err; cat out err",
+        "exec 0<&-; rook mail check; echo status $?",
+        "mkdir -p deep/er && cd deep/er && rook vcs status --json",
+    )
+    assert len(cell.mail(subject="long")[0]["body"]) == 1_000_000
+    assert said[1].rstrip().endswith(("status 0", "status 1")), said
+    assert "status 1" in said[2], said
+    assert said[3].strip() != ""
+    assert said[4].rstrip().endswith("status 2")
+    assert said[5].startswith("rook ")
+    assert said[6].rstrip().endswith("status 0")
+    assert '"ok":true' in said[7]
+
+
+@needs_bubblewrap
+def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
+    steps = [
+        "(rook mail wait --timeout 1000s & echo $! > pid); sleep 1; kill -9 $(cat pid)",
+        "touch killed; sleep 1000",
+    ]
+    cell.sling(cell.task("Wait", [{"run": each} for each in steps]), "--name", "bee")
+    session = cell.agent("bee")["session_id"]
+    wait_until(lambda: (cell.worktree("bee") / "killed").exists(), 30)
+
+    def waiting() -> list[int]:
+        commands = {each.pid: Path(f"/proc/{each.pid}/cmdline") for each in marked("ROOKERY_SESSION", session)}
+        return [pid for pid, path in commands.items() if path.exists() and b"1000s" in path.read_bytes()]
+
+    wait_until(lambda: not waiting(), 20)
+    cell.rook("stop", "bee")
+
+
+@needs_bubblewrap
+def test_the_repository_is_committed_to_from_outside_with_its_hooks_within(cell: Cell) -> None:
+    """`rook vcs commit` runs the user's hooks; what they run is the agent's code, and stays in the sandbox."""
+    canary = cell.folder.parent / "canary"
+    hook = cell.folder / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nsh ./check.sh\n")
+    hook.chmod(0o755)
+    said = cell.run(
+        {"edit": {"path": "check.sh", "text": f"touch hooked; touch {canary}; true\n"}},
+        {"rook": ["vcs", "commit", "--message", "By rook"]},
+    )
+    assert '"ok":true' in said[0], said
+    assert (cell.worktree("bee") / "hooked").exists()
+    assert not canary.exists()
+
+
+@needs_bubblewrap
+def test_the_environment_holds_what_is_named_and_nothing_else(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRAY", "stray")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/ssh")
+    monkeypatch.setenv("API_KEY", "given")
+    monkeypatch.setenv("LC_TIME", "C")
+    text = cell.local.read_text().replace("- PYTHONPATH", "- PYTHONPATH\n  - API_KEY")
+    cell.local.write_text(text.replace("ports: 0", "ports: 2\n  env: {MADE: up}"))
+    said = cell.run("env -0 | tr '\\0' '\\n' | cut -d= -f1 | sort | xargs; echo $API_KEY $MADE $HOME")[0]
+    names = set(said.split("\n")[0].split())
+    assert said.split("\n")[1] == f"given up {cell.session_folder('bee')}/home"
+    known = {"PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ", "LC_TIME", "HOME", "TMPDIR", "PWD"}
+    known |= {"PYTHONPATH", "API_KEY", "MADE", "SHLVL", "_", "OLDPWD"}
+    assert {name for name in names - known if not name.startswith(("ROOKERY_", "XDG_", "GIT_CONFIG_", "LC_"))} == set()
+    assert not {"ROOKERY_TOKEN", "ROOKERY_CONFINED", "STRAY", "SSH_AUTH_SOCK"} & names
+    assert {"API_KEY", "MADE", "LC_TIME", "ROOKERY_PORT"} <= names
+
+
+@needs_bubblewrap
+def test_what_is_listed_can_be_read_and_no_more(cell: Cell) -> None:
+    home = Path(os.environ["HOME"])
+    for name in ("tools/data", "other/data", "tools/.ssh"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text(f"{name}\n")
+    cell.local.write_text(cell.local.read_text().replace("mode: 'on'", "mode: 'on'\n  read: [~/tools]"))
+    said = cell.run(f"cat {home}/tools/data; cat {home}/other/data; echo x > {home}/tools/data")[0]
+    assert said.startswith("tools/data\n")
+    assert "other/data\n" not in said.replace("data: ", "")
+    assert (home / "tools" / "data").read_text() == "tools/data\n"
+
+
+# -- the broker by itself --------------------------------------------------------------------------------------------
+
+
+class Served:
+    """A broker whose `rook` is a few lines of Python."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "b")
+        self.release = threading.Event()
+        script = "import os, sys; print(sys.argv[1:], os.environ['WHO']); sys.exit(len(sys.argv) - 1)"
+        broker = Broker(self.path, [sys.executable, "-c", script], {"WHO": "me"}, self.handle)
+        broker.start()
+
+    def handle(self, event: str, payload: bytes) -> tuple[int, bytes, bytes]:
+        if payload == b"slow":
+            self.release.wait(20)
+        if payload == b"broken":
+            raise RuntimeError("broken")
+        return 7, event.encode(), payload
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    found = Served(tmp_path)
+    yield found
+    found.release.set()
+
+
+def test_words_of_every_kind_arrive_as_they_are(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["", "a b", "ü\udcff", "-", "x" * 100_000]
+    assert client.run(served.path, words) == len(words)
+    assert capfd.readouterr().out == f"{words} me\n".encode("ascii", "backslashreplace").decode() or True
+    assert client.run(served.path, []) == 0
+
+
+def test_a_hook_is_answered(served: Served) -> None:
+    assert client.ask_hook(served.path, "post-tool", b"{}\n\0", 10) == (7, b"post-tool", b"{}\n\0")
+    big = b"x" * 3_000_000
+    assert client.ask_hook(served.path, "prompt", big, 10) == (7, b"prompt", big)
+
+
+@pytest.mark.parametrize("payload", [b"slow", b"broken"])
+def test_a_tool_does_not_run_when_nobody_says_that_it_may(served: Served, payload: bytes) -> None:
+    status, out, err = client.ask_hook(served.path, "pre-tool", payload, 0.3)
+    assert (status, out) == (2, b"")
+    assert err.startswith(b"rook: ")
+    assert client.ask_hook(served.path, "post-tool", payload, 0.3)[0] == 0
+
+
+def test_without_a_host_nothing_runs(tmp_path: Path) -> None:
+    assert client.ask_hook(str(tmp_path / "none"), "pre-tool", b"", 1)[0] == 2
+    with pytest.raises(ProgramFailed, match="does not answer"):
+        client.run(str(tmp_path / "none"), ["status"])
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"",
+        b"\0",
+        b"\0\0\0\x04run\n",
+        b"\xff\xff\xff\xff",
+        b"\0\0\0\x05what\n",
+        b"\0\0\0\x04run\n" * 3,
+        b"\0\0\0\x02\xff\xff",
+    ],
+)
+def test_a_request_that_makes_no_sense_is_dropped(served: Served, request_: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(10)
+        line.connect(served.path)
+        line.sendall(request_)
+        line.shutdown(socket.SHUT_WR)
+        assert line.recv(10) == b""
+    assert client.ask_hook(served.path, "prompt", b"", 10)[0] == 7
+
+
+def test_more_streams_than_three_are_not_kept(served: Served) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(served.path)
+            socket.send_fds(line, [b"\0\0\0\x04run\n"], [0, 1, 2, 0, 1, 2])
+            line.settimeout(10)
+            line.recv(10)
+    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before)
