@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 FACTS = json.loads(Path(sys.argv[1]).read_text())
@@ -77,16 +78,20 @@ def add_writes() -> None:
         "git_stash": GIT / "refs" / "stash",
     }
     for name, path in places.items():
-        TRIES[f"write {name}"] = lambda path=path: _write(path)
-        TRIES[f"append {name}"] = lambda path=path: _append(path)
-        TRIES[f"remove {name}"] = lambda path=path: path.unlink()
-        TRIES[f"replace {name}"] = lambda path=path: _replace(path)
-        TRIES[f"replace by link {name}"] = lambda path=path: _link(path)
-        TRIES[f"chmod {name}"] = lambda path=path: path.chmod(0o777)
-        TRIES[f"through a link {name}"] = lambda path=path: _through_link(path)
-        TRIES[f"by dots {name}"] = lambda path=path: _write(Path(os.path.relpath(path)))
-        TRIES[f"hard link {name}"] = lambda path=path: _hard_link(path)
-        TRIES[f"by its root {name}"] = lambda path=path: _write(Path(f"/proc/1/root{path}"))
+        ways: dict[str, Callable[[Path], object]] = {
+            "write": _write,
+            "append": _append,
+            "remove": Path.unlink,
+            "replace": _replace,
+            "replace by link": _link,
+            "chmod": lambda path: path.chmod(0o777),
+            "through a link": _through_link,
+            "by dots": lambda path: _write(Path(os.path.relpath(path))),
+            "hard link": _hard_link,
+            "by its root": lambda path: _write(Path(f"/proc/1/root{path}")),
+        }
+        for way, function in ways.items():
+            TRIES[f"{way} {name}"] = partial(function, path)
 
 
 def _write(path: Path) -> None:
@@ -142,7 +147,11 @@ def add_devices() -> None:
         "/dev/sda",
         "/dev/vda",
     ):
-        TRIES[f"open {name}"] = lambda name=name: os.close(os.open(name, os.O_WRONLY))
+        TRIES[f"open {name}"] = partial(_open, name)
+
+
+def _open(name: str) -> None:
+    os.close(os.open(name, os.O_WRONLY))
 
 
 add_devices()
@@ -279,7 +288,7 @@ def handle_by_number() -> None:
 
 def add_sockets() -> None:
     for path in FACTS["sockets"]:
-        TRIES[f"socket {path}"] = lambda path=path: _connect(path)
+        TRIES[f"socket {path}"] = partial(_connect, path)
 
 
 def _connect(path: str) -> None:

@@ -27,12 +27,11 @@ def cell(repo: Path) -> Cell:
 @needs_bubblewrap
 def test_an_agent_is_itself_whatever_its_environment_says(cell: Cell) -> None:
     send = "rook mail send human --subject"
-    said = cell.run(
+    cell.run(
         f"ROOKERY_AGENT=human ROOKERY_TOKEN=x {send} forged",
         f"env -u ROOKERY_AGENT -u ROOKERY_TURN -u ROOKERY_ROOT -u ROOKERY_SESSION {send} stripped",
         f"ROOKERY_ROOT=/ ROOKERY_TURN=trn_other {send} elsewhere",
     )
-    print(said)
     assert [(each["from"], each["subject"]) for each in cell.mail(type="status")] == [
         ("bee", "forged"),
         ("bee", "stripped"),
@@ -71,24 +70,24 @@ def test_roles_hold_from_within(cell: Cell) -> None:
 
 @needs_bubblewrap
 def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
+    task = cell.task("Another")
     said = cell.run(
-        "head -c 1000000 /dev/zero | tr '\\0' x | rook mail send human --subject long --body -",
-        "rook mail wait --timeout 100ms; echo status $?",
-        "timeout -s INT 1 rook mail wait --timeout 100s; echo status $?",
-        "rook events --follow | head -n 1",
+        f"head -c 1000000 /dev/zero | tr '\\0' x | rook spec write {task} --body - | tail -c 100",
+        "timeout --preserve-status -s INT 1 rook mail wait --timeout 100s; echo status $?",
+        "timeout -s INT 2 rook events --follow | head -n 1",
         "rook nonsense; echo status $?",
         "rook --version < /dev/null > out 2> err; cat out err",
         "exec 0<&-; rook mail check; echo status $?",
         "mkdir -p deep/er && cd deep/er && rook vcs status --json",
+        role="lead",
     )
-    assert len(cell.mail(subject="long")[0]["body"]) == 1_000_000
-    assert said[1].rstrip().endswith(("status 0", "status 1")), said
-    assert "status 1" in said[2], said
-    assert said[3].strip() != ""
-    assert said[4].rstrip().endswith("status 2")
-    assert said[5].startswith("rook ")
-    assert said[6].rstrip().endswith("status 0")
-    assert '"ok":true' in said[7]
+    assert len((cell.folder / ".rookery" / "specs" / f"{task}.md").read_text()) == 1_000_001
+    assert said[1] == "status 130\n"
+    assert "task.created" in said[2]
+    assert "status 2\n" in said[3]
+    assert said[4].startswith("rook ")
+    assert said[5] == "No mail.\nstatus 0\n"
+    assert '"ok":true' in said[6]
 
 
 @needs_bubblewrap
@@ -187,7 +186,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_words_of_every_kind_arrive_as_they_are(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
     words = ["", "a b", "ü\udcff", "-", "x" * 100_000]
     assert client.run(served.path, words) == len(words)
-    assert capfd.readouterr().out == f"{words} me\n".encode("ascii", "backslashreplace").decode() or True
+    assert capfd.readouterr().out == f"{words} me\n"
     assert client.run(served.path, []) == 0
 
 
@@ -230,7 +229,7 @@ def test_a_request_that_makes_no_sense_is_dropped(served: Served, request_: byte
         line.sendall(request_)
         line.shutdown(socket.SHUT_WR)
         assert line.recv(10) == b""
-    assert client.ask_hook(served.path, "prompt", b"", 10)[0] == 7
+    assert client.ask_hook(served.path, "prompt", b"", 10) == (7, b"prompt", b"")
 
 
 def test_more_streams_than_three_are_not_kept(served: Served) -> None:

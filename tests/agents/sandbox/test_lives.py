@@ -85,7 +85,9 @@ def test_a_lead_slings_outside_and_is_woken(cell: Cell) -> None:
     child = cell.task(
         "Build", [{"edit": {"path": "b.txt", "text": "b\n"}}, {"commit": "Add b"}, DONE], "--parent", epic
     )
-    script = [{"sling": {"task": child, "name": "bee"}}, {"until": {"mail_type": "worker_done"}}, DONE]
+    payload = {"branch": f"rook/bee/{child}", "task_id": child}
+    hand_over = {"mail": {"to": "human", "type": "merge_ready", "subject": "bee is done", "payload": payload}}
+    script = [{"sling": {"task": child, "name": "bee"}}, {"until": {"mail_type": "worker_done"}}, hand_over, DONE]
     cell.rook.json("task", "update", epic, "--description", f"```rook-script\n{json.dumps(script)}\n```")
     cell.sling(epic, "--role", "lead", "--name", "queen")
     cell.wait_for("bee", "completed")

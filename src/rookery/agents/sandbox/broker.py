@@ -12,7 +12,6 @@ import signal
 import socket
 import threading
 from contextlib import suppress
-from importlib import import_module
 
 from rookery.agents.sandbox.client import DENIED, HOOK, LONGEST, PRE_TOOL, RUN
 from rookery.base.attached import spawn, wait
@@ -28,7 +27,6 @@ _MOST = 64
 _REQUEST_SECONDS = 30.0
 _GRACE = 5.0
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-_HANDLER = "rookery.agents.hooks"
 
 
 class Broker:
@@ -105,12 +103,14 @@ class Broker:
         return f"{status} {len(out)}\n".encode() + out + err
 
 
-def hook_handler(root: str, session_id: str) -> Handle:
-    """What answers the events of an agent's program. Loaded at the first of them; where it is missing, no tool runs."""
+def hook_handler(root: str, session_id: str, token: str) -> Handle:
+    """What answers the events of an agent's program, as that agent. It is loaded at the first of them."""
 
     def handle(event: str, payload: bytes) -> tuple[int, bytes, bytes]:
-        found: tuple[int, bytes, bytes] = import_module(_HANDLER).handle(root, session_id, event, payload)
-        return found
+        from rookery.agents.hooks import handle
+
+        answer = handle(root, session_id, event, payload, token)
+        return answer.status, answer.out.encode(errors="replace"), answer.err.encode(errors="replace")
 
     return handle
 

@@ -76,6 +76,7 @@ class _Line:
         try:
             self._socket.connect(path)
         except OSError as error:
+            self._socket.close()
             raise _silent(error) from error
 
     def send(self, kind: str, payload: bytes, files: Sequence[int]) -> None:
@@ -86,7 +87,8 @@ class _Line:
         numbers = b"".join(each.to_bytes(4, sys.byteorder) for each in files)
         try:
             sent = self._socket.sendmsg([data], [(*self._rights, numbers)] if files else [])
-            self._socket.sendall(data[sent:])
+            if sent < len(data):
+                self._socket.sendall(data[sent:])
         except OSError as error:
             raise _silent(error) from error
 

@@ -35,7 +35,8 @@ def main() -> int:
     root, session_id, path = sys.argv[1:4]
     plan = read_plan(path)
     env = confined_environ()
-    if not env.get("ROOKERY_TOKEN"):
+    token = env.get("ROOKERY_TOKEN")
+    if not token:
         raise LookupError("without an agent's token, `rook` would act for a person")
     # Before there is a second thread, so that every thread leaves them to `_attend`.
     signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED, signal.SIGCHLD})
@@ -43,7 +44,7 @@ def main() -> int:
     try:
         _hold(plan.holds)
         rook = module_command("rookery.cli.main")
-        broker = Broker(_outside(plan, BROKER), rook, env, hook_handler(root, session_id))
+        broker = Broker(_outside(plan, BROKER), rook, env, hook_handler(root, session_id, token))
         broker.start()
         if plan.network == ALLOW:
             from rookery.agents.sandbox.proxy import Proxy
