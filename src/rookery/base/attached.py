@@ -59,10 +59,12 @@ def wait(pid: int, *, block: bool = True) -> int | None:
     return code if code >= 0 else 128 - code
 
 
-def fork(run: Callable[[], object]) -> None:
-    """Let a copy of this process do something by itself, for as long as it takes."""
-    if os.fork() == 0:
+def fork(run: Callable[[], object]) -> int:
+    """Let a copy of this process do something by itself, and return its number. Only for one that has no threads."""
+    pid = os.fork()
+    if pid == 0:
         try:
             run()
         finally:
             os._exit(0)
+    return pid

@@ -115,3 +115,9 @@ def unmarked_environ() -> dict[str, str]:
 def confined_environ() -> dict[str, str]:
     """Our environment for a `rook` that acts for somebody in a sandbox."""
     return {name: value for name, value in os.environ.items() if name != "ROOKERY_BROKER"} | {"ROOKERY_CONFINED": "1"}
+
+
+def enter_environ(env: Mapping[str, str]) -> None:
+    """Go on in another environment; for a process that is about to act for somebody else."""
+    os.environ.clear()
+    os.environ.update(env)

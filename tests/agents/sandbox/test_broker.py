@@ -6,13 +6,14 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from rookery.agents.sandbox import client
-from rookery.agents.sandbox.broker import Broker
+from rookery.agents.sandbox.broker import Broker, Job
+from rookery.base.attached import spawn, wait
 from rookery.base.errors import ProgramFailed
 from rookery.base.proctree import marked
 from sandbox.cell import Cell, needs_bubblewrap
@@ -164,9 +165,19 @@ class Served:
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "b")
         self.release = threading.Event()
+        Broker(self.path, self.begin, self.handle).start()
+
+    def begin(self, words: Sequence[str], streams: tuple[int, int, int]) -> Job:
         script = "import os, sys; print(sys.argv[1:], os.environ['WHO']); sys.exit(len(sys.argv) - 1)"
-        broker = Broker(self.path, [sys.executable, "-c", script], {"WHO": "me"}, self.handle)
-        broker.start()
+        argv = [sys.executable, "-c", script, *words]
+        pid = spawn(argv, env={"WHO": "me"}, streams=streams, own_session=True)
+        ending = os.pidfd_open(pid)
+
+        def collect() -> int:
+            os.close(ending)
+            return wait(pid) or 0
+
+        return Job(pid, ending, collect)
 
     def handle(self, event: str, payload: bytes) -> tuple[int, bytes, bytes]:
         if payload == b"slow":

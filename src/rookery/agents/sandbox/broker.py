@@ -14,13 +14,14 @@ import threading
 from contextlib import suppress
 
 from rookery.agents.sandbox.client import DENIED, HOOK, LONGEST, PRE_TOOL, RUN
-from rookery.base.attached import spawn, wait
 from rookery.base.errors import RookError
+from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    Begin = Callable[[Sequence[str], tuple[int, int, int]], "Job"]
     Handle = Callable[[str, bytes], tuple[int, bytes, bytes]]
 
 _MOST = 64
@@ -29,12 +30,21 @@ _GRACE = 5.0
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
+class Job(Record):
+    """A command that runs for the agent, in a session of its own."""
+
+    pid: int
+    ending: int
+    """Something that becomes readable at its end."""
+    collect: Callable[[], int]
+    """Its exit status; called once, when it has ended."""
+
+
 class Broker:
     """Listens on a socket until it is closed; every request has a thread of its own."""
 
-    def __init__(self, path: str, command: Sequence[str], env: Mapping[str, str], handle: Handle) -> None:
-        self._command = tuple(command)
-        self._env = dict(env)
+    def __init__(self, path: str, begin: Begin, handle: Handle) -> None:
+        self._begin = begin
         self._handle = handle
         self._room = threading.BoundedSemaphore(_MOST)
         self._running: set[int] = set()
@@ -79,19 +89,18 @@ class Broker:
 
     def _run(self, line: socket.socket, payload: bytes, files: list[int]) -> int:
         words = [os.fsdecode(word) for word in payload.split(b"\0")[:-1]]
-        streams = (files[0], files[1], files[2])
         try:
-            with self._lock:
-                pid = spawn([*self._command, *words], env=self._env, streams=streams, own_session=True)
-                self._running.add(pid)
+            job = self._begin(words, (files[0], files[1], files[2]))
         except RookError as error:
             with suppress(OSError):
                 os.write(files[2], f"rook: {error.message}\n".encode())
             return error.exit_status
-        _attend(line, pid)
         with self._lock:
-            self._running.discard(pid)
-            return wait(pid) or 0
+            self._running.add(job.pid)
+        _attend(line, job)
+        with self._lock:
+            self._running.discard(job.pid)
+            return job.collect()
 
     def _hook(self, payload: bytes) -> bytes:
         event, _, body = payload.partition(b"\n")
@@ -115,25 +124,21 @@ def hook_handler(root: str, session_id: str, token: str) -> Handle:
     return handle
 
 
-def _attend(line: socket.socket, pid: int) -> None:
-    """Wait until the child has ended, pass signals on to it, and end it if its caller goes away."""
-    ending = os.pidfd_open(pid)
+def _attend(line: socket.socket, job: Job) -> None:
+    """Wait until the command has ended, pass signals on to it, and end it if its caller goes away."""
     watch = select.poll()
-    watch.register(ending, select.POLLIN)
+    watch.register(job.ending, select.POLLIN)
     watch.register(line, select.POLLIN)
-    try:
-        while ending not in [fd for fd, _ in watch.poll()]:
-            asked = _read(line)
-            for number in asked:
-                if number in _PASSED:
-                    _signal(pid, number)
-            if not asked:
-                watch.unregister(line)
-                _signal(pid, signal.SIGTERM)
-                if not watch.poll(_GRACE * 1000):
-                    _signal(pid, signal.SIGKILL)
-    finally:
-        os.close(ending)
+    while job.ending not in [fd for fd, _ in watch.poll()]:
+        asked = _read(line)
+        for number in asked:
+            if number in _PASSED:
+                _signal(job.pid, number)
+        if not asked:
+            watch.unregister(line)
+            _signal(job.pid, signal.SIGTERM)
+            if not watch.poll(_GRACE * 1000):
+                _signal(job.pid, signal.SIGKILL)
 
 
 def _read(line: socket.socket) -> bytes:
@@ -148,7 +153,7 @@ def _receive(line: socket.socket, files: list[int]) -> tuple[str, bytes]:
     data = bytearray()
     size = None
     while size is None or len(data) < size + 4:
-        chunk, found, _, _ = socket.recv_fds(line, 65536, 3)
+        chunk, found, _, _ = socket.recv_fds(line, 65536, 3, socket.MSG_CMSG_CLOEXEC)
         files += found
         if not chunk or len(files) > 3:
             raise ValueError("no request")
@@ -166,6 +171,6 @@ def _answer(line: socket.socket, payload: bytes) -> None:
 
 
 def _signal(pid: int, number: int) -> None:
-    """Signal a child with all that it started in its session; it is not collected yet, so its number is its own."""
+    """Signal a command with all that it started in its session."""
     with suppress(ProcessLookupError):
         os.killpg(pid, number)

@@ -6,17 +6,17 @@ be without a sandbox: the token stays here. When this process dies, bubblewrap a
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import sys
 from contextlib import suppress
 
 from rookery.agents.sandbox.broker import Broker, hook_handler
 from rookery.agents.sandbox.model import ALLOW, BROKER, OPEN, PROXY, RELAY_PORT, SOCKETS, Plan
+from rookery.agents.sandbox.warm import Warm
 from rookery.base import proctable
 from rookery.base.attached import spawn, wait
+from rookery.base.json import loads
 from rookery.base.python import module_command
 from rookery.config.environ import confined_environ
 
@@ -38,13 +38,13 @@ def main() -> int:
     token = env.get("ROOKERY_TOKEN")
     if not token:
         raise LookupError("without an agent's token, `rook` would act for a person")
+    rook = Warm(env)  # a copy of this process, while it has no threads
     # Before there is a second thread, so that every thread leaves them to `_attend`.
     signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED, signal.SIGCHLD})
     _make_room(plan.sockets)
     try:
         _hold(plan.holds)
-        rook = module_command("rookery.cli.main")
-        broker = Broker(_outside(plan, BROKER), rook, env, hook_handler(root, session_id, token))
+        broker = Broker(_outside(plan, BROKER), rook.begin, hook_handler(root, session_id, token))
         broker.start()
         if plan.network == ALLOW:
             from rookery.agents.sandbox.proxy import Proxy
@@ -58,7 +58,7 @@ def main() -> int:
     finally:
         _release(plan.holds)
         _remove_links(os.path.join(os.path.dirname(plan.packed[0]), "objects"))
-        shutil.rmtree(plan.sockets, ignore_errors=True)
+        _clear(plan.sockets)
 
 
 class Packed:
@@ -89,7 +89,7 @@ class Packed:
 def read_plan(path: str) -> Plan:
     """What `wrap` wrote down."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        data = json.load(file)
+        data = loads(file.read())
     lists = {name: tuple(data[name]) for name in ("cage", "argv", "packed", "holds", "allow")}
     return Plan(**(data | lists))
 
@@ -134,7 +134,7 @@ def _read_first(info: int) -> int:
     text = b""
     while chunk := os.read(info, 4096):
         text += chunk
-    return int(json.loads(text or b"{}").get("child-pid", 0))
+    return int(loads(text or b"{}").get("child-pid", 0))
 
 
 def _pass_on(inside: int, number: int) -> None:
@@ -150,8 +150,15 @@ def _outside(plan: Plan, inside: str) -> str:
 
 def _make_room(folder: str) -> None:
     """An empty folder for the sockets; a host that was killed may have left its own."""
-    shutil.rmtree(folder, ignore_errors=True)
+    _clear(folder)
     os.makedirs(folder, mode=0o700)
+
+
+def _clear(folder: str) -> None:
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
 
 
 def _hold(folders: Sequence[str]) -> None:
