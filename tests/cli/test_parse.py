@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.base.errors import UsageError
 from rookery.cli.completion import bash, fish
+from rookery.cli.main import _context
 from rookery.cli.options import Globals
 from rookery.cli.parse import parse_operation, read_globals, read_plainly
 from rookery.cli.usage import parse
@@ -98,3 +102,22 @@ def test_everyday_words_are_read_plainly() -> None:
     assert read_plainly(_op("task get"), ["task_1", "--json"]) == {"task": "task_1", "json": True}
     assert read_plainly(_op("mail send"), ["bee", "--subject", "hello", "--type=status", "-C", "/x"]) is not None
     assert read_plainly(_op("task get"), ["task_1", "--help"]) is None
+
+
+def test_standard_input_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rookery.cli.parse._MOST_INPUT", 10)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x" * 10)))
+    assert _parse("task create", "t", "--description", "-")[0]["description"] == "x" * 10
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x" * 11)))
+    with pytest.raises(UsageError, match="longer than 10 bytes"):
+        _parse("task create", "t", "--description", "-")
+
+
+@pytest.mark.parametrize("is_confined", [False, True])
+def test_nobody_is_let_into_a_program_from_a_sandbox(monkeypatch: pytest.MonkeyPatch, is_confined: bool) -> None:
+    """`rook attach` becomes tmux for a person at a terminal: run for an agent, that would be a way out."""
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    if is_confined:
+        monkeypatch.setenv("ROOKERY_CONFINED", "1")
+    assert _context(Globals()).is_interactive is not is_confined

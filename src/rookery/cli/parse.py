@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _DIGITS = 15
 
 
+_MOST_INPUT = 64 * 1024 * 1024
+"""An agent may pipe anything into us, without end."""
+
+
 def read_globals(words: list[str]) -> tuple[Globals, list[str]]:
     """The options before the command's name, and the rest."""
     found: dict[str, Any] = {"config": {}}
@@ -126,8 +130,11 @@ def _read_long_texts(op: Op, values: dict[str, Any]) -> dict[str, Any]:
     if len(asking) > 1:
         raise UsageError(f"only one of {' and '.join(asking)} can come from standard input")
     for name in asking:
+        given = sys.stdin.buffer.read(_MOST_INPUT + 1)
+        if len(given) > _MOST_INPUT:
+            raise UsageError(f"standard input is longer than {_MOST_INPUT} bytes", hint="give a shorter text")
         try:
-            values[name] = sys.stdin.buffer.read().decode()
+            values[name] = given.decode()
         except UnicodeDecodeError as error:
             raise UsageError(f"standard input is not UTF-8 (byte {error.start})") from error
     return values

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import socket
 import sys
 import threading
@@ -16,6 +18,7 @@ from rookery.agents.sandbox.broker import Broker, Job
 from rookery.base.attached import spawn, wait
 from rookery.base.errors import ProgramFailed
 from rookery.base.proctree import marked
+from rookery.runtimes.hooks import hook_command
 from sandbox.cell import Cell, needs_bubblewrap
 from support import wait_until
 
@@ -107,6 +110,29 @@ def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
 
     wait_until(lambda: not waiting(), 20)
     cell.rook("stop", "bee")
+
+
+@needs_bubblewrap
+def test_hooks_are_answered_by_the_host(cell: Cell) -> None:
+    """The guard judges from outside; a program that takes its identity off gets no tool at all."""
+    hook = shlex.join(hook_command("pre-tool"))
+    calls = {
+        "fine": {"file_path": str(cell.worktree("bee") / "a.txt"), "content": "x"},
+        "bad": {"file_path": str(cell.folder / "README.md"), "content": "x"},
+    }
+    messages = {
+        name: json.dumps({"tool_name": "Write", "tool_input": call, "cwd": str(cell.worktree("bee"))})
+        for name, call in calls.items()
+    }
+    said = cell.run(
+        f"echo {shlex.quote(messages['fine'])} | {hook}; echo status $?",
+        f"echo {shlex.quote(messages['bad'])} | {hook}; echo status $?",
+        f"echo {shlex.quote(messages['fine'])} | ROOKERY_BROKER=/nowhere {hook}; echo status $?",
+        f"echo {shlex.quote(messages['fine'])} | env -u ROOKERY_BROKER {hook}; echo status $?",
+        f"echo nonsense | {hook}; echo status $?",
+    )
+    assert ["status 0" in each for each in said] == [True, False, False, False, False], said
+    assert all("status 2" in each for each in said[1:]), said
 
 
 @needs_bubblewrap
