@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from rookery.base.errors import ProgramFailed
 from rookery.base.proctree import marked
 from rookery.runtimes.hooks import hook_command
 from sandbox.cell import Cell, needs_bubblewrap
-from support import wait_until
+from support import SOURCE, wait_until
 
 
 @pytest.fixture
@@ -278,3 +279,33 @@ def test_more_streams_than_three_are_not_kept(served: Served) -> None:
             line.settimeout(10)
             line.recv(10)
     wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+_LOADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rookery.cli.main import main
+status = main(["one", "two"])
+print(*sorted(name for name in sys.modules))
+sys.exit(status)
+"""
+
+
+def test_rook_within_loads_next_to_nothing(served: Served) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _LOADED, SOURCE],
+        env={"ROOKERY_BROKER": served.path},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    heard, loaded = done.stdout.splitlines()
+    assert heard == "['one', 'two'] me"
+    assert {name for name in loaded.split() if name.startswith("rookery")} == {
+        *("rookery", "rookery.agents", "rookery.agents.sandbox", "rookery.agents.sandbox.client", "rookery.base"),
+        *("rookery.base.errors", "rookery.base.record", "rookery.cli", "rookery.cli.main", "rookery.config"),
+        "rookery.config.environ",
+    }
+    assert not {"socket", "argparse", "json", "subprocess", "threading", "re"} & set(loaded.split())

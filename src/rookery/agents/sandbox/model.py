@@ -53,7 +53,8 @@ class Mount(Record):
             return ("--tmpfs", self.path)
         if self.kind == BLANK:
             return ("--ro-bind", "/dev/null", self.path)
-        return ("--bind" if self.kind == RW else "--ro-bind-try", self.source or self.path, self.path)
+        # What has gone since (git removes a folder of refs when they are packed) is just not there.
+        return ("--bind-try" if self.kind == RW else "--ro-bind-try", self.source or self.path, self.path)
 
 
 class Plan(Record):

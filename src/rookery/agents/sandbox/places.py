@@ -120,8 +120,8 @@ def own_mounts(
     yield from (Mount(RO, os.path.join(own, name)) for name in (*_OBEYED, "commondir", "gitdir"))
     yield Mount(RW, repository.branch_folder)
     # The files and not their folders: whatever git runs out here, `git gc` too, appends to them and rewrites them, and
-    # would follow a link.
-    yield Mount(RO, os.path.join(own, "logs"))
+    # would follow a link. The worktree's folder is an empty one, because git takes logs out of it that are not there.
+    yield Mount(HIDE, os.path.join(own, "logs"))
     yield from (Mount(RW, each) for each in repository.logs)
     yield Mount(RO, os.path.join(worktree, ".git"))
     yield from (Mount(RW, each) for each in folders)
