@@ -25,5 +25,5 @@ def read_spent(home: Home, session: Session, turn: Turn | None) -> list[dict[str
         turns = store.turns(home.db, session.id)
         return any(each.id == turn_id and each.state != TURN_RUNNING for each in turns)
 
-    used = usage_of_turn(home.folder(session.id), turn.id, is_settled)
+    used = usage_of_turn(home.runtime_folder(session.id), turn.id, is_settled)
     return [price(each, session.model, home.config) for each in used]

@@ -127,7 +127,7 @@ class SandboxConfig:
     read: tuple[str, ...] = ()
     """Folders and files of your home, /tmp or /run that agents may read; what PATH needs is found by itself."""
     credentials: tuple[str, ...] = ()
-    """Variables of your environment that agents get, by name, such as ANTHROPIC_API_KEY; all others stay out."""
+    """Variables of your environment that agents get, by name, beside those of their model; all others stay out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 
 from rookery.base.record import Record
 
@@ -49,7 +50,7 @@ def usage_of_turn(folder: str, turn_id: str, is_settled: Callable[[str], bool]) 
     kept = _read_state(path)
     since = kept.get("after" if kept.get("turn_id") and is_settled(kept["turn_id"]) else "before")
     used = read_usage(own, since)
-    half = f"{path}.{os.getpid()}"
+    half = f"{path}.{os.urandom(8).hex()}"  # the folder is the agent's: it can have put a link at no such name
     with open(half, "w", encoding="utf-8") as file:
         json.dump({"turn_id": turn_id, "before": since, "after": used.position}, file)
     os.replace(half, path)
@@ -80,7 +81,14 @@ def _transcripts(folder: str) -> Iterator[str]:
 def _read_file(path: str, offset: int) -> tuple[dict[str, Entry], int]:
     """The messages of the whole lines beyond the offset, by id, and where the next line begins."""
     messages: dict[str, Entry] = {}
-    with open(path, "rb") as file:
+    try:
+        # The folder is the agent's: a link may lead anywhere, and a pipe would hold us for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return {}, offset
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return {}, offset
         if os.fstat(file.fileno()).st_size < offset:
             offset = 0  # it was written anew
         file.seek(offset)

@@ -12,7 +12,7 @@ import shutil
 
 from rookery.base.errors import ProgramFailed
 from rookery.runtimes import model
-from rookery.runtimes.claude_folder import folder_of, read_login, settings_path, write_folder
+from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settings_path, write_folder
 from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
 from rookery.runtimes.claude_stream import read_line as read_line
 from rookery.runtimes.model import Command, Launch
@@ -27,6 +27,7 @@ INSTRUCTIONS = "CLAUDE.local.md"
 """Read beside the repository's own CLAUDE.md, which stays as it is."""
 MODES: tuple[str, ...] = model.MODES
 INTERRUPT_KEY = "Escape"
+CREDENTIALS: tuple[str, ...] = (*LOGINS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_MODEL")
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _BUSY = "esc to interrupt"

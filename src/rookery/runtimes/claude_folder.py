@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rookery.runtimes.model import Launch
 
-_CREDENTIALS = (
+LOGINS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
 )
@@ -85,7 +85,7 @@ def _answers(launch: Launch, env: Mapping[str, str]) -> dict[str, Any]:
 def read_login(launch: Launch) -> dict[str, str]:
     """The user's own login as a variable, unless the environment or the configuration names another."""
     env = child_environ() | launch.settings.get("env", {})
-    if not launch.settings.get("share_login", True) or any(env.get(name) for name in _CREDENTIALS):
+    if not launch.settings.get("share_login", True) or any(env.get(name) for name in LOGINS):
         return {}
     own = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME", ""), ".claude")
     login = _read(os.path.join(own, ".credentials.json")).get("claudeAiOauth")
@@ -103,7 +103,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _write(path: str, content: dict[str, Any]) -> None:
-    half = f"{path}.{os.getpid()}"
+    half = f"{path}.{os.urandom(8).hex()}"
     with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(content, file, indent=2)
     os.replace(half, path)

@@ -85,6 +85,8 @@ class Runtime(Protocol):
     MODES: tuple[str, ...]
     INTERRUPT_KEY: str
     """The key that interrupts a turn in a terminal, by tmux's name for it."""
+    CREDENTIALS: tuple[str, ...]
+    """Variables that the program needs to reach its model; in a sandbox it gets these of the user's environment."""
 
     def check_installed(self, settings: Mapping[str, Any]) -> None:
         """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started."""

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-# What almost every command needs. One that cannot be loaded fails where it is used.
+# By name: it stands above us, and is another program to us. What almost every command needs is loaded beforehand; what
+# cannot be loaded fails where it is used.
+_ROOK = "rookery.cli.main"
 _LOADED = (
-    *("rookery.cli.main", "rookery.cli.parse", "rookery.ops.context", "rookery.db.database", "rookery.mail.ops"),
+    *(_ROOK, "rookery.cli.parse", "rookery.ops.context", "rookery.db.database", "rookery.mail.ops"),
     *("rookery.tasks.ops", "rookery.agents.permits", "rookery.agents.pulse", "rookery.cli.render"),
 )
 _KILLED = 128 + signal.SIGKILL
@@ -111,10 +113,8 @@ def _run(line: socket.socket, words: list[str], files: list[int]) -> None:
         os.dup2(each, number)
         os.close(each)
     _open_streams()
-    from rookery.cli.main import main
-
     try:
-        status = main(words)
+        status: int = import_module(_ROOK).main(words)
     except SystemExit as leaving:  # argparse, after it has shown its help
         status = leaving.code if isinstance(leaving.code, int) else 0
     with suppress(OSError):

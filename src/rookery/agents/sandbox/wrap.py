@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rookery.runtimes.model import Command
 
 PLAN = "sandbox.json"
-_SETTINGS = ("settings.json", "settings.local.json", "hooks.json", "config.toml")
+# In the program's own folder: what names our hooks, and what could name others.
+_SETTINGS = ("settings.json", "settings.local.json", "hooks.json", "rook-headless.json", "rook-tmux.json")
 
 
 def wrap(
@@ -38,7 +39,7 @@ def wrap(
     found = probe(home.path("run"))
     if not found.works:
         raise NoSandbox(f"{session.agent} is to run in a sandbox: {found.reason}", hint=found.hint)
-    names = [*provided, *command.env, *home.config.sandbox.credentials]
+    names = [*provided, *command.env, *open_runtime(session.runtime).CREDENTIALS, *home.config.sandbox.credentials]
     path = os.path.join(home.folder(session.id), PLAN)
     _write_plan(path, _plan(home, session, command, env, names, found.words).replace(has_terminal=terminal))
     return (*module_command("rookery.agents.sandbox.host"), home.root, session.id, path)
