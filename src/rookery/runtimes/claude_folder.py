@@ -54,11 +54,12 @@ def compose_settings(mode: str, command: Callable[[str], tuple[str, ...]]) -> di
     """Every hook as an argument list that no shell reads. Given by `--settings`, these overrule the repository's."""
     hooks = {}
     for hook in HOOKS:
-        if mode == HEADLESS and not hook.is_for_headless:
+        matcher = hook.headless if mode == HEADLESS else ""
+        if matcher is None:
             continue
         program, *words = command(hook.event)
         entry = {"type": "command", "command": program, "args": words, "timeout": hook.timeout}
-        hooks[_event_name(hook.event)] = [{"hooks": [entry]}]
+        hooks[_event_name(hook.event)] = [{"matcher": matcher, "hooks": [entry]}]
     return {"disableAllHooks": False, "hooks": hooks}
 
 

@@ -33,23 +33,24 @@ class Hook(Record):
     event: str
     timeout: int
     """Seconds until the program goes on without an answer."""
-    is_for_headless: bool = True
-    """False where a headless program's own output says it all: a process for each tool call is saved."""
+    headless: str | None = ""
+    """What of it a headless program tells, all by default. None where its output says it all: a process is saved."""
 
 
 HOOKS: tuple[Hook, ...] = (
-    Hook(SESSION_START, 30),
-    Hook(PROMPT, 30, False),
+    Hook(SESSION_START, 30, "compact"),
+    Hook(PROMPT, 30, None),
     Hook(PRE_TOOL, 60),
-    Hook(POST_TOOL, 10, False),
-    Hook(POST_TOOL_FAILURE, 10, False),
+    Hook(POST_TOOL, 10, None),
+    Hook(POST_TOOL_FAILURE, 10, None),
     Hook(STOP, 120),
     Hook(SUBAGENT_STOP, 30),
     Hook(PRE_COMPACT, 30),
-    Hook(SESSION_END, 30),
+    Hook(SESSION_END, 30, None),
     Hook(NOTIFICATION, 10),
 )
-"""A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within PRE_TOOL_SECONDS."""
+"""Every headless turn is a start that goes on, so only a compacted conversation is told what it may have forgotten.
+A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within PRE_TOOL_SECONDS."""
 
 PRE_TOOL_SECONDS = 10
 
