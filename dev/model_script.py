@@ -7,7 +7,8 @@ runtime's (docs/guides/scripted-runtime.md), here turned into calls of the progr
     say: TEXT                       words before the next tool, or alone at the end of a turn
     run: COMMAND                    the tool Bash
     edit: {path, text}              Write, for a new file (append: Bash; replace: Read and Edit)
-    commit, rook, task, sling, mail, reply, sleep, child, crash, signal, hang       commands for Bash
+    commit, rook, task, sling, mail, reply, sleep, child, hang      commands for Bash
+    crash, signal, fail             the API refuses once, so that the turn ends badly
     wait: mail                      ends the turn
     until: {mail_from, mail_type}   ends turns until such mail was in a prompt
     repeat: N with steps: [...]     as often
@@ -48,8 +49,8 @@ _FENCE = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?:model|rook)-script[ \t]*\n(?P<body>.*?)^[ \t]*(?P=fence)", re.M | re.S
 )
 _MAIL = re.compile(
-    r"^message (?P<id>msg_\w+).*? from (?P<from>\S+?)(?: to \S+)?, (?P<type>\w+), priority \w+, "
-    r"subject (?P<subject>\".*\")\n(?P<fence>`{3,})text\n(?P<body>.*?)\n(?P=fence)$",
+    r"^message (?P<id>msg_\w+)[^\n]*? from (?P<from>\S+?)(?: to \S+)?, (?P<type>\w+), priority \w+, "
+    r"subject (?P<subject>\"[^\n]*\")\n(?P<fence>`{3,})text\n(?P<body>.*?)\n(?P=fence)$",
     re.M | re.S,
 )
 _FACTS = {
@@ -258,6 +259,8 @@ def _add(
     if kind == "error":
         message = str(whole.get("message", f"scripted error {value}"))
         return draft._replace(text=message, error=int(value), times=int(whole.get("times", 0))), True
+    if kind in ("crash", "signal", "fail"):
+        return draft._replace(text=value if kind == "fail" else f"{kind} {value}", error=400, times=1), True
     if kind == "wait":
         return draft._replace(text=draft.text or WAITING), True
     if kind == "until":
@@ -291,8 +294,6 @@ def _translate(kind: str, value: Any, number: int, known: Mapping[str, str]) -> 
         "sleep": lambda: f"sleep {value}",
         "hang": lambda: "sleep 100000",
         "child": lambda: f"setsid sh -c {shlex.quote(value)} >/dev/null 2>&1 </dev/null & echo $!",
-        "crash": lambda: "kill -KILL $PPID",
-        "signal": lambda: f"kill -{value.removeprefix('SIG')} $PPID",
     }
     if kind not in commands:
         raise BadScript(f"step {number}: a model cannot do `{kind}`")

@@ -22,6 +22,7 @@ from dev.model_script import Answer, BadScript, Place, read_place
 
 TOKEN = "scripted-model"
 _LARGEST = 64_000_000
+_STREAM = "text/event-stream"
 _ERRORS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -190,6 +191,11 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refusal(404, f"there is no {path}")  # noqa: TRY301
         except Refusal as refusal:
             self._refuse(refusal)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            self.owner.log(f"failed: {error!r}")
+            self._refuse(Refusal(500, repr(error)))
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -219,16 +225,24 @@ class _Handler(BaseHTTPRequestHandler):
             self.owner.stopping.wait(answer.slow)
             self._send_json(200, message)
             return
+        first, *rest = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in _events(message))
+        if answer.slow:
+            self._send_slowly([first, b"".join(rest)], answer.slow)
+        else:
+            self._send(200, b"".join([first, *rest]), _STREAM)
+
+    def _send_slowly(self, parts: list[bytes], seconds: float) -> None:
+        """Each part as a chunk, with a pause before the next. The connection stays: programs use one again at once."""
         self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
+        self.send_header("content-type", _STREAM)
+        self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        self.close_connection = True
-        for number, event in enumerate(_events(message)):
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-            if number == 0 and answer.slow:
+        for number, part in enumerate(parts):
+            if number:
                 self.wfile.flush()
-                self.owner.stopping.wait(answer.slow)
+                self.owner.stopping.wait(seconds)
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+        self.wfile.write(b"0\r\n\r\n")
 
     def _refuse(self, refusal: Refusal) -> None:
         kind = _ERRORS.get(refusal.status, "api_error")

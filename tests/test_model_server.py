@@ -64,7 +64,11 @@ def calls(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def mail(sender: str, body: str, kind: str = "status") -> str:
-    message = Message(
+    return render([letter(sender, body, kind)], 0)
+
+
+def letter(sender: str, body: str, kind: str) -> Message:
+    return Message(
         id="msg_01ARZ3NDEKTSV4RRFFQ69G5FAV",
         thread_id="msg_01ARZ3NDEKTSV4RRFFQ69G5FAV",
         reply_to=None,
@@ -81,7 +85,6 @@ def mail(sender: str, body: str, kind: str = "status") -> str:
         created_at="2026-01-01T00:00:00.000Z",
         read_at=None,
     )
-    return render([message], 0)
 
 
 def test_a_conversation_walks_through_its_script(server: ModelServer) -> None:
@@ -140,6 +143,16 @@ def test_it_waits_for_mail_and_each_message_counts_once(server: ModelServer) -> 
     )
 
 
+def test_several_messages_in_one_prompt_are_told_apart(server: ModelServer) -> None:
+    script = "- until: {mail_type: worker_done}\n- run: echo {mail.from}\n- until: {mail_type: worker_died}\n- say: all"
+    begun = user(model_script(script))
+    letters = [letter("ann", "one\n\ntwo", "worker_done"), letter("ben", "```\nx", "worker_died")]
+    both = user(f"{render(letters, 0)}\nYou have mail.")
+    answer = ask(server, begun, assistant(ask(server, begun)), both)
+    assert calls(answer)[0][1]["command"] == "echo ann"
+    assert words(ask(server, begun, assistant(ask(server, begun)), both, assistant(answer), result())) == "all"
+
+
 def test_names_are_filled_in_and_cannot_leave_their_word(server: ModelServer) -> None:
     told = "- agent: `ada` (builder, depth 1)\n- worktree: `/w/ada`\nYou answer to `queen`."
     script = model_script("- reply: \"{agent} to {parent}: {mail.body}\"\n- edit: {path: a.txt, text: '{role}'}")
@@ -161,6 +174,13 @@ def test_errors_for_ever_or_so_many_times(server: ModelServer) -> None:
     assert [ask(server, twice)["status"] for _ in range(3)] == [500, 500, 200]
     other = ask(server, twice, metadata={"user_id": "another conversation"})
     assert other["status"] == 500
+
+
+def test_a_script_that_ends_badly_does_so_once(server: ModelServer) -> None:
+    begun = user(model_script("- crash: 3\n- fail: no more\n- say: here again"))
+    answers = [ask(server, begun) for _ in range(3)]
+    assert [each["error"]["message"] for each in answers[:2]] == ["crash 3", "no more"]
+    assert words(answers[2]) == "here again"
 
 
 def test_what_a_program_puts_in_for_an_answer_that_never_came_is_no_step(server: ModelServer) -> None:
