@@ -14,7 +14,7 @@ from rookery.base.errors import ConfigInvalid
 from rookery.config import file
 from rookery.config.environ import Environ, read_environ
 from rookery.config.loader import Loaded, load_config
-from rookery.config.model import Config
+from rookery.config.model import Config, GateConfig
 from rookery.config.schema import keys
 
 LOADERS = [loader for loader in (getattr(yaml, "CSafeLoader", None), yaml.SafeLoader) if loader is not None]
@@ -111,6 +111,18 @@ def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
         ("claude.share_login", "false", False),
         ("sandbox.mode", "on", "on"),
         ("sandbox.network", "allow", "allow"),
+        ("merge.strategy", "squash", "squash"),
+        ("merge.runtime", "claude", "claude"),
+        ("merge.model", "opus", "opus"),
+        ("merge.agent_timeout", "1m", 60.0),
+        ("merge.batch", "2", 2),
+        ("merge.retries", "0", 0),
+        ("merge.lease", "5s", 5.0),
+        ("merge.wait", "5s", 5.0),
+        ("merge.rebase", "all", "all"),
+        ("merge.clean", "false", False),
+        ("merge.gate_output", "1", 1),
+        ("merge.gate_disk", "10", 10),
     ],
 )
 def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
@@ -136,6 +148,7 @@ def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
         ("claude.env", '{A: "1"}', "A=1", {"A": "1"}),
         ("provision.copy", "[.env]", ".env", (".env",)),
         ("provision.link", "[node_modules]", "node_modules", ("node_modules",)),
+        ("merge.tiers", "[agent]", "agent", ("agent",)),
         ("provision.env", '{A: b, C: "1"}', "A=b, C=1", {"A": "b", "C": "1"}),
         ("sandbox.allow", '["*.example.org"]', "*.example.org", ("*.example.org",)),
         ("sandbox.read", "[~/.nvm]", "~/.nvm", ("~/.nvm",)),
@@ -166,7 +179,51 @@ def test_the_tests_above_know_every_key() -> None:
         *("provision.copy", "provision.link", "provision.setup", "provision.setup_timeout", "provision.env"),
         *("provision.first_port", "provision.last_port", "provision.ports"),
         *("sandbox.mode", "sandbox.network", "sandbox.allow", "sandbox.read", "sandbox.credentials"),
+        *("gates", "merge.strategy", "merge.tiers", "merge.runtime", "merge.model", "merge.agent_timeout"),
+        *("merge.batch", "merge.retries", "merge.lease", "merge.wait", "merge.rebase", "merge.clean"),
+        *("merge.gate_output", "merge.gate_disk"),
     }
+
+
+def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
+    wanted = (GateConfig("tests", "pytest -q", ("src", "*.py"), 60.0), GateConfig("lint", "ruff check ."))
+    text = "[{name: tests, run: pytest -q, paths: [src, '*.py'], timeout: 1m}, {name: lint, run: ruff check .}]"
+    layers.project.write_text(
+        "gates:\n  - name: tests\n    run: pytest -q\n    paths: [src, '*.py']\n    timeout: 1m\n"
+        "  - {name: lint, run: ruff check .}\n"
+    )
+    loaded = layers.load()
+    assert (loaded.config.gates, str(loaded.origins["gates"])) == (wanted, f"{layers.project}:1")
+    layers.project.unlink()
+    layers.environment["ROOKERY_GATES"] = text
+    assert layers.load().config.gates == wanted
+    del layers.environment["ROOKERY_GATES"]
+    layers.flags["gates"] = text
+    assert layers.load().config.gates == wanted
+    layers.flags["gates"] = "[]"
+    assert layers.load().config.gates == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("gates: pytest\n", "1:8", "gates must be a list, not text"),
+        ("gates:\n  - pytest\n", "2:5", "mappings with name, run, paths, timeout, not text"),
+        ("gates:\n  - name: a\n", "2:5", "an entry without run"),
+        ("gates:\n  - {name: a, run: b, tmeout: 1s}\n", "2:23", "gates holds tmeout (did you mean timeout?)"),
+        ("gates:\n  - name: a\n    run: [b]\n", "3:10", "gates.run must be text"),
+        ("gates:\n  - name: a\n    run: b\n    timeout: soon\n", "4:14", "no duration"),
+        ("gates:\n  - {name: a, name: b}\n", "2:15", "gives name twice"),
+        ("gates:\n  - {name: a, run: b}\n  - {name: a, run: c}\n", "3:5", "two that are called a"),
+        ("gates:\n  - {name: ' ', run: b}\n", "2:5", "an entry without a name"),
+        ("gates:\n  - ? [a]\n    : b\n", "2:7", "something that is no word"),
+    ],
+)
+def test_a_mistake_in_a_list_of_mappings_is_told_at_its_place(layers: Layers, text: str, place: str, said: str) -> None:
+    layers.project.write_text(text)
+    (mistake,) = layers.mistakes()
+    assert mistake.startswith(f"{layers.project}:{place}: ")
+    assert said in mistake
 
 
 def test_outside_a_project_its_files_are_not_read(layers: Layers) -> None:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
-from rookery.config.model import Config
+from rookery.config.model import Config, GateConfig
 from rookery.config.reference import render_reference
 from rookery.config.schema import BOOLEAN, NUMBER, TEXTS, Key, keys
 from rookery.config.template import render_template, yaml_value
+from rookery.config.values import from_text
 
 
 def load(folder: Path, text: str) -> Config:
@@ -29,7 +30,7 @@ def test_the_template_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_every_key_of_the_template_can_be_uncommented_as_it_stands(tmp_path: Path) -> None:
-    text, count = re.subn(r"^  # (\w+:)", r"  \1", render_template(), flags=re.MULTILINE)
+    text, count = re.subn(r"^(  )?# (\w+: )(?=\S+$|\[|\{|\"\")", r"\1\2", render_template(), flags=re.MULTILINE)
     assert count == len(keys())
     environ = read_environ({"HOME": str(tmp_path)}).replace(user_config=str(tmp_path / "config.yaml"))
     (tmp_path / "config.yaml").write_text(text)
@@ -62,6 +63,13 @@ def test_any_branch_name_survives(tmp_path: Path, base: str) -> None:
 @given(base=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=300))
 def test_any_text_survives(tmp_path: Path, base: str) -> None:
     assert load(tmp_path, render_template({"project.base": base})).project.base == base
+
+
+@pytest.mark.parametrize("run", ["pytest -q", "echo {a}, [b]", "a: b", "# c", "x | y && z", "'", '"', "- d", "yes"])
+def test_any_command_of_a_gate_survives(tmp_path: Path, run: str) -> None:
+    gates = (GateConfig("one", run, paths=("a, b", "*.py"), timeout=90.0), GateConfig("two", "true"))
+    assert load(tmp_path, render_template({"gates": gates})).gates == gates
+    assert from_text(keys()["gates"], yaml_value(keys()["gates"], gates)) == gates
 
 
 def test_every_kind_can_be_written() -> None:

@@ -135,6 +135,9 @@ class _FileReader:
             return
         if _is_empty(node):
             return
+        if section.is_list:
+            self._read_value(section.keys[0], name, node)
+            return
         known = {key.field: key for key in section.keys}
         for field, value in self._entries(node, section.name):
             key = known.get(field.value)

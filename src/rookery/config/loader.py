@@ -142,6 +142,9 @@ def _build(values: Mapping[str, Any]) -> Config:
     kinds = get_type_hints(Config)
     made = {}
     for section in fields(Config):
+        if section.name in values:  # it is a list
+            made[section.name] = values[section.name]
+            continue
         cls = kinds[section.name]
         made[section.name] = cls(**{one.name: values[f"{section.name}.{one.name}"] for one in fields(cls)})
     return Config(**made)

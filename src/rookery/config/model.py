@@ -131,6 +131,54 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class GateConfig:
+    """Commands that must pass before work lands, run in a checkout of just what would land."""
+
+    name: str
+    """What it is called."""
+    run: str
+    """A shell command; exit status 0 means that it passed."""
+    paths: tuple[str, ...] = ()
+    """Run it only where one of these paths, folders or globs has changed; always unless given."""
+    timeout: float = field(default=1800.0, metadata={"duration": True})
+    """How long it may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConfig:
+    """How work lands."""
+
+    strategy: str = field(default="merge", metadata={"choices": ("merge", "squash", "rebase")})
+    """What the base gets: a merge commit, one commit for a branch, or its commits one by one on top of the base."""
+    tiers: tuple[str, ...] = field(
+        default=("mechanical", "agent"), metadata={"choices": ("mechanical", "agent", "reimagine")}
+    )
+    """What is tried where a branch conflicts, in the order of these three; whatever is left is for a person."""
+    runtime: str = ""
+    """The program that resolves conflicts; empty means that of agents."""
+    model: str = ""
+    """The model that resolves conflicts; empty means that of agents."""
+    agent_timeout: float = field(default=1200.0, metadata={"duration": True})
+    """How long an agent may take to resolve one branch's conflicts."""
+    batch: int = field(default=8, metadata={"minimum": 1, "maximum": 64})
+    """How many branches are gated together at most; 1 lands them one by one."""
+    retries: int = field(default=1, metadata={"minimum": 0, "maximum": 5})
+    """How often a gate that fails on a single branch is run again, to tell flaky from broken."""
+    lease: float = field(default=120.0, metadata={"duration": True})
+    """How long a merger that gives no sign of life keeps its place."""
+    wait: float = field(default=600.0, metadata={"duration": True})
+    """How long `rook merge` waits for another merger before it gives up."""
+    rebase: str = field(default="overlapping", metadata={"choices": ("overlapping", "all", "none")})
+    """Which living agents are asked to rebase when something has landed."""
+    clean: bool = True
+    """Whether the worktree of an agent that has ended is removed once its work has landed."""
+    gate_output: int = field(default=16, metadata={"minimum": 1, "maximum": 1024})
+    """How many megabytes of a gate's output are kept."""
+    gate_disk: int = field(default=4096, metadata={"minimum": 1})
+    """How many megabytes a gate may write before it is ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings."""
 
@@ -143,3 +191,6 @@ class Config:
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     provision: ProvisionConfig = field(default_factory=ProvisionConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    gates: tuple[GateConfig, ...] = ()
+    """A list; each entry has a name, a command and, if wanted, paths and a timeout."""
+    merge: MergeConfig = field(default_factory=MergeConfig)

@@ -33,9 +33,10 @@ def _render_section(section: Section) -> str:
 
 
 def _render_key(key: Key) -> str:
+    entries = "".join(f"  - `{each.field}`: {each.documentation}\n" for each in key.items)
     return (
         f"\n### `{key.name}`\n\n{key.documentation}\n\n"
         f"- Accepts: {key.accepts}\n"
         f"- Default: `{yaml_value(key, key.default)}`\n"
-        f"- Variable: `{key.variable}`\n"
+        f"- Variable: `{key.variable}`\n" + (f"- Each entry:\n{entries}" if entries else "")
     )

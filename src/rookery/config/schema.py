@@ -23,6 +23,7 @@ NUMBER = "number"
 DURATION = "duration"
 TEXTS = "list of texts"
 MAPPING = "mapping of names to texts"
+ITEMS = "list of mappings"
 
 _KINDS: dict[object, str] = {str: TEXT, bool: BOOLEAN, int: INTEGER, float: NUMBER, dict[str, str]: MAPPING}
 _COLLECTIONS: dict[object, str] = {tuple: TEXTS, list: TEXTS}
@@ -39,6 +40,11 @@ class Key(Record):
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    items: tuple[Key, ...] = ()
+    """What each mapping of a list may hold; the first names the mapping, and no two have the same."""
+    build: Any = None
+    """Makes one of the list's values."""
+    required: bool = False
 
     @property
     def section(self) -> str:
@@ -47,17 +53,20 @@ class Key(Record):
 
     @property
     def field(self) -> str:
-        """The second half of its name."""
+        """The second half of its name; empty for a section that is a list."""
         return self.name.partition(".")[2]
 
     @property
     def variable(self) -> str:
         """The environment variable that overrides it."""
-        return f"ROOKERY_{self.section}_{self.field}".upper()
+        return "ROOKERY_" + self.name.replace(".", "_").upper()
 
     @property
     def accepts(self) -> str:
         """What it may hold, in words."""
+        if self.kind == ITEMS:
+            shown = (each.name.partition(".")[2] + ("" if each.required else "?") for each in self.items)
+            return f"list of mappings with {', '.join(shown)}"
         words = "one of " + ", ".join(self.choices) if self.choices and self.kind == TEXT else self.kind
         if self.choices and self.kind == TEXTS:
             words += " of " + ", ".join(self.choices)
@@ -75,6 +84,11 @@ class Section(Record):
     documentation: str
     keys: tuple[Key, ...]
 
+    @property
+    def is_list(self) -> bool:
+        """True if it holds a list of mappings instead of keys."""
+        return self.keys[0].kind == ITEMS
+
 
 @cache
 def sections() -> dict[str, Section]:
@@ -90,7 +104,13 @@ def keys() -> dict[str, Key]:
 
 def read_sections(model: type) -> dict[str, Section]:
     """The sections that a class of sections declares."""
-    return {name: _read_section(name, section) for name, section in _field_types(model).items()}
+    documented = _field_docstrings(model)
+    return {
+        name: _read_list(name, get_args(section)[0], documented.get(name, ""))
+        if get_origin(section) is tuple
+        else _read_section(name, section)
+        for name, section in _field_types(model).items()
+    }
 
 
 def _field_types(model: type) -> dict[str, type]:
@@ -107,21 +127,30 @@ def _read_section(name: str, model: type) -> Section:
     return Section(name, inspect.cleandoc(model.__doc__ or ""), found)
 
 
+def _read_list(name: str, model: type, documentation: str) -> Section:
+    """A section that is a list of mappings: one key, whose value is the whole list."""
+    inner = _read_section(name, model)
+    return Section(name, inner.documentation, (Key(name, ITEMS, (), documentation, items=inner.keys, build=model),))
+
+
 def _read_key(name: str, declared: Field[Any], hint: Any, documentation: str) -> Key:
     optional, inner = _unwrap(hint)
     limits = declared.metadata
     kind = _COLLECTIONS.get(get_origin(inner)) or _KINDS.get(inner)
     if kind is None:
         raise TypeError(f"{name} has a type that no configuration file can hold: {hint}")
+    is_required = declared.default is MISSING and declared.default_factory is MISSING
+    default = declared.default if declared.default_factory is MISSING else declared.default_factory()
     return Key(
         name,
         DURATION if limits.get("duration") else kind,
-        declared.default if declared.default_factory is MISSING else declared.default_factory(),
+        None if is_required else default,
         documentation,
         optional,
         tuple(limits.get("choices", ())),
         limits.get("minimum"),
         limits.get("maximum"),
+        required=is_required,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rookery.config.schema import BOOLEAN, DURATION, MAPPING, TEXTS, Key, sections
+from rookery.config.schema import BOOLEAN, DURATION, ITEMS, MAPPING, TEXTS, Key, Section, sections
 from rookery.config.values import show_duration
 
 GITIGNORE = """\
@@ -34,6 +34,9 @@ def render_template(values: Mapping[str, Any] | None = None) -> str:
     given = values or {}
     parts = [_HEAD]
     for section in sections().values():
+        if section.is_list:
+            parts.append(_render_list(section, given))
+            continue
         parts.append(f"\n# {section.documentation}\n{section.name}:\n")
         parts += [_render_key(key, given) for key in section.keys]
     return "".join(parts)
@@ -51,7 +54,27 @@ def yaml_value(key: Key, value: Any) -> str:
         return "[" + ", ".join(_quoted(text) for text in value) + "]"
     if key.kind == MAPPING:
         return "{" + ", ".join(f"{_quoted(name)}: {_quoted(text)}" for name, text in value.items()) + "}"
+    if key.kind == ITEMS:
+        return "[" + ", ".join(_item(key, each) for each in value) + "]"
     return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _item(key: Key, value: Any) -> str:
+    """One mapping of a list, without what is as it is by default."""
+    given = {each: getattr(value, each.field) for each in key.items}
+    words = (f"{each.field}: {yaml_value(each, part)}" for each, part in given.items() if part != each.default)
+    return "{" + ", ".join(words) + "}"
+
+
+def _render_list(section: Section, given: Mapping[str, Any]) -> str:
+    key = section.keys[0]
+    about = textwrap.wrap(f"{section.documentation} {key.documentation}", _WIDTH)
+    about += [f"  {each.field}: {line}" for each in key.items for line in textwrap.wrap(each.documentation, _WIDTH)]
+    text = "\n" + "".join(f"# {line}\n" for line in about)
+    if key.name not in given:
+        return f"{text}# {key.name}: {yaml_value(key, key.default)}\n"
+    entries = "".join(f"  - {_item(key, each)}\n" for each in given[key.name])
+    return f"{text}{key.name}:\n{entries}" if entries else f"{text}{key.name}: []\n"
 
 
 def _render_key(key: Key, given: Mapping[str, Any]) -> str:
@@ -66,6 +89,6 @@ def _render_key(key: Key, given: Mapping[str, Any]) -> str:
 
 def _quoted(text: str) -> str:
     """The text as one YAML word, in quotes only where YAML would take it for something else."""
-    style = '"' if not text or any(not char.isprintable() for char in text) or "," in text else None
+    style = '"' if not text or any(not char.isprintable() or char in ",[]{}" for char in text) else None
     dumped: str = yaml.safe_dump(text, default_style=style, allow_unicode=True, width=float("inf"))
     return dumped.removesuffix("\n").removesuffix("\n...")

@@ -14,7 +14,7 @@ import yaml
 from rookery.base.clock import parse_duration
 from rookery.base.errors import InvalidInput, RookError
 from rookery.base.text import check_text
-from rookery.config.schema import BOOLEAN, DURATION, INTEGER, MAPPING, NUMBER, TEXT, TEXTS, Key
+from rookery.config.schema import BOOLEAN, DURATION, INTEGER, ITEMS, MAPPING, NUMBER, TEXT, TEXTS, Key
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE = {"true", "yes", "on"}
@@ -51,6 +51,8 @@ class BadValue(Exception):
 def from_node(key: Key, node: yaml.Node) -> Any:
     """The value that a node of a YAML file gives to a key; raises BadValue."""
     kind = kind_of(node)
+    if key.kind == ITEMS:
+        return _items_from_node(key, node)
     if kind == "null":
         if key.optional:
             return None
@@ -69,8 +71,11 @@ def from_node(key: Key, node: yaml.Node) -> Any:
 def from_text(key: Key, text: str) -> Any:
     """The value that a variable or a flag gives to a key; raises BadValue.
 
-    A list is separated by commas, and so are the `NAME=text` pairs of a mapping.
+    A list is separated by commas, and so are the `NAME=text` pairs of a mapping; a list of mappings is written as in
+    a file, on one line.
     """
+    if key.kind == ITEMS:
+        return _items_from_text(key, text)
     if not text and key.optional:
         return None
     if key.kind == MAPPING:
@@ -103,7 +108,16 @@ def show_value(key: Key, value: Any) -> str:
         return show_duration(value)
     if key.kind == MAPPING:
         return ", ".join(f"{name}={text}" for name, text in value.items())
+    if key.kind == ITEMS:
+        return ", ".join(str(getattr(each, key.items[0].field)) for each in value)
     return ", ".join(value) if key.kind == TEXTS else str(value)
+
+
+def plain_value(key: Key, value: Any) -> Any:
+    """A value as programs get it."""
+    if key.kind != ITEMS:
+        return value
+    return [{each.field: getattr(item, each.field) for each in key.items} for item in value]
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
@@ -122,6 +136,56 @@ def _texts_from_node(key: Key, node: yaml.Node) -> tuple[str, ...]:
             raise BadValue(f"{key.name} must hold texts only, not {shown}{_quoting(key, item)}", item)
         texts.append(_check_text(key, item.value))
     return tuple(texts)
+
+
+def _items_from_node(key: Key, node: yaml.Node) -> tuple[Any, ...]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise BadValue(f"{key.name} must be a list, not {_SHOWN.get(kind_of(node), kind_of(node))}", node)
+    made: list[Any] = []
+    called = key.items[0].field
+    for item in node.value:
+        made.append(_item_from_node(key, item))
+        name = getattr(made[-1], called)
+        if not name.strip():
+            raise BadValue(f"{key.name} has an entry without a {called}", item)
+        if any(getattr(each, called) == name for each in made[:-1]):
+            raise BadValue(f"{key.name} has two that are called {name}", item)
+    return tuple(made)
+
+
+def _item_from_node(key: Key, node: yaml.Node) -> Any:
+    """One mapping of a list; a mistake is told at the word that is wrong."""
+    if not isinstance(node, yaml.MappingNode):
+        shown = _SHOWN.get(kind_of(node), kind_of(node))
+        raise BadValue(f"{key.name} must hold mappings with {', '.join(_fields(key))}, not {shown}", node)
+    known = {each.field: each for each in key.items}
+    found: dict[str, Any] = {}
+    for name, value in node.value:
+        if not isinstance(name, yaml.ScalarNode) or name.value not in known:
+            word = name.value if isinstance(name, yaml.ScalarNode) else "something that is no word"
+            raise BadValue(f"{key.name} holds {word}{did_you_mean(str(word), list(known))}", name)
+        if name.value in found:
+            raise BadValue(f"{key.name} gives {name.value} twice", name)
+        try:
+            found[name.value] = from_node(known[name.value], value)
+        except BadValue as error:
+            raise BadValue(error.message, error.node or value) from error
+    missing = [each.field for each in key.items if each.required and each.field not in found]
+    if missing:
+        raise BadValue(f"{key.name} has an entry without {' and '.join(missing)}", node)
+    return key.build(**found)
+
+
+def _items_from_text(key: Key, text: str) -> tuple[Any, ...]:
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError) as error:
+        raise BadValue(f"{key.name} is no YAML: {' '.join(str(error).split())}") from error
+    return () if node is None else _items_from_node(key, node)
+
+
+def _fields(key: Key) -> list[str]:
+    return [each.field for each in key.items]
 
 
 def _mapping_from_node(key: Key, node: yaml.Node) -> dict[str, str]:

@@ -9,7 +9,7 @@ from rookery.base.record import Record
 from rookery.config.loader import Loaded, Origin, load_config
 from rookery.config.project import find_root
 from rookery.config.schema import Key, keys
-from rookery.config.values import did_you_mean, show_value
+from rookery.config.values import did_you_mean, plain_value, show_value
 from rookery.ops.context import Context
 from rookery.ops.operation import arg, op
 
@@ -73,7 +73,7 @@ def explain(ctx: Context, key: str) -> Explained:
         documentation=found.documentation,
         origin=setting.origin,
         layers=tuple(
-            LayerValue(said.origin.layer, said.value, show_value(found, said.value), said.origin)
+            LayerValue(said.origin.layer, plain_value(found, said.value), show_value(found, said.value), said.origin)
             for said in loaded.said[found.name]
         ),
     )
@@ -95,7 +95,7 @@ def _root_if_any(ctx: Context) -> str | None:
 
 def _setting(key: Key, loaded: Loaded) -> Setting:
     in_force = loaded.said[key.name][-1]
-    return Setting(key.name, in_force.value, show_value(key, in_force.value), in_force.origin)
+    return Setting(key.name, plain_value(key, in_force.value), show_value(key, in_force.value), in_force.origin)
 
 
 def _find(name: str) -> Key:
