@@ -55,6 +55,22 @@ class Child:
         end = time.monotonic() + seconds
         self._deadline = end if self._deadline is None else min(self._deadline, end)
 
+    def chunks(self, tick: float) -> Iterator[bytes]:
+        """Its output as it comes, until it ends; nothing (`b""`) whenever it has been silent for `tick` seconds.
+
+        The caller keeps the time, and what it has read: a program that prints no line end fills no memory here.
+        """
+        while True:
+            self._deadline = time.monotonic() + tick
+            try:
+                chunk = self._read()
+            except ProgramFailed:
+                yield b""
+                continue
+            if not chunk:
+                return
+            yield chunk
+
     def _read(self) -> bytes:
         if self._output is None:
             return b""

@@ -80,6 +80,41 @@ def run(
     return finished
 
 
+def run_bytes(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+) -> bytes:
+    """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _cannot_start(argv, cwd, error) from error
+    try:
+        out, err = child.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        _end_group(child)
+        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
+    except BaseException:
+        _end_group(child)
+        raise
+    if child.returncode != 0:
+        said = err.decode("utf-8", "replace").strip()
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {said}")
+    return out
+
+
 def start(
     argv: Sequence[str],
     *,
@@ -134,7 +169,7 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
     return ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
 
 
-def _end_group(child: subprocess.Popen[str]) -> None:
+def _end_group(child: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
     """Kill the child with everything that it started in its group, and collect it."""
     try:
         os.killpg(child.pid, signal.SIGKILL)

@@ -76,15 +76,16 @@ def show_help(words: list[str], settings: Globals) -> int:
     if group not in index.GROUPS:
         raise UsageError(f"no command {group!r}", hint=_nearest(group, list(index.GROUPS)))
     operations = index.load_group(group)
-    exact = next((op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])), None)
-    if exact is not None:
+    named = [op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])]
+    exact = max(named, key=lambda op: len(op.name), default=None)
+    if exact is not None and not (exact.name == group and rest and index.is_mistyped(exact, rest[0])):
         from rookery.cli.usage import build_parser
 
         build_parser(exact).print_help()
         return 0
     if rest and not rest[0].startswith("-"):
         raise UsageError(
-            f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], [op.name.split(" ", 1)[1] for op in operations])
+            f"no command {group} {rest[0]!r}", hint=_nearest(rest[0], [op.name.partition(" ")[2] for op in operations])
         )
     if as_json and not asked:
         raise UsageError(f"{group} needs a command", hint=f"`rook {group} --help` shows them")

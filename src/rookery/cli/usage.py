@@ -6,7 +6,7 @@ import argparse
 
 from rookery.base.errors import UsageError
 from rookery.cli.options import GLOBALS
-from rookery.ops.operation import FLAG, INTEGER, Op, Param
+from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
     """The parser of one operation."""
     parser = _Parser(
         prog=f"rook {op.name}",
+        epilog=_beneath(op),
         description=op.documentation,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -47,6 +48,16 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
     for param in GLOBALS:
         _add(common, param, False)
     return parser
+
+
+def _beneath(op: Op) -> str | None:
+    """The other commands of a group that is a command by itself."""
+    others = [each for each in declared().values() if each.name.startswith(op.name + " ")]
+    if not others:
+        return None
+    width = max(len(each.name) for each in others)
+    lines = [f"  rook {each.name:<{width}}  {each.summary}" for each in sorted(others, key=lambda each: each.name)]
+    return "\n".join(["also:", *lines])
 
 
 def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None:

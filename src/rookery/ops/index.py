@@ -49,16 +49,27 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def find(words: list[str]) -> tuple[Op | None, int]:
-    """The operation that the first words name, and how many words that took."""
+    """The operation that the first words name, and how many words that took.
+
+    A group can be a command by itself (`rook merge`, `rook merge list`). Then a word after it that is no option and
+    that it does not take is a mistyped command, not an argument.
+    """
     if not words or words[0] not in GROUPS:
         return None, 0
     for module in GROUPS[words[0]]:
         import_module(module)
-        for length in (2, 1):
-            found = declared().get(" ".join(words[:length]))
-            if found is not None and len(words) >= length:
-                return found, length
-    return None, 0
+        found = declared().get(" ".join(words[:2])) if len(words) > 1 else None
+        if found is not None:
+            return found, 2
+    found = declared().get(words[0])
+    if found is None or (len(words) > 1 and is_mistyped(found, words[1])):
+        return None, 0
+    return found, 1
+
+
+def is_mistyped(found: Op, word: str) -> bool:
+    """True if a word after a group that is also a command can only be meant as another command of the group."""
+    return not word.startswith("-") and not any(param.positional for param in found.params)
 
 
 def load_group(group: str) -> list[Op]:

@@ -33,6 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from rookery.vcs.git_merging import Merging
     from rookery.vcs.model import FileDiff, LogEntry
 
 _REFUSAL_LINES = 60
@@ -242,6 +243,12 @@ class Git:
     def excluded(self) -> Sequence[str]:
         """What `exclude` was asked for in this worktree."""
         return git_checkouts.excluded(self._store)
+
+    def merging(self) -> Merging:
+        """What merges without a checkout."""
+        from rookery.vcs.git_merging import Merging
+
+        return Merging(self._store, self.checkouts)
 
     def _checkout(self) -> snapshots.Checkout:
         return snapshots.Checkout(self._store, self.current_commit(), self._index())

@@ -6,9 +6,10 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
+import time
 
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
-from rookery.base.process import Finished, run
+from rookery.base.process import Finished, run, run_bytes
 from rookery.config.environ import child_environ
 from rookery.vcs import cage
 from rookery.vcs.model import EMAIL, NAME, UnknownRevision, moved
@@ -44,6 +45,7 @@ class GitStore:
     ) -> None:
         self._folder = folder
         self._timeout = timeout
+        self.timeout = timeout
         self._options = options
         self._env = dict(env or {})
 
@@ -79,6 +81,16 @@ class GitStore:
         found = cage.find(self._folder)
         argv = [*git, *words] if found is None else found.wrap(git, self._folder, words, whole)
         return run(argv, cwd=self._folder, timeout=self._timeout, env=whole, stdin=stdin, check=False)
+
+    def read_bytes(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        """What git prints, byte by byte; raises if it fails."""
+        return run_bytes(
+            ["git", "--no-pager", *self._options, *args],
+            cwd=self._folder,
+            timeout=self._timeout,
+            env=child_environ() | self._env | _READING | (dict(env) if env else {}),
+            stdin=stdin,
+        )
 
     def find_commit(self, *names: str) -> str | None:
         """The commit that the first name with a meaning stands for.
@@ -149,6 +161,42 @@ class GitStore:
         if current == expected:
             raise failure(done, ("update-ref",))
         raise moved(ref, expected, current)
+
+    def move_branch(self, branch: str, commit: str, expected: str, why: str, timeout: float) -> None:
+        """Move a branch that is still at `expected`, else raises RefMoved; the user's hooks hear of it.
+
+        A hook that hangs is ended with git, and the lock that git held on the branch goes with it.
+        """
+        ref = HEADS + branch
+        words = ("update-ref", "-m", f"rook: {why}", ref, commit, expected)
+        started = time.time()
+        try:
+            done = GitStore(self._folder, timeout, options=self._options, env=self._env).run(*words, env=_WRITING)
+        except ProgramFailed as error:
+            self._remove_lock(ref, started)
+            hint = "see the hook `reference-transaction` of the repository"
+            raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
+        if done.ok:
+            return
+        current = self.find_commit(ref)
+        if current == expected:
+            raise ProgramFailed(
+                f"git could not move {branch}: {done.last_words}",
+                hint="a hook of the repository may have refused it, or another git holds the branch",
+            )
+        if current != commit:
+            raise moved(branch, expected, current)
+
+    def _remove_lock(self, ref: str, since: float) -> None:
+        """Take away the lock of a git that we have just killed; one that was there before is not ours."""
+        common = self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+        for name in (ref, "packed-refs", "HEAD"):
+            path = os.path.join(common, name + ".lock")
+            try:
+                if os.stat(path).st_mtime >= since - 1:
+                    os.unlink(path)
+            except FileNotFoundError:
+                continue
 
     def saved_refs(self, prefix: str) -> dict[str, str]:
         """What is kept under `refs/rookery/`, by the names that begin with `prefix`."""

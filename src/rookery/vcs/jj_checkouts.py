@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from rookery.vcs.git_merging import Merging
+
 _NAMES = 'name ++ "\\0" ++ root ++ "\\0"'
 _PREFIX = "rook-"
 _OURS = "# What Rookery generates; rewritten by it."
@@ -86,6 +88,12 @@ class JjWorkspaces(JjProgram):
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository that this one does not track; jj has no submodules."""
         return [path for path in snapshots.inner_repositories(self._checkout()) if path != ".jj"]
+
+    def merging(self) -> Merging:
+        """What merges without a workspace, in the git store."""
+        from rookery.vcs.jj_merging import JjMerging
+
+        return JjMerging(self)
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what jj takes in.

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Protocol
+
+    from rookery.vcs.git_merging import Merging
 else:
     Protocol = object
 
@@ -285,6 +287,13 @@ class Vcs(Protocol):
 
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository of their own, submodules included: no snapshot holds what is in them."""
+
+    def merging(self) -> Merging:
+        """What merges commits in the object database and moves branches, without a checkout.
+
+        With jj it works on the git store beneath: workspaces are never touched, and a merge that jj itself would
+        record as a conflicted commit is a conflict here.
+        """
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what is committed here, without touching a tracked file.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Env = Mapping[str, str]
 
 # What the user has set up for his own index must not reach ours, nor his hooks hear of it.
-_QUIET = tuple(
+QUIET = tuple(
     word
     for setting in (
         "core.hooksPath=/dev/null",
@@ -70,8 +70,8 @@ def restore(checkout: Checkout, commit: str, rescue: str) -> str | None:
     paths = set(store.read("ls-tree", "-r", "-z", "--name-only", "--full-tree", wanted).split("\0")) - {""}
     with _index(checkout, paths) as env:
         kept = _keep(checkout, env, rescue, f"Before restoring {wanted}", replace=False)
-        before = store.read(*_QUIET, "write-tree", env=env).strip()
-        store.write(*_QUIET, "read-tree", "-m", "-u", before, f"{wanted}^{{tree}}", env=env)
+        before = store.read(*QUIET, "write-tree", env=env).strip()
+        store.write(*QUIET, "read-tree", "-m", "-u", before, f"{wanted}^{{tree}}", env=env)
     return kept
 
 
@@ -118,7 +118,7 @@ def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env
         wanted = select(ignored_files(checkout), include_ignored) if include_ignored else []
         if wanted:
             checkout.store.write(
-                *(*_QUIET, "add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"),
+                *(*QUIET, "add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"),
                 stdin="\0".join(wanted),
                 env={**env, "GIT_LITERAL_PATHSPECS": "1"},
             )
@@ -129,7 +129,7 @@ def _begin(checkout: Checkout, env: Env) -> None:
     """A fresh index with what the commit beneath holds."""
     if os.path.lexists(env["GIT_INDEX_FILE"]):
         os.unlink(env["GIT_INDEX_FILE"])
-    checkout.store.write(*_QUIET, "read-tree", *(("--empty",) if checkout.head is None else (checkout.head,)), env=env)
+    checkout.store.write(*QUIET, "read-tree", *(("--empty",) if checkout.head is None else (checkout.head,)), env=env)
 
 
 def _add_all(checkout: Checkout, env: Env) -> bool:
@@ -139,7 +139,7 @@ def _add_all(checkout: Checkout, env: Env) -> bool:
         return False
     inner = [path.rstrip("/") for path in done.stdout.split("\0") if path.endswith("/")]
     without = [f":(top,exclude,literal){path}" for path in (*inner, *checkout.outside)]
-    added = checkout.store.run(*_QUIET, "add", "--all", "--sparse", "--", ":/", *without, env=env)
+    added = checkout.store.run(*QUIET, "add", "--all", "--sparse", "--", ":/", *without, env=env)
     if not added.ok and "index file" in added.stderr:
         return False
     if not added.ok:
@@ -149,7 +149,7 @@ def _add_all(checkout: Checkout, env: Env) -> bool:
 
 def _keep(checkout: Checkout, env: Env, name: str, message: str, replace: bool) -> str | None:
     store = checkout.store
-    tree = store.read(*_QUIET, "write-tree", env=env).strip()
+    tree = store.read(*QUIET, "write-tree", env=env).strip()
     beneath = None if checkout.head is None else store.read("rev-parse", f"{checkout.head}^{{tree}}").strip()
     current = store.find_commit(SAVED + name)
     if tree == beneath or (checkout.head is None and tree == store.empty_tree()):

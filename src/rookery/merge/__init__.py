@@ -1,0 +1,1 @@
+"""Landing work: gates, candidates, the queue, conflicts, the radar and undo."""

@@ -1,0 +1,357 @@
+"""Merging in the object database: no checkout, index or branch is touched until `move` moves one.
+
+Git does it with `merge-tree --write-tree`, which needs git 2.39. A merge from a base of our own choosing is spelled
+with commits made for it, because `--merge-base` came later.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+
+from rookery.base.errors import ProgramFailed, Refused
+from rookery.base.record import Record
+from rookery.vcs import git_forward
+from rookery.vcs.git_store import DIFF, HEADS, SAVED, failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rookery.vcs.git_forward import Forward
+    from rookery.vcs.git_store import GitStore
+
+CONTENT = "content"
+ADD_ADD = "add/add"
+MODIFY_DELETE = "modify/delete"
+UNRELATED = "unrelated histories"
+REGULAR = ("100644", "100755")
+_KINDS = {"contents": CONTENT}
+_MAX_MOVE = 30.0
+
+# The same commit for the same tree and parents, whoever asks: nothing piles up.
+_NOBODY = {
+    **{f"GIT_{who}_{what}": "rookery" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    **{f"GIT_{who}_DATE": "2000-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")},
+}
+
+
+class CannotMerge(Refused):
+    """This git cannot merge without a checkout."""
+
+    code = "cannot_merge"
+    default_hint = "git 2.39 or newer is needed; `git --version` says what is here"
+
+
+class Side(Record):
+    """What one side has at a path: a file's mode and the id of its content."""
+
+    mode: str
+    oid: str
+
+
+class Conflict(Record):
+    """A path on which two sides disagree. `kind` is git's own word: content, add/add, modify/delete, rename/delete …"""
+
+    path: str
+    kind: str
+    base: Side | None = None
+    ours: Side | None = None
+    theirs: Side | None = None
+
+
+class Merged(Record):
+    """A merge: its tree, with conflict markers in it where it is not clean."""
+
+    tree: str
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing conflicts."""
+        return not self.conflicts
+
+
+class Merging:
+    """What merging needs of a repository's objects and refs."""
+
+    def __init__(self, store: GitStore, checkouts: Callable[[], dict[str, str]]) -> None:
+        self.store = store
+        self._checkouts = checkouts
+        self._can: bool | None = None
+        self._env: Mapping[str, str] = {}
+
+    def check_can(self) -> None:
+        """Raise CannotMerge if git is too old."""
+        if self._can is None:
+            self._can = "--stdin" in self.store.run("merge-tree", "-h").stdout
+        if not self._can:
+            raise CannotMerge("this git cannot merge without a checkout")
+
+    @contextmanager
+    def on_trial(self) -> Iterator[Merging]:
+        """The same, with every object that is made kept apart and thrown away: nothing in the repository changes."""
+        objects = self.store.read("rev-parse", "--path-format=absolute", "--git-path", "objects").rstrip("\n")
+        with tempfile.TemporaryDirectory(prefix="rook-objects-") as folder:
+            trial = Merging(self.store, self._checkouts)
+            trial._can = self._can
+            trial._env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _escaped(objects)}
+            yield trial
+
+    def merge(self, ours: str, theirs: str) -> Merged:
+        """Two commits merged from where they parted."""
+        return self.merge_many([(ours, theirs)])[0]
+
+    def merge_many(self, pairs: Sequence[tuple[str, str]]) -> list[Merged]:
+        """Many merges by one git; unrelated histories are a conflict of their own kind."""
+        self.check_can()
+        if not pairs:
+            return []
+        text = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs)
+        try:
+            out = self._read("merge-tree", "--write-tree", "--stdin", stdin=text)
+        except ProgramFailed as error:
+            if "unrelated histories" not in error.message:
+                raise
+            if len(pairs) == 1:
+                return [Merged("", (Conflict("", UNRELATED),))]
+            return [self.merge(*pair) for pair in pairs]
+        return parse_merges(out)
+
+    def merge_trees(self, base: str, ours: str, theirs: str) -> Merged:
+        """Three trees (or commits) merged, the first as the base of the other two."""
+        root = self._bare_commit(base)
+        return self.merge(self._bare_commit(ours, root), self._bare_commit(theirs, root))
+
+    def _bare_commit(self, tree: str, *parents: str) -> str:
+        words = [word for parent in parents for word in ("-p", parent)]
+        return self._read("commit-tree", f"{tree}^{{tree}}", *words, "-m", "rook", env=_NOBODY).strip()
+
+    def tree(self, revision: str) -> str:
+        """The tree of a commit."""
+        return self._read("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}").strip()
+
+    def commit(self, tree: str, parents: Sequence[str], message: str, *, author_of: str | None = None) -> str:
+        """A commit by the user, or with the author and time of another commit."""
+        who = [word for key, value in self.store.identity().items() for word in ("-c", f"{key}={value}")]
+        words = [word for parent in parents for word in ("-p", parent)]
+        env = {} if author_of is None else self._author(author_of)
+        return self._read(*who, "commit-tree", tree, *words, "-F", "-", stdin=message, env=env).strip()
+
+    def _author(self, commit: str) -> dict[str, str]:
+        fields = self._read("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw", commit)
+        return dict(
+            zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), fields.rstrip("\n").split("\0"), strict=True)
+        )
+
+    def message(self, commit: str) -> str:
+        """What a commit says."""
+        return self._read("log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%B", commit)
+
+    def replace_files(self, tree: str, files: Mapping[str, Side | None]) -> str:
+        """A tree with some files changed or (None) taken out."""
+        with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
+            env = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+            self._read("read-tree", tree, env=env)
+            zero = "0" * len(tree)
+            lines = [
+                f"0 {zero}\t{path}\0" if side is None else f"{side.mode} {side.oid}\t{path}\0"
+                for path, side in files.items()
+            ]
+            self._read("update-index", "-z", "--index-info", stdin="".join(lines), env=env)
+            return self._read("write-tree", env=env).strip()
+
+    def write_blob(self, content: bytes) -> str:
+        """Keep content, and give its id."""
+        return self.store.read_bytes("hash-object", "-w", "--stdin", stdin=content, env=self._env).decode().strip()
+
+    def read_blobs(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """The contents of blobs; what is no blob is left out."""
+        wanted = list(dict.fromkeys(oids))
+        if not wanted:
+            return {}
+        data = self.store.read_bytes(
+            "cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in wanted).encode(), env=self._env
+        )
+        found, position = {}, 0
+        for oid in wanted:
+            end = data.index(b"\n", position)
+            words = data[position:end].split(b" ")
+            position = end + 1
+            if len(words) == 3 and words[1].isalpha():
+                size = int(words[2])
+                if words[1] == b"blob":
+                    found[oid] = data[position : position + size]
+                position += size + 1
+        return found
+
+    def files(self, tree: str, paths: Sequence[str] = ()) -> dict[str, Side]:
+        """The files of a tree, or those of them that are named."""
+        listed = self._read("ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths, env={"GIT_LITERAL_PATHSPECS": "1"})
+        found = {}
+        for entry in listed.split("\0")[:-1]:
+            about, _, path = entry.partition("\t")
+            mode, _, oid = about.split(" ")
+            found[path] = Side(mode, oid)
+        return found
+
+    def changed_paths(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
+        """For each pair of commits the paths in which they differ, by one git; a rename changes two."""
+        if not pairs:
+            return []
+        trees = self._trees([commit for pair in pairs for commit in pair])
+        text = "".join(f"{trees[old]} {trees[new]}\n" for old, new in pairs)
+        out = self._read("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--stdin", stdin=text)
+        # Each pair is introduced by a line of its own, and paths end in NUL; a pair that does not differ has no paths.
+        found: list[tuple[str, ...]] = []
+        position = 0
+        heads = [f"{trees[old]} {trees[new]}\n" for old, new in pairs]
+        for number, head in enumerate(heads):
+            assert out.startswith(head, position)  # noqa: S101
+            position += len(head)
+            after = heads[number + 1] if number + 1 < len(heads) else None
+            paths = []
+            while position < len(out) and not (after is not None and out.startswith(after, position)):
+                end = out.index("\0", position)
+                paths.append(out[position:end])
+                position = end + 1
+            found.append(tuple(paths))
+        return found
+
+    def _trees(self, commits: Sequence[str]) -> dict[str, str]:
+        wanted = list(dict.fromkeys(commits))
+        out = self._read("cat-file", "--batch-check=%(objectname)", stdin="".join(f"{c}^{{tree}}\n" for c in wanted))
+        return dict(zip(wanted, out.split("\n"), strict=False))
+
+    def fork_point(self, base: str, tip: str) -> str | None:
+        """Where two commits parted; None if they have nothing in common."""
+        found = self.store.ask("merge-base", base, tip)
+        return None if found is None else found.split()[0]
+
+    def own_commits(self, base: str, tip: str) -> list[str]:
+        """What a branch has beyond its base, the oldest first, without its merges."""
+        return self._read("rev-list", "--reverse", "--topo-order", "--no-merges", tip, f"^{base}", "--").split()
+
+    def versions(self, base: str, tip: str, path: str, limit: int = 12) -> list[str]:
+        """The ids that a file had on the way from a base to a tip, the newest first."""
+        out = self._read(
+            *("log", "--format=", "--raw", "-z", "--no-abbrev", "--no-renames", f"--max-count={limit}"),
+            *(tip, f"^{base}", "--", path),
+            env={"GIT_LITERAL_PATHSPECS": "1"},
+        )
+        return [entry.split(" ")[3] for entry in out.split("\0") if entry.startswith(":")]
+
+    def patch(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
+        """What changed between two commits, for people and models."""
+        return self._read(*DIFF, "--patch", old, new, "--", *paths, env={"GIT_LITERAL_PATHSPECS": "1"})
+
+    def keep(self, name: str, commit: str) -> None:
+        """Keep a commit under `refs/rookery/<name>`, whatever was kept there before."""
+        current = self.store.find_commit(SAVED + name)
+        if current is None:
+            self.store.create_ref(SAVED + name, commit)
+        elif current != commit:
+            self.store.replace_ref(SAVED + name, commit, current)
+
+    def tip(self, branch: str) -> str | None:
+        """Where a branch is."""
+        return self.store.find_commit(HEADS + branch)
+
+    def move(self, branch: str, commit: str, expected: str, why: str) -> None:
+        """Move a branch that is still at `expected`, else raises RefMoved. The user's ref hooks may refuse it."""
+        self.store.move_branch(branch, commit, expected, why, min(self.store.timeout, _MAX_MOVE))
+
+    def begin_forward(self, branch: str, old: str, new: str) -> list[Forward]:
+        """Bring the files of every checkout of a branch to where it is about to go; all of them, or none."""
+        begun: list[Forward] = []
+        try:
+            for folder in self._checkouts_of(branch):
+                begun.append(git_forward.begin(self.store, folder, old, new))
+        except BaseException:
+            for each in begun:
+                each.take_back()
+            raise
+        return begun
+
+    def mend_checkouts(self, branch: str) -> bool:
+        """Finish or take back what a killed process left in the checkouts of a branch; True if there was something."""
+        at = self.tip(branch)
+        mended = [git_forward.mend(self.store, each, at) for each in self._checkouts_of(branch) if at is not None]
+        return any(mended)
+
+    def _checkouts_of(self, branch: str) -> list[str]:
+        return [folder for folder, on in self._checkouts().items() if on == branch and os.path.isdir(folder)]
+
+    def refresh(self) -> None:
+        """Let the refs of the store tell what the branches are now."""
+
+    def settle(self) -> None:
+        """Let everybody who reads branches know that one was moved in the store."""
+
+    def _read(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
+        done = self.store.run(*args, stdin=stdin, env={"LC_ALL": "C", **self._env, **(env or {})})
+        # `merge-tree` says with 1 that something conflicts; with --stdin it does not.
+        if not done.ok:
+            raise failure(done, args)
+        return done.stdout
+
+
+def parse_merges(text: str) -> list[Merged]:
+    """The merges of `merge-tree --write-tree --stdin`."""
+    tokens = iter(text.split("\0")[:-1])
+    found = []
+    for status in tokens:
+        tree = next(tokens)
+        sides: dict[str, dict[str, Side]] = {}
+        for token in tokens:
+            if not token:
+                break
+            about, _, path = token.partition("\t")
+            mode, oid, stage = about.split(" ")
+            sides.setdefault(path, {})[stage] = Side(mode, oid)
+        kinds = {} if status == "1" else _parse_kinds(tokens)
+        conflicts = [
+            Conflict(path, _kind(kinds.get(path), each), each.get("1"), each.get("2"), each.get("3"))
+            for path, each in sides.items()
+        ]
+        if status != "1" and not conflicts:
+            # Some conflicts leave nothing at the path that they are about.
+            conflicts = [Conflict(path, kind) for path, kind in kinds.items()] or [Conflict("", "unknown")]
+        found.append(Merged(tree, tuple(conflicts)))
+    return found
+
+
+def _parse_kinds(tokens: Iterator[str]) -> dict[str, str]:
+    """The kind of conflict at each path, from git's messages; the gravest wins."""
+    kinds: dict[str, str] = {}
+    for count in tokens:
+        if not count:
+            break
+        paths = [next(tokens) for _ in range(int(count))]
+        word = next(tokens)
+        next(tokens)
+        if not word.startswith("CONFLICT"):
+            continue
+        kind = word.partition("(")[2].rstrip(")")
+        for path in paths:
+            if kinds.get(path, CONTENT) == CONTENT:
+                kinds[path] = _KINDS.get(kind, kind)
+    return kinds
+
+
+def _kind(said: str | None, sides: Mapping[str, Side]) -> str:
+    """The kind of a conflict: what git says, or what follows from what each side has."""
+    if said not in (None, CONTENT):
+        return str(said)
+    if "2" in sides and "3" in sides:
+        return CONTENT if "1" in sides else ADD_ADD
+    return MODIFY_DELETE
+
+
+def _escaped(path: str) -> str:
+    """A path within git's list of object folders: separated by colons, in quotes if need be."""
+    if ":" not in path and not path.startswith('"'):
+        return path
+    inner = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{inner}"'

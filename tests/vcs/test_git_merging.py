@@ -1,0 +1,294 @@
+"""Merging without a checkout, and bringing checkouts forward without touching anybody's own files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from rookery.base.errors import ProgramFailed
+from rookery.vcs import git_forward
+from rookery.vcs.git import Git
+from rookery.vcs.git_forward import InTheWay
+from rookery.vcs.git_merging import Merging, Side
+from rookery.vcs.model import RefMoved
+
+
+def put(repo: Path, **files: str | None) -> None:
+    """Commit files; None deletes one. `__` in a name stands for a slash, `_` for a dot."""
+    for name, text in files.items():
+        path = repo / name.replace("__", "/").replace("_", ".")
+        if text is None:
+            path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", " ".join(files))
+
+
+def branch(repo: Path, name: str, **files: str | None) -> str:
+    """A branch from main with one commit; the checkout stays on main."""
+    git(repo, "switch", "-qc", name, "main")
+    put(repo, **files)
+    git(repo, "switch", "-q", "main")
+    return git(repo, "rev-parse", name)
+
+
+@pytest.fixture
+def merging(repo: Path) -> Merging:
+    return Git(str(repo), 60).merging()
+
+
+def test_a_clean_merge_is_a_tree_with_both_sides(repo: Path, merging: Merging) -> None:
+    branch(repo, "one", a_txt="a\n")
+    branch(repo, "two", b_txt="b\r\nc\r\n")
+    found = merging.merge("one", "two")
+    assert found.is_clean
+    assert sorted(merging.files(found.tree)) == ["README.md", "a.txt", "b.txt"]
+    side = merging.files(found.tree)["b.txt"]
+    assert merging.read_blobs([side.oid])[side.oid] == b"b\r\nc\r\n"
+
+
+def test_conflicts_are_named_with_their_kind_and_sides(repo: Path, merging: Merging) -> None:
+    put(repo, f_txt="1\n2\n3\n", gone_txt="x\n", moved_txt="a\nb\nc\nd\n")
+    branch(repo, "one", f_txt="1\nours\n3\n", gone_txt="y\n", new_txt="o\n", moved_txt=None)
+    branch(repo, "two", f_txt="1\ntheirs\n3\n", gone_txt=None, new_txt="t\n", moved_txt=None, other_txt="a\nb\nc\nd\n")
+    found = merging.merge("one", "two")
+    kinds = {each.path: each.kind for each in found.conflicts}
+    assert kinds["f.txt"] == "content"
+    assert kinds["new.txt"] == "add/add"
+    assert kinds["gone.txt"] == "modify/delete"
+    conflict = next(each for each in found.conflicts if each.path == "f.txt")
+    blobs = merging.read_blobs(side.oid for side in (conflict.base, conflict.ours, conflict.theirs) if side)
+    assert list(blobs.values()) == [b"1\n2\n3\n", b"1\nours\n3\n", b"1\ntheirs\n3\n"]
+
+
+def test_many_merges_by_one_git(repo: Path, merging: Merging) -> None:
+    names = [f"b{number}" for number in range(4)]
+    for name in names:
+        branch(repo, name, README_md=f"{name}\n")
+    branch(repo, "apart", z_txt="z\n")
+    found = merging.merge_many([("b0", "b1"), ("b0", "apart"), ("b2", "b2"), ("b3", "apart")])
+    assert [each.is_clean for each in found] == [False, True, True, True]
+
+
+def test_unrelated_histories_are_a_conflict_and_spoil_no_other(repo: Path, merging: Merging) -> None:
+    branch(repo, "one", a_txt="a\n")
+    tree = git(repo, "rev-parse", "main^{tree}")
+    alone = git(repo, "commit-tree", tree, "-m", "alone")
+    found = merging.merge_many([("main", "one"), ("main", alone)])
+    assert found[0].is_clean
+    assert [each.kind for each in found[1].conflicts] == ["unrelated histories"]
+
+
+def test_a_base_can_be_chosen(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n")
+    put(repo, b_txt="b\n")
+    undone = merging.merge_trees("main", "main", "main~1")
+    assert sorted(merging.files(undone.tree)) == ["README.md", "a.txt"]
+
+
+def test_a_trial_leaves_nothing_behind(repo: Path, merging: Merging) -> None:
+    branch(repo, "one", a_txt="a\n")
+    branch(repo, "two", b_txt="b\n")
+    before = git(repo, "count-objects", "-v")
+    with merging.on_trial() as trial:
+        assert trial.merge("one", "two").is_clean
+    assert git(repo, "count-objects", "-v") == before
+    assert merging.merge("one", "two").is_clean
+    assert git(repo, "count-objects", "-v") != before
+
+
+def test_files_of_a_tree_are_replaced_and_taken_out(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n", dir__b_txt="b\n")
+    oid = merging.write_blob(b"new\r\n\0")
+    tree = merging.replace_files(merging.tree("main"), {"a.txt": None, "dir/c d.txt": Side("100755", oid)})
+    found = merging.files(tree)
+    assert sorted(found) == ["README.md", "dir/b.txt", "dir/c d.txt"]
+    assert found["dir/c d.txt"] == Side("100755", oid)
+    assert merging.read_blobs([oid]) == {oid: b"new\r\n\0"}
+
+
+def test_changed_paths_of_many_pairs(repo: Path, merging: Merging) -> None:
+    one = branch(repo, "one", a_txt="a\n", dir__b_txt="b\n")
+    two = branch(repo, "two", README_md="x\n")
+    main = git(repo, "rev-parse", "main")
+    assert merging.changed_paths([(main, one), (main, main), (main, two)]) == [
+        ("a.txt", "dir/b.txt"),
+        (),
+        ("README.md",),
+    ]
+
+
+def test_versions_of_a_file_the_newest_first(repo: Path, merging: Merging) -> None:
+    base = git(repo, "rev-parse", "main")
+    put(repo, README_md="one\n")
+    put(repo, README_md="two\n")
+    blobs = merging.read_blobs(merging.versions(base, "main", "README.md"))
+    assert list(blobs.values()) == [b"two\n", b"one\n"]
+
+
+def test_a_branch_moves_only_from_where_it_was_seen(repo: Path, merging: Merging) -> None:
+    one = branch(repo, "one", a_txt="a\n")
+    main = git(repo, "rev-parse", "main")
+    with pytest.raises(RefMoved):
+        merging.move("main", one, one, "land")
+    assert git(repo, "rev-parse", "main") == main
+    merging.move("main", one, main, "land")
+    assert git(repo, "rev-parse", "main") == one
+
+
+def hook(repo: Path, text: str) -> None:
+    path = repo / ".git" / "hooks" / "reference-transaction"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_hook_that_refuses_is_heard(repo: Path, merging: Merging) -> None:
+    one = branch(repo, "one", a_txt="a\n")
+    main = git(repo, "rev-parse", "main")
+    hook(repo, "echo not today >&2; exit 1")
+    with pytest.raises(ProgramFailed, match="not today"):
+        merging.move("main", one, main, "land")
+    assert git(repo, "rev-parse", "main") == main
+
+
+def test_a_hook_that_hangs_is_ended_and_leaves_no_lock(repo: Path) -> None:
+    one = branch(repo, "one", a_txt="a\n")
+    main = git(repo, "rev-parse", "main")
+    hook(repo, "sleep 1000")
+    with pytest.raises(ProgramFailed, match="did not end"):
+        Git(str(repo), 0.5).merging().move("main", one, main, "land")
+    (repo / ".git" / "hooks" / "reference-transaction").unlink()
+    assert git(repo, "rev-parse", "main") == main
+    assert not list((repo / ".git").rglob("*.lock"))
+    Git(str(repo), 60).merging().move("main", one, main, "land")
+
+
+def forward(repo: Path, merging: Merging, new: str) -> None:
+    """Bring main and its checkout to a commit, as a landing does."""
+    old = git(repo, "rev-parse", "main")
+    begun = merging.begin_forward("main", old, new)
+    merging.move("main", new, old, "land")
+    for each in begun:
+        each.finish()
+
+
+def test_a_checkout_follows_and_keeps_what_is_its_own(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n", b_txt="b\n", gone_txt="g\n")
+    new = branch(repo, "one", a_txt="A\n", dir__new_txt="n\n", gone_txt=None)
+    (repo / "b.txt").write_text("mine\n")
+    (repo / "staged.txt").write_text("staged\n")
+    git(repo, "add", "staged.txt")
+    (repo / "loose.txt").write_text("loose\n")
+    forward(repo, merging, new)
+    assert (repo / "a.txt").read_text() == "A\n"
+    assert (repo / "dir/new.txt").read_text() == "n\n"
+    assert not (repo / "gone.txt").exists()
+    assert git(repo, "status", "--porcelain").splitlines() == ["M b.txt", "A  staged.txt", "?? loose.txt"]
+    assert (repo / "b.txt").read_text() == "mine\n"
+    assert git(repo, "rev-parse", "HEAD") == new
+
+
+def _edited(repo: Path) -> None:
+    (repo / "a.txt").write_text("mine\n")
+
+
+def _staged(repo: Path) -> None:
+    (repo / "a.txt").write_text("mine\n")
+    git(repo, "add", "a.txt")
+
+
+def _untracked(repo: Path) -> None:
+    (repo / "new.txt").write_text("mine\n")
+
+
+def _ignored(repo: Path) -> None:
+    (repo / ".git" / "info" / "exclude").write_text("new.txt\ndir/\n")
+    (repo / "new.txt").write_text("mine\n")
+
+
+def _ignored_in_a_folder_that_becomes_a_file(repo: Path) -> None:
+    (repo / ".git" / "info" / "exclude").write_text("*.o\n")
+    (repo / "place").mkdir()
+    (repo / "place" / "x.o").write_text("mine\n")
+
+
+def _file_where_a_folder_comes(repo: Path) -> None:
+    (repo / ".git" / "info" / "exclude").write_text("deep\n")
+    (repo / "deep").write_text("mine\n")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_edited, _staged, _untracked, _ignored, _ignored_in_a_folder_that_becomes_a_file, _file_where_a_folder_comes],
+)
+def test_what_is_in_the_way_stops_it_before_anything_is_touched(repo: Path, merging: Merging, make: object) -> None:
+    put(repo, a_txt="a\n", other_txt="o\n")
+    new = branch(repo, "one", a_txt="A\n", other_txt="O\n", new_txt="n\n", place="p\n", deep__er_txt="d\n")
+    make(repo)  # type: ignore[operator]
+    before = {path: path.read_bytes() for path in repo.rglob("*") if path.is_file() and ".git" not in path.parts}
+    status = git(repo, "status", "--porcelain", "--ignored")
+    with pytest.raises(InTheWay) as caught:
+        forward(repo, merging, new)
+    assert caught.value.paths
+    after = {path: path.read_bytes() for path in repo.rglob("*") if path.is_file() and ".git" not in path.parts}
+    assert after == before
+    assert git(repo, "status", "--porcelain", "--ignored") == status
+    assert not (repo / ".git" / "index.lock").exists()
+
+
+def test_a_move_that_fails_gives_the_files_back(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n")
+    new = branch(repo, "one", a_txt="A\n", new_txt="n\n")
+    old = git(repo, "rev-parse", "main")
+    begun = merging.begin_forward("main", old, new)
+    assert (repo / "a.txt").read_text() == "A\n"
+    with pytest.raises(subprocess.CalledProcessError):  # nobody commits in between
+        git(repo, "commit", "--allow-empty", "-qm", "meanwhile")
+    begun[0].take_back()
+    assert git(repo, "status", "--porcelain") == ""
+    assert (repo / "a.txt").read_text() == "a\n"
+    assert not (repo / "new.txt").exists()
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+def test_what_a_kill_left_is_finished_or_taken_back(
+    repo: Path, merging: Merging, has_moved: bool, half: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(repo, a_txt="a\n", keep_txt="k\n", gone_txt="g\n", staged_txt="s\n")
+    new = branch(repo, "one", a_txt="A long line\n", dir__new_txt="n\n", gone_txt=None)
+    old = git(repo, "rev-parse", "main")
+    (repo / "keep.txt").write_text("mine\n")
+    (repo / "staged.txt").write_text("staged\n")
+    git(repo, "add", "staged.txt")
+    with monkeypatch.context() as patch:
+        patch.setattr(git_forward, "read_one", lambda _pid: None)  # as if the process had another start
+        merging.begin_forward("main", old, new)
+    if half:  # killed while git wrote
+        (repo / "a.txt").write_text("A lo")
+        (repo / "dir/new.txt").unlink()
+    if has_moved:
+        merging.move("main", new, old, "land")
+    assert merging.mend_checkouts("main")
+    assert not merging.mend_checkouts("main")
+    assert (repo / "a.txt").read_text() == ("A long line\n" if has_moved else "a\n")
+    assert (repo / "gone.txt").exists() is not has_moved
+    assert (repo / "dir/new.txt").exists() is has_moved
+    assert git(repo, "status", "--porcelain").splitlines() == ["M keep.txt", "M  staged.txt"]
+    assert (repo / "keep.txt").read_text() == "mine\n"
+    assert not list((repo / ".git").glob("*.lock"))
+
+
+def test_a_living_forward_is_not_mended_by_others(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n")
+    new = branch(repo, "one", a_txt="A\n")
+    begun = merging.begin_forward("main", git(repo, "rev-parse", "main"), new)
+    assert not merging.mend_checkouts("main")
+    assert os.path.exists(begun[0].lock)
+    begun[0].take_back()
