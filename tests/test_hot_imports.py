@@ -48,6 +48,8 @@ EDGE = {
 STATE = {
     "rookery.agents",
     "rookery.agents.pulse",
+    "rookery.merge",
+    "rookery.merge.pulse",
     "rookery.base.ids",
     "rookery.db",
     "rookery.db.database",

@@ -6,7 +6,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree events config doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar events config doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -18,12 +18,14 @@ _rook() {
     "vcs ") words="cleanup commit detect diff log status" ;;
     "agents ") words="discover show" ;;
     "spec ") words="show write" ;;
-    "run ") words="complete list show" ;;
+    "run ") words="complete list show undo" ;;
     "guard ") words="explain test" ;;
     "hook ") words="prompt stop" ;;
     "hooks ") words="install status uninstall" ;;
     "agent ") words="restore snapshots" ;;
-    "worktree ") words="clean list" ;;
+    "worktree ") words="clean list rebase" ;;
+    "merge ") words=" cancel enqueue explain list retry run undo" ;;
+    "gate ") words="list run" ;;
     "config ") words="explain show" ;;
     "init ") words="--yes --force --json --quiet --no-color --directory --config" ;;
     "task archive") words="--json --quiet --no-color --directory --config" ;;
@@ -109,6 +111,7 @@ _rook() {
     "run complete") words="--json --quiet --no-color --directory --config" ;;
     "run list") words="--json --quiet --no-color --directory --config" ;;
     "run show") words="--json --quiet --no-color --directory --config" ;;
+    "run undo") words="--json --quiet --no-color --directory --config" ;;
     "feed ") words="--agent --since --limit --json --quiet --no-color --directory --config" ;;
     "logs ") words="--follow --since --limit --json --quiet --no-color --directory --config" ;;
     "trace ") words="--follow --since --limit --json --quiet --no-color --directory --config" ;;
@@ -131,6 +134,18 @@ _rook() {
     "agent snapshots") words="--json --quiet --no-color --directory --config" ;;
     "worktree clean") words="--completed --all --ignored --force --dry-run --json --quiet --no-color --directory --config" ;;
     "worktree list") words="--size --json --quiet --no-color --directory --config" ;;
+    "worktree rebase") words="--onto --json --quiet --no-color --directory --config" ;;
+    "merge ") words="--branch --all --into --dry-run --json --quiet --no-color --directory --config" ;;
+    "merge cancel") words="--json --quiet --no-color --directory --config" ;;
+    "merge enqueue") words="--into --priority --json --quiet --no-color --directory --config" ;;
+    "merge explain") words="--json --quiet --no-color --directory --config" ;;
+    "merge list") words="--all --limit --json --quiet --no-color --directory --config" ;;
+    "merge retry") words="--json --quiet --no-color --directory --config" ;;
+    "merge run") words="--into --json --quiet --no-color --directory --config" ;;
+    "merge undo") words="--json --quiet --no-color --directory --config" ;;
+    "gate list") words="--json --quiet --no-color --directory --config" ;;
+    "gate run") words="--branch --commit --fresh --json --quiet --no-color --directory --config" ;;
+    "radar ") words="--into --json --quiet --no-color --directory --config" ;;
     "events ") words="--follow --since --agent --type --limit --json --quiet --no-color --directory --config" ;;
     "config explain") words="--json --quiet --no-color --directory --config" ;;
     "config show") words="--json --quiet --no-color --directory --config" ;;

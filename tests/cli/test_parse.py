@@ -13,6 +13,7 @@ from rookery.cli.main import _context
 from rookery.cli.options import Globals
 from rookery.cli.parse import parse_operation, read_globals, read_plainly
 from rookery.cli.usage import parse
+from rookery.cli.help import show_help
 from rookery.ops import index
 from rookery.ops.operation import Op
 
@@ -121,3 +122,19 @@ def test_nobody_is_let_into_a_program_from_a_sandbox(monkeypatch: pytest.MonkeyP
     if is_confined:
         monkeypatch.setenv("ROOKERY_CONFINED", "1")
     assert _context(Globals()).is_interactive is not is_confined
+
+
+def test_a_group_can_be_a_command_by_itself() -> None:
+    assert _op("merge --branch x").name == "merge"
+    assert _op("merge list").name == "merge list"
+    assert index.find(["merge", "lst"]) == (None, 0)
+    with pytest.raises(UsageError) as caught:
+        show_help(["merge", "lst"], Globals())
+    assert caught.value.hint == "did you mean `list`?"
+
+
+def test_its_help_names_the_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show_help(["merge"], Globals(help=True)) == 0
+    said = capsys.readouterr().out
+    assert "--dry-run" in said
+    assert "rook merge undo" in said

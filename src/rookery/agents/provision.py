@@ -71,8 +71,11 @@ def provision(
     session_folder: str,
     ports: tuple[int, int] | None = None,
     enclose: Enclose | None = None,
+    hides: Callable[[list[str]], None] | None = None,
 ) -> dict[str, str]:
     """Give a worktree what the configuration says, and return the environment of its agent. Safe to repeat.
+
+    What it makes is kept out of commits by `hides`, or as worktrees of agents do it.
 
     Also when it fails, what it made by then is hidden and remembered, so that the unused worktree can be taken back.
     The setup command runs what the base holds, which may be an agent's work: `enclose` puts it into a sandbox.
@@ -81,8 +84,9 @@ def provision(
     for name in names:
         _inside(root, name)
     vcs = open_vcs(worktree, vcs_config)
+    hide = hides or vcs.exclude
     if names:
-        vcs.exclude([ignore_line(name) for name in names])
+        hide([ignore_line(name) for name in names])
     env = dict(settings.env) | _port_variables(ports)
     copied: list[str] = []
     linked: list[str] = []
@@ -92,17 +96,17 @@ def provision(
         if settings.setup:
             _set_up(worktree, settings, env, enclose)
     finally:
-        made = _hide_loose(vcs) if settings.setup else ()
+        made = _hide_loose(vcs, hide) if settings.setup else ()
         found = tuple(_find_secrets(worktree, copied))
         _remember(session_folder, Manifest(tuple(copied), tuple(linked), made, found))
     return env
 
 
-def _hide_loose(vcs: Vcs) -> tuple[str, ...]:
+def _hide_loose(vcs: Vcs, hide: Callable[[list[str]], None]) -> tuple[str, ...]:
     """Keep what the setup command left outside of ignored folders from being committed."""
     made = tuple(change.path for change in vcs.status().changes if change.kind in (ADDED, UNTRACKED))
     if made:
-        vcs.exclude([ignore_line(path) for path in made])
+        hide([ignore_line(path) for path in made])
     return made
 
 

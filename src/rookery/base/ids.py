@@ -21,6 +21,7 @@ MESSAGE = "msg"
 SESSION = "ses"
 TURN = "trn"
 RUN = "run"
+MERGE = "mrg"
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID_LENGTH = 26
@@ -80,7 +81,7 @@ def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str
     return found[0]
 
 
-_NOUNS = {LEARNING: "learning", MESSAGE: "mail"}
+_NOUNS = {LEARNING: "learning", MESSAGE: "mail", MERGE: "merge"}
 
 
 def _encode(number: int) -> str:

@@ -102,11 +102,13 @@ def _run(words: list[str]) -> int:
 
 
 def _notice(context: Context, words: list[str]) -> None:
-    """See to agents that were left behind. The command itself is done by now, whatever comes of this."""
-    from rookery.agents.pulse import notice
+    """See to agents and landings that were left behind. The command itself is done by now, whatever comes of this."""
+    from rookery.agents import pulse as agents
+    from rookery.merge import pulse as merges
 
     try:
-        notice(context)
+        agents.notice(context)
+        merges.notice(context)
     except Exception as error:
         from rookery.cli.bug import write_log
 
@@ -130,7 +132,15 @@ def _context(settings: Globals) -> Context:
         from rookery.cli.progress import show_progress
 
         context.progress = show_progress
+        context.follow = _follow
     return context
+
+
+def _follow(text: str) -> None:
+    from rookery.base.text import visible
+
+    sys.stderr.buffer.write(visible(text.replace("\r\n", "\n")).encode(errors="backslashreplace"))
+    sys.stderr.flush()
 
 
 def _wake(context: Context, names: Sequence[str]) -> None:

@@ -27,6 +27,10 @@ def _no_progress(_label: str, _total: int) -> Callable[[int], None]:
     return lambda _done: None
 
 
+def _say_nothing(_text: str) -> None:
+    pass
+
+
 def _wake_nobody(_names: Sequence[str]) -> None:
     pass
 
@@ -51,6 +55,8 @@ class Context:
         self.is_interactive = False
         self.wake: Wake = _wake_nobody
         """Called with the recipients of mail once it is committed, so that those who wait for it can go on."""
+        self.follow: Callable[[str], None] = _say_nothing
+        """Called with what long work prints, as it comes; for people who watch."""
         self._root: str | None = None
         self._db: Database | None = None
         self._config: Config | None = None

@@ -20,6 +20,7 @@ from rookery.vcs.snapshots import QUIET, copy_index
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from rookery.vcs.git_store import GitStore
 
@@ -81,9 +82,7 @@ def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
         _forget(git_folder)
         raise
     try:
-        in_the_way = _foreign_files(forward)
-        if in_the_way:
-            raise InTheWay(folder, in_the_way)
+        _check_foreign_files(forward)
         _read_tree(forward, old, new)
     except BaseException:
         os.unlink(forward.lock)
@@ -131,8 +130,14 @@ def _take_lock(forward: Forward) -> None:
         forward.store.write(*QUIET, "read-tree", "--empty", env={"GIT_INDEX_FILE": forward.lock})
 
 
+def _check_foreign_files(forward: Forward) -> None:
+    """Raise if the new commit would put its own in place of files that git never tracked, ignored ones included."""
+    found = _foreign_files(forward)
+    if found:
+        raise InTheWay(forward.folder, found)
+
+
 def _foreign_files(forward: Forward) -> list[str]:
-    """Files that the new commit would put its own in place of, though git never tracked them: ignored ones too."""
     listed = forward.store.read(
         "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", forward.old, forward.new
     )
@@ -147,7 +152,9 @@ def _foreign_files(forward: Forward) -> list[str]:
                 continue
             if tracked is None:
                 tracked = _tracked(forward)
-            found += [each for each in (_beneath(forward.folder, place) if is_folder else [place]) if each not in tracked]
+            found += [
+                each for each in (_beneath(forward.folder, place) if is_folder else [place]) if each not in tracked
+            ]
             break
     return list(dict.fromkeys(found))
 
@@ -245,7 +252,7 @@ def _write_note(forward: Forward) -> None:
     os.replace(f"{path}.new", path)
 
 
-def _read_note(git_folder: str) -> dict[str, str | int] | None:
+def _read_note(git_folder: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(git_folder, _NOTE), encoding="utf-8") as file:
             found = json.load(file)

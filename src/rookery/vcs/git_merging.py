@@ -142,7 +142,9 @@ class Merging:
     def _author(self, commit: str) -> dict[str, str]:
         fields = self._read("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw", commit)
         return dict(
-            zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), fields.rstrip("\n").split("\0"), strict=True)
+            zip(
+                ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), fields.rstrip("\n").split("\0"), strict=True
+            )
         )
 
     def message(self, commit: str) -> str:
@@ -188,7 +190,9 @@ class Merging:
 
     def files(self, tree: str, paths: Sequence[str] = ()) -> dict[str, Side]:
         """The files of a tree, or those of them that are named."""
-        listed = self._read("ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths, env={"GIT_LITERAL_PATHSPECS": "1"})
+        listed = self._read(
+            "ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths, env={"GIT_LITERAL_PATHSPECS": "1"}
+        )
         found = {}
         for entry in listed.split("\0")[:-1]:
             about, _, path = entry.partition("\t")
@@ -267,7 +271,7 @@ class Merging:
         begun: list[Forward] = []
         try:
             for folder in self._checkouts_of(branch):
-                begun.append(git_forward.begin(self.store, folder, old, new))
+                begun.append(git_forward.begin(self.store, folder, old, new))  # noqa: PERF401 - those begun are ended
         except BaseException:
             for each in begun:
                 each.take_back()

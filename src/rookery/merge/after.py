@@ -1,0 +1,83 @@
+"""What follows a landing, and may be done later or again: rebase requests, and worktrees that have served."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents import store as agents
+from rookery.agents import worktrees
+from rookery.agents.cleaning import clean_worktrees
+from rookery.base.errors import RookError
+from rookery.merge import news, store
+from rookery.vcs.model import UnknownRevision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.merge.desk import Desk
+    from rookery.merge.model import Entry
+
+
+def has_own_work(desk: Desk, entry: Entry, tip: str) -> bool:
+    """True unless the branch still stands where its agent began."""
+    if entry.agent is None:
+        return True
+    lives = [each for each in agents.sessions(desk.db, agent=entry.agent) if each.branch == entry.branch]
+    return not lives or all(each.base_commit != tip for each in lives)
+
+
+def ask_for_rebase(desk: Desk, landed: Sequence[Entry]) -> None:
+    """Ask living agents to take in what has landed, where it touches files that they have changed too."""
+    wish = desk.config.merge.rebase
+    if wish == "none" or not landed:
+        return
+    from rookery.merge import radar
+
+    base = landed[0].base
+    pairs = [(each.base_before, each.candidate) for each in landed if each.base_before and each.candidate]
+    touched = {path for paths in desk.merging.changed_paths(pairs) for path in paths}
+    own = {each.branch for each in landed}
+    with desk.db.write():
+        for branch in radar.living_branches(desk):
+            if branch.name in own or not branch.is_alive:
+                continue
+            files = radar.files_of(desk, branch, base)
+            common = sorted(touched & set(files)) if wish == "overlapping" else sorted(touched)
+            if common and (files or wish == "all"):
+                news.ask_to_rebase(desk, branch.agent, branch.name, base, common)
+    desk.wake()
+
+
+def tidy(desk: Desk) -> None:
+    """Remove the worktrees of agents that have ended and whose work is on the base, as git proves once more."""
+    for entry in store.uncleaned(desk.db):
+        try:
+            is_done = _tidy_one(desk, entry)
+        except (RookError, UnknownRevision):
+            continue  # `rook worktree list` shows it, and the next landing looks again
+        if is_done:
+            with desk.db.write() as db:
+                store.mark_cleaned(db, entry, desk.now())
+
+
+def _tidy_one(desk: Desk, entry: Entry) -> bool:
+    if entry.agent is None or not desk.config.merge.clean:
+        return True
+    session = agents.latest(desk.db, entry.agent)
+    if session is None or session.branch != entry.branch:
+        return True
+    if session.is_alive:
+        return False
+    if not os.path.isdir(session.worktree):
+        return True
+    state = worktrees.inspect(
+        desk.home.root, desk.config.vcs, path=session.worktree, branch=session.branch, base=entry.base
+    )
+    has_landed = state.unmerged == 0 or desk.merging.tip(session.branch) == entry.tip
+    if not (state.is_there and state.is_clean and has_landed):
+        return True  # something in it is not on the base: `rook worktree list` shows it
+    found = clean_worktrees(desk.home, names=[entry.agent], actor=desk.actor)
+    for each in found:
+        desk.say(f"worktree of {each.agent}: {each.verdict}" + (f" ({each.reason})\n" if each.reason else "\n"))
+    return True

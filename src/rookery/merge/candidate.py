@@ -1,0 +1,98 @@
+"""Candidates: the commit that the base would get, built in the object database. Nothing else is touched."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+from rookery.base.text import one_line
+from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
+from rookery.tasks import store as tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.merge.desk import Desk
+    from rookery.vcs.git_merging import Conflict, Merged, Merging
+
+_SUBJECT = 72
+
+
+class Candidate(Record):
+    """A commit that is ready for the gates."""
+
+    entry: Entry
+    onto: str
+    """What it stands on: the base, or the candidate before it in a batch."""
+    commit: str
+    tier: str = CLEAN
+
+
+class Clash(Record):
+    """A branch that does not go together with what it would stand on."""
+
+    entry: Entry
+    onto: str
+    merged: Merged
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that conflict."""
+        return tuple(each.path for each in self.merged.conflicts)
+
+
+def build(desk: Desk, entry: Entry, onto: str) -> Candidate | Clash:
+    """The commit that lands a branch onto another commit, or what stands against it."""
+    merged = desk.merging.merge(onto, entry.tip)
+    if not merged.is_clean:
+        return Clash(entry, onto, merged)
+    return Candidate(entry, onto, commit_tree(desk, entry, onto, merged.tree))
+
+
+def commit_tree(desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN) -> str:
+    """The commit that gives the base a tree, by the strategy that the configuration names."""
+    strategy = desk.config.merge.strategy
+    title, trailers = _title(desk, entry), _trailers(entry, tier)
+    if strategy == REBASE and tier == CLEAN:
+        replayed = replay(desk.merging, onto, desk.merging.own_commits(onto, entry.tip), trailers)
+        # Commits that do not apply one by one, though their sum does, land as that sum.
+        if isinstance(replayed, str) and desk.merging.tree(replayed) == tree:
+            return replayed
+    if strategy in (SQUASH, REBASE):
+        said = desk.merging.store.read(
+            *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=- %s"),
+            *(entry.tip, f"^{onto}", "--"),
+        )
+        return desk.merging.commit(tree, [onto], f"{title}\n\n{said}\n{trailers}")
+    return desk.merging.commit(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+
+
+def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = "") -> str | tuple[Conflict, ...]:
+    """Commits one by one on top of another; what is there already is left out. The conflicts, if there are any."""
+    for number, commit in enumerate(commits, 1):
+        parents = merging.store.read("rev-parse", f"{commit}^@").split()
+        before = parents[0] if parents else merging.store.empty_tree()
+        merged = merging.merge_trees(before, onto, commit)
+        if not merged.is_clean:
+            return merged.conflicts
+        if merged.tree == merging.tree(onto):
+            continue
+        message = merging.message(commit).rstrip("\n") + "\n"
+        if trailers and number == len(commits):
+            message += f"\n{trailers}"
+        onto = merging.commit(merged.tree, [onto], message, author_of=commit)
+    return onto
+
+
+def _title(desk: Desk, entry: Entry) -> str:
+    if entry.task_id is not None:
+        found = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id)
+        if found is not None:
+            return one_line(found.title, _SUBJECT)
+    return entry.branch
+
+
+def _trailers(entry: Entry, tier: str) -> str:
+    named = {"Branch": entry.branch, "Task": entry.task_id, "Agent": entry.agent, "Merge-Id": entry.id}
+    if tier != CLEAN:
+        named["Conflicts-Resolved"] = tier
+    return "".join(f"{name}: {value}\n" for name, value in named.items() if value)

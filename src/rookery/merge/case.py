@@ -1,0 +1,128 @@
+"""A conflicted merge on its way through the tiers: what is settled, what is left, what speaks for it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rookery.base.record import Record
+from rookery.merge import store
+from rookery.merge.model import REFUSED, RESOLVED, Entry, FileOutcome
+from rookery.vcs.git_merging import REGULAR, Conflict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rookery.merge.desk import Desk
+    from rookery.merge.gates import Verdict
+    from rookery.vcs.git_merging import Side
+
+_VERSIONS = 12
+_MOST_TEXT = 4_000
+
+
+class Case(Record):
+    """One branch, what it is to stand on, and the tree so far: with markers in the files that still conflict."""
+
+    entry: Entry
+    onto: str
+    tree: str
+    conflicts: tuple[Conflict, ...]
+    """What is left."""
+    outcomes: tuple[FileOutcome, ...] = ()
+    tier: str = ""
+    commit: str = ""
+    notes: str = ""
+    """What an earlier attempt ran into, for the next one."""
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is left."""
+        return not self.conflicts
+
+    def note(self, *outcomes: FileOutcome) -> Case:
+        """The same, with more on record."""
+        return self.replace(outcomes=(*self.outcomes, *outcomes))
+
+    def record(self, desk: Desk) -> None:
+        """Keep what was done to each file."""
+        with desk.db.write() as db:
+            store.add_outcomes(db, self.entry.id, self.outcomes, desk.now())
+
+    def refuse(self, desk: Desk, verdict: Verdict) -> None:
+        """Keep that the gates turned it down."""
+        failed = verdict.failed
+        why = "the gates turned it down" if failed is None else f"the gate {failed.name} says {failed.verdict}"
+        turned_down = [
+            each.replace(outcome=REFUSED, why=f"{each.why}; {why}") if each.outcome == RESOLVED else each
+            for each in self.outcomes
+        ]
+        self.replace(outcomes=tuple(turned_down)).record(desk)
+
+
+def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Any:
+    """What each side has at a path, with what it had there on the way; for the resolver and the loss check."""
+    merging = desk.merging
+    parted = merging.fork_point(case.onto, case.entry.tip)
+    histories: list[list[str]] = [[], []]
+    if parted is not None and all(_is_text(side) for side in (conflict.ours, conflict.theirs)):
+        histories = [merging.versions(parted, tip, conflict.path, _VERSIONS) for tip in (case.onto, case.entry.tip)]
+    present = [side for side in (conflict.base, conflict.ours, conflict.theirs) if _is_text(side)]
+    blobs = merging.read_blobs([*(side.oid for side in present if side), *histories[0], *histories[1]])
+
+    def content(side: Side | None) -> bytes | None:
+        return None if side is None else blobs.get(side.oid)
+
+    def earlier(ids: list[str], now: Side | None) -> tuple[bytes, ...]:
+        return tuple(blobs[each] for each in ids if each in blobs and (now is None or each != now.oid))
+
+    return _resolver("model").Sides(
+        conflict.path,
+        content(conflict.base),
+        content(conflict.ours),
+        content(conflict.theirs),
+        *(None if side is None else side.mode for side in (conflict.base, conflict.ours, conflict.theirs)),
+        earlier(histories[0], conflict.ours),
+        earlier(histories[1], conflict.theirs),
+    )
+
+
+def losses_of(sides: Any, result: bytes | None, covered: Sequence[Any] = ()) -> list[Any]:
+    """The lines that one side put in or took out, and that the result does not show."""
+    found: list[Any] = _resolver("loss").check(sides, result or b"", covered)
+    return found
+
+
+def is_unfinished(path: str, content: bytes) -> str:
+    """Why a file cannot be the end of a conflict: markers in it, or a text that its language cannot read."""
+    markers = _resolver("markers")
+    if markers.has_markers(content):
+        return "it still holds conflict markers"
+    return "it does not parse" if markers.parses(path, content) is False else ""
+
+
+def resolve_mechanically(sides: Any) -> Any:
+    """What the rules make of a path: Resolved or Declined."""
+    return _resolver("mechanical").resolve(sides)
+
+
+def lockfile_of(path: str) -> Any:
+    """How a lock file is made anew; None if it is none."""
+    return _resolver("lockfiles").lockfile_of(path)
+
+
+def shown_hunk(hunk: Any) -> dict[str, Any]:
+    """A hunk as it is kept: every text of bounded size."""
+    data: dict[str, Any] = hunk.as_dict()
+    data["covers"] = [each.as_dict() for each in data.get("covers", ())]
+    return {key: value[:_MOST_TEXT] if isinstance(value, str) else value for key, value in data.items()}
+
+
+def _is_text(side: Side | None) -> bool:
+    return side is not None and side.mode in REGULAR
+
+
+def _resolver(part: str) -> Any:
+    """A part of the resolver; its parsers cost time to load, so it is loaded where something conflicts."""
+    return import_module(f"rookery.merge.resolve.{part}")

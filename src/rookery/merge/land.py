@@ -1,0 +1,136 @@
+"""The step that cannot be taken by halves: the base moves, and everything that follows from it is written down.
+
+What is about to happen is recorded first, with the commit kept by a ref. Then the files of the base's checkouts, then
+the base by compare-and-set together with the records, in a transaction that holds the lease; then the indexes. Killed
+anywhere, `recover` finds out from git whether the base has moved, and finishes or takes back the rest.
+"""
+
+from __future__ import annotations
+
+from rookery.agents import steps
+from rookery.base.record import Record
+from rookery.merge import lease as leases
+from rookery.merge import news, scratch, settle, store
+from rookery.merge.model import LANDING, TESTING, Entry
+from rookery.vcs.git_forward import InTheWay
+from rookery.vcs.model import RefMoved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.merge.candidate import Candidate
+    from rookery.merge.desk import Desk
+    from rookery.merge.lease import Lease
+    from rookery.vcs.git_forward import Forward
+
+REF = "merge/"
+
+
+class Held(Record):
+    """A landing that has to wait: a checkout has files of its own in the way."""
+
+    reason: str
+    paths: tuple[str, ...]
+
+
+class Moved(Record):
+    """Somebody else moved the base, so the candidate is out of date."""
+
+
+def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held | Moved:
+    """Move the base to the last of a stack of candidates, and record every one as landed; all, or none."""
+    old, new = stack[0].onto, stack[-1].commit
+    for each in stack:
+        desk.merging.keep(REF + each.entry.id, each.commit)
+    entries = _announce(desk, lease, stack)
+    steps.reached("landing recorded")
+    try:
+        begun = desk.merging.begin_forward(lease.base, old, new)
+    except InTheWay as error:
+        return Held(error.message, error.paths)
+    steps.reached("checkouts forwarded")
+    try:
+        landed = _move(desk, lease, entries, old, new)
+    except RefMoved:
+        _end_forward(begun, has_moved=False)
+        return Moved()
+    except BaseException:
+        _end_forward(begun, has_moved=desk.merging.tip(lease.base) == new)
+        raise
+    steps.reached("landing written")
+    _end_forward(begun, has_moved=True)
+    steps.reached("indexes follow")
+    desk.merging.settle()
+    desk.wake()
+    return landed
+
+
+def _announce(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
+    with desk.db.write() as db:
+        leases.check(db, lease)
+        return [
+            store.change(
+                db,
+                store.get(db, each.entry.id),
+                "go ahead",
+                actor=desk.actor,
+                at=desk.now(),
+                candidate=each.commit,
+                base_before=each.onto,
+                tier=each.tier,
+                strategy=desk.config.merge.strategy,
+            )
+            for each in stack
+        ]
+
+
+def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> list[Entry]:
+    with desk.db.write() as db:
+        leases.check(db, lease)
+        desk.merging.move(lease.base, new, old, f"land {', '.join(each.branch for each in entries)}")
+        steps.reached("base moved")
+        return [record_landed(desk, each) for each in entries]
+
+
+def record_landed(desk: Desk, entry: Entry) -> Entry:
+    """Within a transaction: the base contains the candidate, as git says."""
+    now = desk.now()
+    stays_open = settle.complete_task(desk, entry)
+    landed = store.change(
+        desk.db, entry, "land", actor=desk.actor, at=now, landed_at=now, kind=None, reason=stays_open or None, files=()
+    )
+    news.tell_landed(desk, landed)
+    return landed
+
+
+def _end_forward(begun: Sequence[Forward], *, has_moved: bool) -> None:
+    for each in begun:
+        if has_moved:
+            each.finish()
+        else:
+            each.take_back()
+
+
+def recover(desk: Desk, lease: Lease) -> list[Entry]:
+    """Settle what a killed merger left on this base; what was not through goes back into the queue."""
+    desk.merging.mend_checkouts(lease.base)
+    tip = desk.merging.tip(lease.base)
+    settled = []
+    for entry in store.select(desk.db, states=(TESTING, LANDING), base=lease.base):
+        through = (
+            entry.state == LANDING
+            and entry.candidate is not None
+            and tip is not None
+            and desk.merging.store.contains(entry.candidate, tip)
+        )
+        with desk.db.write() as db:
+            leases.check(db, lease)
+            if through:
+                settled.append(record_landed(desk, entry))
+            else:
+                settled.append(store.change(db, entry, "put back", actor=desk.actor, at=desk.now()))
+        steps.reached("recovered one")
+    scratch.sweep(desk)
+    desk.wake()
+    return settled

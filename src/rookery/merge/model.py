@@ -1,0 +1,168 @@
+"""Pure types and rules of landing: entries of the queue and the states that they go through, as data."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidState, Refused
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+QUEUED = "queued"
+WAITING = "waiting"
+TESTING = "testing"
+LANDING = "landing"
+LANDED = "landed"
+FAILED = "failed"
+CANCELLED = "cancelled"
+UNDONE = "undone"
+STATES = (QUEUED, WAITING, TESTING, LANDING, LANDED, FAILED, CANCELLED, UNDONE)
+
+OPEN = (QUEUED, WAITING, TESTING, LANDING)
+"""Not settled: a branch has at most one such entry for a base."""
+
+TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
+    "take": (frozenset({QUEUED, WAITING}), TESTING),
+    "put back": (frozenset({TESTING, LANDING}), QUEUED),
+    "hold": (frozenset({TESTING, LANDING}), WAITING),
+    "go ahead": (frozenset({TESTING}), LANDING),
+    "land": (frozenset({LANDING}), LANDED),
+    "fail": (frozenset({QUEUED, WAITING, TESTING}), FAILED),
+    "cancel": (frozenset({QUEUED, WAITING, FAILED}), CANCELLED),
+    "retry": (frozenset({FAILED, CANCELLED, WAITING, UNDONE}), QUEUED),
+    "undo": (frozenset({LANDED}), UNDONE),
+}
+
+CLEAN = "clean"
+MECHANICAL = "mechanical"
+AGENT = "agent"
+REIMAGINE = "reimagine"
+HUMAN = "human"
+UNKNOWN = "unknown"
+TIERS = (CLEAN, MECHANICAL, AGENT, REIMAGINE, HUMAN)
+
+MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
+
+CONFLICT, GATE, GONE, EMPTY, BUSY = "conflict", "gate", "gone", "empty", "busy"
+UNDOING = "undoing"
+"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout is in the way."""
+
+
+class MergeBusy(Refused):
+    """Somebody else lands on the same base just now."""
+
+    code = "merge_busy"
+    default_hint = "what you queued is landed by whoever is at it; `rook merge list` shows it"
+
+
+class LostLease(Refused):
+    """Another merger took over, so this one may change nothing any more."""
+
+    code = "lost_lease"
+
+
+class NothingToLand(Refused):
+    """There is no branch that could land."""
+
+    code = "nothing_to_land"
+
+
+class Entry(Record):
+    """One branch on its way to one base. In `landing` and after, `candidate` is the commit that the base gets."""
+
+    id: str
+    branch: str
+    base: str
+    tip: str
+    task_id: str | None
+    agent: str | None
+    lead: str | None
+    run_id: str | None
+    priority: int
+    state: str
+    attempts: int
+    tier: str | None
+    strategy: str | None
+    base_before: str | None
+    candidate: str | None
+    kind: str | None
+    reason: str | None
+    files: tuple[str, ...]
+    requested_by: str
+    created_at: str
+    updated_at: str
+    landed_at: str | None
+    cleaned_at: str | None
+
+    @property
+    def is_open(self) -> bool:
+        """True until it has landed, failed or been cancelled."""
+        return self.state in OPEN
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as every interface gives it."""
+        return self.as_dict() | {"commit": self.candidate if self.state in (LANDED, UNDONE) else None}
+
+
+class FileOutcome(Record):
+    """What one tier did to one conflicted file."""
+
+    path: str
+    kind: str
+    tier: str
+    outcome: str
+    """`resolved`, `declined` or `refused` (it was resolved, and a check turned the result down)."""
+    why: str
+    hunks: tuple[dict[str, Any], ...] = ()
+
+
+RESOLVED, DECLINED, REFUSED = "resolved", "declined", "refused"
+
+
+class Explained(Record):
+    """An entry and everything that was done to bring it in."""
+
+    entry: Entry
+    outcomes: tuple[FileOutcome, ...]
+    gates: tuple[GateRun, ...]
+    events: tuple[dict[str, Any], ...]
+
+    @property
+    def id(self) -> str:
+        """The entry's id."""
+        return self.entry.id
+
+
+class GateRun(Record):
+    """One run of one gate."""
+
+    name: str
+    tree: str
+    verdict: str
+    """`passed`, `failed`, `flaky` (failed, then passed), `timeout` or `overran` (it wrote too much)."""
+    status: int | None
+    seconds: float
+    log: str
+    at: str
+    is_cached: bool = False
+    last_lines: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """True if work may land over it."""
+        return self.verdict in (PASSED, FLAKY)
+
+
+PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN = "passed", "failed", "flaky", "timeout", "overran"
+
+
+def next_state(step: str, entry: Entry) -> str:
+    """The state that a step leads to; raises InvalidState where the table does not allow it."""
+    sources, target = TRANSITIONS[step]
+    if entry.state not in sources:
+        allowed = ", ".join(name for name, (states, _) in TRANSITIONS.items() if entry.state in states)
+        raise InvalidState(
+            f"cannot {step} {entry.id}: it is {entry.state}", hint=f"from here: {allowed or 'nothing more'}"
+        )
+    return target

@@ -1,0 +1,135 @@
+"""What we offer of landing."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidInput
+from rookery.ops.operation import INTEGER, arg, flag, op, option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.desk import Desk
+    from rookery.merge.model import Entry, Explained
+    from rookery.merge.predict import Predicted
+    from rookery.merge.queue import Outcome
+    from rookery.merge.undo import Undone
+    from rookery.ops.context import Context
+
+_MERGE = arg("merge", "The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
+_INTO = option("into", "The branch to land on, instead of the project's base.")
+
+
+@op(
+    "merge",
+    option("branch", "A branch, or the agent whose branch it is."),
+    flag("all", "Every branch whose work is finished, with what is queued."),
+    _INTO,
+    flag("dry_run", "Change nothing; say what would become of it."),
+    needs="merge.write",
+    view="merges.outcome",
+)
+def merge(ctx: Context, branch: str | None, all: bool, into: str | None, dry_run: bool) -> Outcome | list[Predicted]:
+    """Land a branch, or all that are finished: gates first, then the base moves.
+
+    Nothing is merged in your checkout. A checkout of the base follows by a fast-forward that touches no file with
+    changes of its own; where it would, the landing waits and says so.
+    """
+    from rookery.merge import predict, queue, service
+
+    if bool(branch) == all:
+        raise InvalidInput("say --branch NAME or --all", hint="`rook merge list` shows what is queued")
+    desk = _desk(ctx)
+    base = desk.base(into)
+    names = [branch] if branch else service.ready_branches(desk, base)
+    if dry_run:
+        waiting = [] if branch else [each.branch for each in service.listing(desk) if each.base == base]
+        wanted = list(dict.fromkeys([*waiting, *names]))
+        return [predict.predict(desk, service.draft(desk, each, base)) for each in wanted]
+    queued = service.enqueue(desk, names, base)
+    only = {each.id for each in queued}
+    if all:
+        only |= {each.id for each in service.listing(desk) if each.base == base}
+    service.check_something(list(only), base)
+    return queue.work(desk, base, only)
+
+
+@op(
+    "merge enqueue",
+    arg("branch", "Branches, or the agents whose branches they are.", many=True),
+    _INTO,
+    option("priority", "From 1, most urgent, to 5; the task's own unless given.", kind=INTEGER),
+    needs="merge.write",
+    view="merges.listing",
+)
+def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None) -> list[Entry]:
+    """Queue branches to land; `rook merge run` lands them."""
+    from rookery.merge import service
+
+    desk = _desk(ctx)
+    return service.enqueue(desk, branch, desk.base(into), priority=priority)
+
+
+@op(
+    "merge list",
+    flag("all", "Also what has landed, failed or been cancelled."),
+    option("limit", "How many at most.", kind=INTEGER, default=50),
+    needs="vcs.read",
+    view="merges.listing",
+)
+def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
+    """List the queue in the order in which it lands."""
+    from rookery.merge import service
+
+    return service.listing(_desk(ctx), everything=all, limit=limit)
+
+
+@op("merge run", _INTO, needs="merge.write", view="merges.outcome")
+def run(ctx: Context, into: str | None) -> Outcome:
+    """Work through the queue until nothing is left that can land."""
+    from rookery.merge import queue
+
+    desk = _desk(ctx)
+    return queue.work(desk, desk.base(into))
+
+
+@op("merge cancel", _MERGE, needs="merge.write", view="merges.one")
+def cancel(ctx: Context, merge: str) -> Entry:
+    """Take an entry out of the queue."""
+    from rookery.merge import service
+
+    desk = _desk(ctx)
+    return service.cancel(desk, service.find(desk, merge).id)
+
+
+@op("merge retry", _MERGE, needs="merge.write", view="merges.one")
+def retry(ctx: Context, merge: str) -> Entry:
+    """Queue an entry again that failed, waits or was taken back."""
+    from rookery.merge import service
+
+    return service.retry(_desk(ctx), merge)
+
+
+@op("merge explain", _MERGE, needs="vcs.read", view="merges.explained")
+def explain(ctx: Context, merge: str) -> Explained:
+    """Tell what was done to bring an entry in: each conflict, by which rule, and why that is safe."""
+    from rookery.merge import service
+
+    return service.explain(_desk(ctx), merge)
+
+
+@op("merge undo", _MERGE, needs="merge.write", view="merges.undone")
+def undo(ctx: Context, merge: str) -> list[Undone]:
+    """Take a landing back: the base moves back if it is still the tip, else the change is reversed on top of it."""
+    from rookery.merge import service
+    from rookery.merge import undo as undoing
+
+    desk = _desk(ctx)
+    return undoing.undo(desk, [service.find(desk, merge)])
+
+
+def _desk(ctx: Context) -> Desk:
+    from rookery.agents.home import Home
+    from rookery.merge.desk import Desk
+
+    desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
+    desk.merging.refresh()
+    return desk

@@ -1,0 +1,111 @@
+"""What would become of a branch: the tier that would bring it in, and the files in question. Nothing is changed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from rookery.base.errors import ProgramFailed
+from rookery.base.record import Record
+from rookery.merge import case as cases
+from rookery.merge.case import Case
+from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, REIMAGINE, UNKNOWN, Entry
+from rookery.merge.tiers import mechanical
+from rookery.vcs.git_merging import UNRELATED, CannotMerge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rookery.merge.desk import Desk
+
+
+class Predicted(Record):
+    """How a branch would land."""
+
+    branch: str
+    base: str
+    tier: str
+    """clean, mechanical, agent, reimagine, human, landed (it is there already), or unknown."""
+    files: tuple[str, ...]
+    """What would change on the base, or conflicts."""
+    conflicts: tuple[dict[str, str], ...]
+    would_require_agent: bool | None
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The prediction as every interface gives it."""
+        return {
+            "branch": self.branch,
+            "base": self.base,
+            "predicted_tier": self.tier,
+            "files": self.files,
+            "conflicts": self.conflicts,
+            "wouldRequireAgent": self.would_require_agent,
+            "reason": self.reason,
+        }
+
+
+def predict(desk: Desk, entry: Entry) -> Predicted:
+    """What would become of a branch if it were landed now, by itself."""
+    base = desk.merging.tip(entry.base)
+    tip = desk.merging.tip(entry.branch)
+    if base is None or tip is None:
+        gone = entry.base if base is None else entry.branch
+        return _of(entry, UNKNOWN, reason=f"there is no branch {gone}")
+    try:
+        if desk.merging.store.contains(tip, base):
+            return _of(entry, LANDED, needs_agent=False, reason=f"{entry.base} contains it")
+        with _on_trial(desk) as trial:
+            return _predict(trial, entry.replace(tip=tip), base)
+    except (CannotMerge, ProgramFailed) as error:
+        return _of(entry, UNKNOWN, reason=error.message)
+
+
+def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
+    merged = desk.merging.merge(base, entry.tip)
+    if merged.is_clean:
+        changed = desk.merging.changed_paths([(base, merged.tree)])[0]
+        return _of(entry, CLEAN, files=changed, needs_agent=False, reason="both sides go together")
+    kinds = tuple({"path": each.path, "kind": each.kind} for each in merged.conflicts)
+    paths = tuple(each.path for each in merged.conflicts)
+    allowed = desk.config.merge.tiers
+    case = Case(entry, base, merged.tree, merged.conflicts)
+    if any(each.kind == UNRELATED for each in merged.conflicts):
+        return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason="the branch shares no history with the base")
+    left = merged.conflicts
+    if MECHANICAL in allowed:
+        left = tuple(each for each in left if not mechanical.predict(desk, case, each))
+        if not left:
+            locks = [each.path for each in merged.conflicts if cases.lockfile_of(each.path) is not None]
+            reason = f"lock files would be made anew: {', '.join(locks)}" if locks else "rules settle every conflict"
+            return _of(entry, MECHANICAL, paths, kinds, needs_agent=False, reason=reason)
+    why = f"{len(left)} of {len(merged.conflicts)} files need somebody to decide: {', '.join(e.path for e in left[:3])}"
+    for tier in (AGENT, REIMAGINE):
+        if tier in allowed:
+            return _of(entry, tier, paths, kinds, needs_agent=True, reason=why)
+    return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason=why)
+
+
+def _of(
+    entry: Entry,
+    tier: str,
+    files: tuple[str, ...] = (),
+    conflicts: tuple[dict[str, str], ...] = (),
+    *,
+    needs_agent: bool | None = None,
+    reason: str,
+) -> Predicted:
+    return Predicted(entry.branch, entry.base, tier, files, conflicts, needs_agent, reason)
+
+
+@contextmanager
+def _on_trial(desk: Desk) -> Iterator[Desk]:
+    """The same desk, with every object that is made thrown away."""
+    real = desk.merging
+    with real.on_trial() as trial:
+        desk.merging = trial
+        try:
+            yield desk
+        finally:
+            desk.merging = real

@@ -1,0 +1,327 @@
+"""The queue: what is to land, in which order, and one merger that works through it.
+
+Branches that go together are stacked and gated once. A red stack is halved until the culprit is alone; what is green
+lands as soon as it is known to be. Branches that conflict are resolved one by one, when nothing clean is left.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rookery.agents import steps
+from rookery.base.record import Record
+from rookery.merge import after, batch, gates, land, news, resolving, store
+from rookery.merge import lease as leases
+from rookery.merge.candidate import Candidate, Clash, build
+from rookery.merge.land import Held, Moved
+from rookery.merge.lease import Holder
+from rookery.merge.model import BUSY, CONFLICT, EMPTY, GATE, GONE, HUMAN, LANDED, Entry, MergeBusy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rookery.merge.desk import Desk
+    from rookery.merge.gates import Verdict
+    from rookery.merge.lease import Lease
+
+_POLL = 0.1
+_MOST_REBUILDS = 20
+_MOST_FILES = 200
+
+
+class Outcome(Record):
+    """What one working through the queue came to."""
+
+    base: str
+    entries: tuple[Entry, ...]
+    """Everything that was settled or held, in the order in which it was."""
+    gate_runs: int
+    flaky: tuple[str, ...] = ()
+
+    @property
+    def exit_status(self) -> int:
+        """1 unless everything landed."""
+        return 0 if all(each.state == LANDED for each in self.entries) else 1
+
+
+def work(desk: Desk, base: str, only: Collection[str] = ()) -> Outcome:
+    """Land what is queued for a base, or those entries alone. Waits while somebody else is at it."""
+    lease = _await_lease(desk, base, only)
+    if lease is None:
+        return Outcome(base, tuple(store.get(desk.db, each) for each in only), 0)
+    try:
+        run = _Run(desk, lease, only)
+        run.carry_out()
+    finally:
+        leases.release(desk, lease)
+    after.tidy(desk)
+    return Outcome(base, tuple(store.get(desk.db, each) for each in run.seen), desk.gate_runs, tuple(run.flaky))
+
+
+def _await_lease(desk: Desk, base: str, only: Collection[str]) -> Lease | None:
+    """The lease; None if whoever held it has meanwhile settled all that is asked for."""
+    deadline = time.monotonic() + desk.config.merge.wait
+    while True:
+        found = leases.acquire(desk, base)
+        if not isinstance(found, Holder):
+            return found
+        if only and not any(store.get(desk.db, each).is_open for each in only):
+            return None
+        if not only or time.monotonic() > deadline:
+            raise MergeBusy(f"{found.name} (process {found.pid}) lands on {base} just now")
+        time.sleep(_POLL)
+
+
+class _Run:
+    """One merger's way through the queue of one base."""
+
+    def __init__(self, desk: Desk, lease: Lease, only: Collection[str]) -> None:
+        self.desk = desk
+        self.lease = lease
+        self.only = frozenset(only)
+        self.seen: dict[str, None] = {}
+        self.flaky: dict[str, None] = {}
+        self._held: set[str] = set()
+        self._rebuilds = 0
+        self._renewed = time.monotonic()
+
+    def carry_out(self) -> None:
+        """Go on until nothing is left that could land."""
+        for entry in land.recover(self.desk, self.lease):
+            if not self.only or entry.id in self.only:
+                self.seen[entry.id] = None
+        while True:
+            entries = [each for each in self._queued() if self._is_landable(each)]
+            if not entries:
+                if not self._queued():
+                    return
+                continue
+            stack, clashes = self._stack(entries)
+            if stack:
+                self._settle(stack)
+            else:
+                self._resolve(clashes[0])
+
+    def _queued(self) -> list[Entry]:
+        return [
+            each
+            for each in store.queue(self.desk.db, self.lease.base)
+            if each.id not in self._held and (not self.only or each.id in self.only)
+        ]
+
+    def _is_landable(self, entry: Entry) -> bool:
+        """Bring an entry up to date with its branch; settle at once what is gone, empty or there already."""
+        desk, base = self.desk, self._base_tip()
+        tip = desk.merging.tip(entry.branch)
+        if tip is None:
+            self._fail(entry, GONE, f"there is no branch {entry.branch}")
+            return False
+        if desk.merging.store.contains(tip, base):
+            if after.has_own_work(desk, entry, tip):
+                self._note_landed(entry, tip)
+            else:
+                self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
+            return False
+        return True
+
+    def _base_tip(self) -> str:
+        tip = self.desk.merging.tip(self.lease.base)
+        assert tip is not None  # noqa: S101 - it was there when the lease was taken
+        return tip
+
+    def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Clash]]:
+        """The first branches that go together, each on top of the one before; and what conflicts meanwhile."""
+        gated, failed = store.recent_failures(self.desk.db, batch.WINDOW)
+        size = batch.batch_size(gated, failed, self.desk.config.merge.batch)
+        stack: list[Candidate] = []
+        clashes: list[Clash] = []
+        onto = self._base_tip()
+        for entry in entries:
+            tip = self.desk.merging.tip(entry.branch) or entry.tip
+            built = build(self.desk, entry.replace(tip=tip), onto)
+            if isinstance(built, Clash):
+                clashes.append(built)
+                continue
+            stack.append(built)
+            onto = built.commit
+            if len(stack) == size:
+                break
+        taken = self._take([each.entry for each in (stack or clashes[:1])])
+        return [each.replace(entry=taken[each.entry.id]) for each in stack], clashes
+
+    def _take(self, entries: list[Entry]) -> dict[str, Entry]:
+        with self.desk.db.write() as db:
+            leases.check(db, self.lease)
+            taken = {
+                each.id: store.change(
+                    db, store.get(db, each.id), "take", actor=self.desk.actor, at=self.desk.now(), tip=each.tip
+                )
+                for each in entries
+            }
+        self.seen.update(dict.fromkeys(taken))
+        steps.reached("taken")
+        return taken
+
+    def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
+        """Land a stack, or find out which of it is bad. `is_red` if that is known of it as a whole."""
+        if not is_red and self._gate(stack, retries=self._retries(stack)).is_ok:
+            self._land(stack)
+            return
+        if len(stack) == 1:
+            self._settle_culprit(stack[0], tested=not is_red)
+            return
+        cut = batch.halves(len(stack))
+        left, right = stack[:cut], stack[cut:]
+        if self._gate(left).is_ok:
+            if self._land(left):
+                self._settle(right, is_red=True)
+            else:
+                self._put_back(right)
+            return
+        self._put_back(right)
+        self._settle(left, is_red=True)
+
+    def _retries(self, stack: list[Candidate]) -> int:
+        return self.desk.config.merge.retries if len(stack) == 1 else 0
+
+    def _settle_culprit(self, suspect: Candidate, *, tested: bool) -> None:
+        """A single red branch: tried once more unless that has been done, and then it leaves."""
+        verdict = self._gate([suspect], retries=0 if tested else self._retries([suspect]))
+        if verdict.is_ok:
+            self._land([suspect])
+            return
+        failed = verdict.failed
+        assert failed is not None  # noqa: S101
+        reason = f"the gate {failed.name} says {failed.verdict}"
+        reason += f" (exit status {failed.status})" if failed.status is not None else ""
+        self._fail(suspect.entry, GATE, reason, details=failed.last_lines, candidate=suspect)
+
+    def _gate(self, stack: list[Candidate], *, retries: int = 0) -> Verdict:
+        """What the gates say of the last of a stack, that is of all of it."""
+        last = stack[-1]
+        onto = self._base_tip()
+        verdict = gates.run_gates(
+            self.desk, last.commit, base=self.lease.base, at=onto, retries=retries, beat=self._beat
+        )
+        self.flaky.update((run.name, None) for run in verdict.runs if run.verdict == "flaky" and not run.is_cached)
+        steps.reached("gated")
+        return verdict
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._renewed > self.desk.config.merge.lease / 4:
+            leases.renew(self.desk, self.lease)
+            self._renewed = time.monotonic()
+
+    def _land(self, stack: list[Candidate]) -> bool:
+        """Land a green stack. False if the base moved or a checkout is in the way: then it is queued or held."""
+        landed = land.land(self.desk, self.lease, stack)
+        if isinstance(landed, list):
+            for each in landed:
+                self.desk.say(f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n")
+            after.ask_for_rebase(self.desk, landed)
+            return True
+        if isinstance(landed, Moved):
+            self._rebuilds += 1
+            if self._rebuilds > _MOST_REBUILDS:
+                reason = f"{self.lease.base} moved {self._rebuilds} times while it was being landed on"
+                self._hold(stack, Held(reason, ()))
+            else:
+                self._put_back(stack)
+            return False
+        self._hold(stack, landed)
+        return False
+
+    def _hold(self, stack: list[Candidate], held: Held) -> None:
+        """Let wait what touches the files in the way; the others of the stack are tried again without it."""
+        blocked = set(held.paths)
+        touched = self.desk.merging.changed_paths([(each.onto, each.commit) for each in stack])
+        waits = [
+            each
+            for each, paths in zip(stack, touched, strict=True)
+            if len(stack) == 1 or not blocked or blocked & set(paths)
+        ] or stack
+        for each in stack:
+            if each not in waits:
+                self._put_back([each])
+                continue
+            self._held.add(each.entry.id)
+            self._change(each.entry.id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
+
+    def _put_back(self, stack: list[Candidate]) -> None:
+        for each in stack:
+            self._change(each.entry.id, "put back")
+
+    def _resolve(self, clash: Clash) -> None:
+        """Bring in a branch that conflicts: one tier after the other, each result gated."""
+        desk = self.desk
+        entry = store.get(desk.db, clash.entry.id)
+        clash = clash.replace(entry=entry)
+        verdict: Verdict | None = None
+        for case in resolving.attempts(desk, clash, self._beat):
+            candidate = Candidate(entry, clash.onto, case.commit, case.tier)
+            verdict = self._gate([candidate], retries=desk.config.merge.retries)
+            if verdict.is_ok:
+                case.record(desk)
+                self._land([candidate])
+                return
+            case.refuse(desk, verdict)
+        failed = verdict.failed if verdict is not None else None
+        kinds = ", ".join(dict.fromkeys(each.kind for each in clash.merged.conflicts))
+        reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds})"
+        if failed is not None:
+            reason += f", and what resolved it did not pass {failed.name}"
+        details = "" if failed is None else failed.last_lines
+        self._fail(entry, CONFLICT, reason, details=details, files=clash.paths, tier=HUMAN)
+
+    def _note_landed(self, entry: Entry, tip: str) -> None:
+        """Somebody has landed it by hand."""
+        desk = self.desk
+        taken = self._take([entry.replace(tip=tip)])[entry.id]
+        with desk.db.write() as db:
+            leases.check(db, self.lease)
+            ready = store.change(
+                db, taken, "go ahead", actor=desk.actor, at=desk.now(), candidate=tip, base_before=None, tier=None
+            )
+            land.record_landed(desk, ready)
+        desk.wake()
+
+    def _fail(
+        self,
+        entry: Entry,
+        kind: str,
+        reason: str,
+        *,
+        details: str = "",
+        candidate: Candidate | None = None,
+        files: tuple[str, ...] = (),
+        tier: str | None = None,
+    ) -> None:
+        """A branch leaves the queue, and its agent and lead hear why."""
+        if candidate is not None:
+            files = self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
+        self.seen[entry.id] = None
+        with self.desk.db.write() as db:
+            leases.check(db, self.lease)
+            failed = self._change(
+                entry.id,
+                "fail",
+                kind=kind,
+                reason=reason,
+                files=files[:_MOST_FILES],
+                tier=tier,
+                attempts=entry.attempts + 1,
+            )
+            news.tell_failed(self.desk, failed, details)
+        self.desk.say(f"{failed.branch} could not land: {reason}\n")
+        self.desk.wake()
+
+    def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
+        with self.desk.db.write() as db:
+            leases.check(db, self.lease)
+            return store.change(db, store.get(db, merge_id), step, actor=self.desk.actor, at=self.desk.now(), **changes)
+
+
+def _files(paths: tuple[str, ...]) -> str:
+    named = [path for path in paths if path]
+    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"

@@ -1,0 +1,42 @@
+"""What is done, beside any command, about a landing that was cut off and about turns that have ended."""
+
+from __future__ import annotations
+
+from rookery.agents.home import Home
+from rookery.merge import after, land, store, undo, warnings
+from rookery.merge import lease as leases
+from rookery.merge.desk import Desk
+from rookery.merge.lease import Holder
+from rookery.merge.model import LANDING, TESTING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.context import Context
+
+
+def settle(ctx: Context) -> None:
+    """Finish or put back what a killed merger left; nothing where a merger is alive."""
+    desk = Desk(Home.of(ctx), ctx.actor)
+    left = [*store.select(ctx.db, states=(TESTING, LANDING)), *store.undoing(ctx.db)]
+    for base in dict.fromkeys(entry.base for entry in left):
+        lease = leases.acquire(desk, base)
+        if isinstance(lease, Holder):
+            continue
+        try:
+            land.recover(desk, lease)
+            undo.recover(desk, lease)
+        finally:
+            leases.release(desk, lease)
+    after.tidy(desk)
+
+
+def look(ctx: Context, ended: int) -> None:
+    """Look at the radar for the turns up to one. Whoever comes first looks; the others need not."""
+    with ctx.db.write() as db:
+        if (db.value("SELECT seq FROM radar_seen WHERE one = 1") or 0) >= ended:
+            return
+        db.execute(
+            "INSERT INTO radar_seen (one, seq) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq",
+            (ended,),
+        )
+    warnings.look(Desk(Home.of(ctx), ctx.actor))

@@ -1,0 +1,94 @@
+"""Bringing an agent's branch onto its base as it is now, in place, or saying what conflicts and leaving all as it is.
+
+The commits are made again in the object database first. Only when all of them apply do the branch and the files move.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents import store as agents
+from rookery.agents import worktrees
+from rookery.agents.cleaning import rescue_name
+from rookery.agents.model import WORKING, NoSuchAgent
+from rookery.base.errors import InvalidState
+from rookery.base.record import Record
+from rookery.events.store import publish
+from rookery.merge.candidate import replay
+from rookery.vcs.model import DirtyCheckout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.desk import Desk
+
+
+class Rebased(Record):
+    """What became of a branch."""
+
+    agent: str
+    branch: str
+    base: str
+    before: str
+    after: str
+    commits: int
+    """How many were made again."""
+    conflicts: tuple[dict[str, str], ...] = ()
+    """What stands against it; then nothing was changed."""
+    rescue: str = ""
+    """The ref that keeps the branch as it was."""
+
+    @property
+    def exit_status(self) -> int:
+        """1 if it conflicts."""
+        return 1 if self.conflicts else 0
+
+
+def rebase(desk: Desk, agent: str, base: str) -> Rebased:
+    """Rebase an agent's branch in its worktree, if that is clean."""
+    session = agents.latest(desk.db, agent)
+    if session is None:
+        raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
+    if session.is_alive and session.state == WORKING and desk.actor != agent:
+        raise InvalidState(f"{agent} is at work in its worktree", hint="wait for its turn to end, or ask it by mail")
+    merging = desk.merging
+    old, onto = merging.tip(session.branch), merging.tip(base)
+    if old is None or onto is None:
+        raise InvalidState(f"there is no branch {session.branch if old is None else base}", hint="it may have landed")
+    _check_clean(desk, session.worktree, session.branch)
+    commits = merging.own_commits(onto, old)
+    result = Rebased(agent, session.branch, base, old, old, 0)
+    if merging.store.contains(onto, old):
+        return result
+    made = replay(merging, onto, commits)
+    if not isinstance(made, str):
+        return result.replace(conflicts=tuple({"path": each.path, "kind": each.kind} for each in made))
+    rescue = rescue_name(agent, desk.now())
+    merging.keep(rescue, old)
+    begun = merging.begin_forward(session.branch, old, made)
+    try:
+        merging.move(session.branch, made, old, f"rebase onto {base}")
+    except BaseException:
+        for each in begun:
+            each.take_back()
+        raise
+    for each in begun:
+        each.finish()
+    merging.settle()
+    found = result.replace(after=made, commits=merging.store.count_commits(made, onto), rescue=f"refs/rookery/{rescue}")
+    with desk.db.write() as db:
+        publish(db, "worktree.rebased", agent, found.as_dict(), actor=desk.actor, at=desk.now())
+    return found
+
+
+def _check_clean(desk: Desk, path: str, branch: str) -> None:
+    """Raise unless the worktree, if it is there, holds nothing that is not committed."""
+    if not os.path.lexists(path):
+        return
+    here = worktrees.check(path, desk.config.vcs, branch=branch)
+    step = here.running_step()
+    if step is not None:
+        raise InvalidState(f"a {step} is under way in {path}", hint=f"finish it, or `git {step} --abort` there")
+    changes = here.status().changes
+    if changes:
+        named = ", ".join(each.path for each in changes[:3])
+        raise DirtyCheckout(f"{path} has changes that are not committed: {named}", hint="commit them first")

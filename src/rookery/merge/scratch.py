@@ -1,0 +1,113 @@
+"""Scratch folders: a candidate checked out apart, provisioned as agents' worktrees are, and thrown away afterwards.
+
+Each lies in `.rookery/scratch/<name>`; its owner's process is named there, so that what a kill left is found.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+
+from rookery.agents.provision import provision
+from rookery.base.errors import StorageFailed
+from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.base.record import Record
+from rookery.config.environ import unmarked_environ
+from rookery.vcs import git_scratch
+from rookery.vcs.folders import delete_tree
+from rookery.vcs.model import GIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.merge.desk import Desk
+
+MARK = "ROOKERY_SCRATCH"
+"""What everything that is started in a scratch folder carries in its environment; it ends with the folder."""
+_OWNER = "owner"
+
+
+class Scratch(Record):
+    """A folder to try something in."""
+
+    name: str
+    folder: str
+    """Its files: a checkout that shares nothing with the project's but git's objects."""
+    env: dict[str, str]
+    """The whole environment for what runs in it."""
+
+
+@contextmanager
+def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
+    """Check a commit out apart and provision it; whatever happens, nothing of it stays."""
+    top = desk.scratch(name)
+    if os.path.lexists(top):
+        delete_tree(top)
+    folder, private, temporary = (os.path.join(top, part) for part in ("tree", "private", "tmp"))
+    os.makedirs(temporary)
+    _write_owner(top)
+    try:
+        git_scratch.make(desk.merging.store, folder, commit, branch=base, at=at)
+        provided = provision(
+            desk.home.root,
+            folder,
+            desk.config.provision,
+            vcs_config=replace(desk.config.vcs, backend=GIT),
+            session_folder=private,
+            hides=lambda paths: git_scratch.hide(folder, paths),
+        )
+        yield Scratch(name, folder, _environ(name, folder, temporary, provided))
+    finally:
+        _throw_away(top, name)
+
+
+def sweep(desk: Desk) -> None:
+    """Throw away what killed processes left."""
+    top = desk.path("scratch")
+    for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
+        owner = _read_owner(os.path.join(top, name))
+        if owner is None or not is_alive(owner):
+            _throw_away(os.path.join(top, name), name)
+
+
+def _throw_away(top: str, name: str) -> None:
+    end_tree(None, (MARK, name), 0)
+    if not os.path.lexists(top):
+        return
+    try:
+        delete_tree(top)
+    except StorageFailed:
+        # Something that was being ended wrote once more.
+        end_tree(None, (MARK, name), 0)
+        if os.path.lexists(top):
+            delete_tree(top)
+
+
+def _environ(name: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
+    """No variable of git or of an agent leads out of the folder."""
+    env = {key: value for key, value in unmarked_environ().items() if not key.startswith("GIT_")}
+    return env | {
+        "CI": "true",
+        "TMPDIR": temporary,
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(folder),
+        "GIT_TERMINAL_PROMPT": "0",
+        **provided,
+        MARK: name,
+    }
+
+
+def _write_owner(top: str) -> None:
+    me = identify(os.getpid()) or Identity(os.getpid(), "")
+    with open(os.path.join(top, _OWNER), "w", encoding="ascii") as file:
+        file.write(f"{me.pid} {me.start}")
+
+
+def _read_owner(top: str) -> Identity | None:
+    try:
+        with open(os.path.join(top, _OWNER), encoding="ascii") as file:
+            pid, _, start = file.read().partition(" ")
+        return Identity(int(pid), start)
+    except (OSError, ValueError):
+        return None

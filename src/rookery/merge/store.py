@@ -1,0 +1,200 @@
+"""The tables of landing. Every change of an entry is a compare-and-set, and says its event."""
+
+from __future__ import annotations
+
+import json
+
+from rookery.base.ids import MERGE, resolve_id
+from rookery.db.dialect import marks
+from rookery.events.store import publish
+from rookery.merge.model import LANDED, OPEN, QUEUED, WAITING, Entry, FileOutcome, GateRun, next_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from rookery.db.database import Database, Row
+
+_COLUMNS = ", ".join(Entry.__fields__)
+_ORDER = "priority + attempts, created_at, id"
+"""Urgent first, then old; every attempt that failed counts as one step less urgent."""
+
+
+def resolve(db: Database, text: str) -> str:
+    """The id that the text names, whole or by its beginning."""
+    return resolve_id(
+        MERGE,
+        text,
+        lambda low, high: [
+            row[0] for row in db.all("SELECT id FROM merges WHERE id >= ? AND id < ? LIMIT 2", (low, high))
+        ],
+    )
+
+
+def get(db: Database, merge_id: str) -> Entry:
+    """The entry with that whole id, which the caller knows to exist."""
+    row = db.one(f"SELECT {_COLUMNS} FROM merges WHERE id = ?", (merge_id,))
+    if row is None:
+        raise LookupError(merge_id)
+    return _entry(row)
+
+
+def insert(db: Database, entry: Entry) -> None:
+    """Put an entry into the queue."""
+    values = entry.as_dict() | {"files": json.dumps(entry.files)}
+    db.execute(f"INSERT INTO merges ({_COLUMNS}) VALUES ({marks(len(values))})", tuple(values.values()))
+    publish(db, "merge.queued", entry.id, {"merge": entry.as_dict()}, actor=entry.requested_by, at=entry.created_at)
+
+
+def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **changes: Any) -> Entry:
+    """Take an entry one step on, if it is still as the caller saw it; raises LookupError otherwise."""
+    changes = {"state": next_state(step, entry), "updated_at": at, **changes}
+    stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
+    columns = ", ".join(f"{name} = ?" for name in stored)
+    db.execute(
+        f"UPDATE merges SET {columns} WHERE id = ? AND state = ? AND updated_at = ?",
+        (*stored.values(), entry.id, entry.state, entry.updated_at),
+    )
+    if db.changed != 1:
+        raise LookupError(f"{entry.id} is no longer {entry.state}")
+    publish(db, f"merge.{changes['state']}", entry.id, {"step": step, "set": changes}, actor=actor, at=at)
+    return entry.replace(**changes)
+
+
+def mark_undoing(db: Database, entry: Entry, kind: str | None) -> None:
+    """It is about to be taken back, or (None) it is not after all."""
+    db.execute("UPDATE merges SET kind = ? WHERE id = ?", (kind, entry.id))
+
+
+def undoing(db: Database) -> list[Entry]:
+    """What is being taken back, or was when somebody was killed."""
+    return [_entry(row) for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE kind = 'undoing'")]
+
+
+def mark_cleaned(db: Database, entry: Entry, at: str) -> None:
+    """Its worktree has been seen to."""
+    db.execute("UPDATE merges SET cleaned_at = ? WHERE id = ?", (at, entry.id))
+
+
+def select(
+    db: Database,
+    *,
+    states: Sequence[str] = (),
+    base: str | None = None,
+    branch: str | None = None,
+    run_id: str | None = None,
+    limit: int = -1,
+) -> list[Entry]:
+    """Entries, the newest first."""
+    where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
+    if states:
+        where.append(f"state IN ({marks(len(states))})")
+        values += states
+    for column, value in (("base", base), ("branch", branch), ("run_id", run_id)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            values.append(value)
+    rows = db.all(
+        f"SELECT {_COLUMNS} FROM merges WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?", [*values, limit]
+    )
+    return [_entry(row) for row in rows]
+
+
+def queue(db: Database, base: str | None = None) -> list[Entry]:
+    """What may be taken next, in order."""
+    condition, values = ("", ()) if base is None else (" AND base = ?", (base,))  # type: tuple[str, tuple[str, ...]]
+    rows = db.all(
+        f"SELECT {_COLUMNS} FROM merges WHERE state IN (?, ?){condition} ORDER BY {_ORDER}", (QUEUED, WAITING, *values)
+    )
+    return [_entry(row) for row in rows]
+
+
+def open_entry(db: Database, branch: str, base: str) -> Entry | None:
+    """The entry of a branch that is not settled."""
+    row = db.one(
+        f"SELECT {_COLUMNS} FROM merges WHERE branch = ? AND base = ? AND state IN ({marks(len(OPEN))})",
+        (branch, base, *OPEN),
+    )
+    return None if row is None else _entry(row)
+
+
+def is_candidate(db: Database, commit: str) -> bool:
+    """True if a commit was made to land some entry."""
+    return db.value("SELECT 1 FROM merges WHERE candidate = ? LIMIT 1", (commit,)) is not None
+
+
+def uncleaned(db: Database) -> list[Entry]:
+    """What has landed, and whose worktree has not been seen to."""
+    rows = db.all(f"SELECT {_COLUMNS} FROM merges WHERE state = ? AND cleaned_at IS NULL", (LANDED,))
+    return [_entry(row) for row in rows]
+
+
+def add_outcomes(db: Database, merge_id: str, outcomes: Iterable[FileOutcome], at: str) -> None:
+    """Remember what was done to conflicted files."""
+    db.execute_many(
+        "INSERT INTO merge_files (merge_id, path, kind, tier, outcome, why, hunks, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [(merge_id, one.path, one.kind, one.tier, one.outcome, one.why, json.dumps(one.hunks), at) for one in outcomes],
+    )
+
+
+def outcomes(db: Database, merge_id: str) -> list[FileOutcome]:
+    """What was done to the files of one entry, in order."""
+    return _outcomes(db, "merge_id = ? ORDER BY seq", (merge_id,))
+
+
+def past_outcomes(db: Database, paths: Sequence[str], limit: int = 20) -> list[FileOutcome]:
+    """What was done to the same files before, the newest first."""
+    if not paths:
+        return []
+    return _outcomes(db, f"path IN ({marks(len(paths))}) ORDER BY seq DESC LIMIT ?", (*paths, limit))
+
+
+def _outcomes(db: Database, condition: str, values: Sequence[object]) -> list[FileOutcome]:
+    rows = db.all(f"SELECT path, kind, tier, outcome, why, hunks FROM merge_files WHERE {condition}", values)
+    return [
+        FileOutcome(path, kind, tier, outcome, why, tuple(json.loads(hunks)))
+        for path, kind, tier, outcome, why, hunks in rows
+    ]
+
+
+def add_gate_run(db: Database, found: GateRun, command: str) -> None:
+    """Remember a gate's run."""
+    db.execute(
+        "INSERT INTO gate_runs (tree, command, name, verdict, status, seconds, log, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (found.tree, command, found.name, found.verdict, found.status, found.seconds, found.log, found.at),
+    )
+
+
+def last_gate_run(db: Database, tree: str, command: str) -> GateRun | None:
+    """The last run of a command on a tree."""
+    found = _gate_runs(db, "tree = ? AND command = ? ORDER BY seq DESC LIMIT 1", (tree, command))
+    return found[0] if found else None
+
+
+def gate_runs(db: Database, *, tree: str | None = None, limit: int = 100) -> list[GateRun]:
+    """Runs of gates, the newest first."""
+    if tree is not None:
+        return _gate_runs(db, "tree = ? ORDER BY seq DESC LIMIT ?", (tree, limit))
+    return _gate_runs(db, "1 = 1 ORDER BY seq DESC LIMIT ?", (limit,))
+
+
+def _gate_runs(db: Database, condition: str, values: Sequence[object]) -> list[GateRun]:
+    rows = db.all(f"SELECT name, tree, verdict, status, seconds, log, at FROM gate_runs WHERE {condition}", values)
+    return [GateRun(*row) for row in rows]
+
+
+def recent_failures(db: Database, count: int) -> tuple[int, int]:
+    """Of the last entries that were gated, how many there were, and how many failed at a gate."""
+    rows = db.all(
+        "SELECT state, kind FROM merges WHERE state IN ('landed', 'undone') OR (state = 'failed' AND kind = 'gate') "
+        "ORDER BY updated_at DESC LIMIT ?",
+        (count,),
+    )
+    return len(rows), sum(1 for state, _ in rows if state == "failed")
+
+
+def _entry(row: Row) -> Entry:
+    values = dict(zip(Entry.__fields__, row, strict=True))
+    return Entry(**(values | {"files": tuple(json.loads(values["files"]))}))

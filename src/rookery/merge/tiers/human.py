@@ -1,0 +1,21 @@
+"""The last tier: nothing is guessed. The branch leaves the queue, and whoever is concerned is told what to do."""
+
+from __future__ import annotations
+
+from rookery.merge.model import DECLINED, HUMAN, FileOutcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.case import Case
+    from rookery.merge.desk import Desk
+
+NAME = HUMAN
+
+
+def hand_over(desk: Desk, case: Case) -> None:
+    """Put on record what is left for a person."""
+    left = [
+        FileOutcome(each.path, each.kind, NAME, DECLINED, "no tier that is turned on could settle it")
+        for each in case.conflicts
+    ]
+    case.note(*left).record(desk)

@@ -1,0 +1,170 @@
+"""Taking a landing back: the base moves back where it is still the tip, else the change is reversed on top of it.
+
+The commit stays kept under `refs/rookery/merge/<id>`, and what the base was under `refs/rookery/rescue/undo/<id>`.
+"""
+
+from __future__ import annotations
+
+from rookery.agents import steps
+from rookery.base.errors import InvalidState
+from rookery.base.record import Record
+from rookery.merge import gates, news, settle, store
+from rookery.merge import lease as leases
+from rookery.merge.lease import Holder
+from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
+from rookery.vcs.git_store import SAVED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.merge.desk import Desk
+    from rookery.merge.lease import Lease
+
+MOVED_BACK, REVERTED = "moved back", "reverted"
+_REF = "undo/"
+
+
+class Undone(Record):
+    """A landing that was taken back."""
+
+    entry: Entry
+    how: str
+    commit: str
+    """Where the base is now."""
+    rescue: str
+    """The ref that keeps what the base was."""
+
+    @property
+    def id(self) -> str:
+        """The entry's id."""
+        return self.entry.id
+
+
+def undo(desk: Desk, entries: Sequence[Entry]) -> list[Undone]:
+    """Take landings of one base back, the newest first; the first that cannot be ends it, with the reason."""
+    for entry in entries:
+        if entry.state != LANDED or entry.candidate is None or entry.base_before is None:
+            raise InvalidState(f"{entry.id} is {entry.state}", hint="only what has landed here can be taken back")
+    done: list[Undone] = []
+    for entry in sorted(entries, key=lambda each: (each.landed_at or "", each.id), reverse=True):
+        lease = leases.acquire(desk, entry.base)
+        if isinstance(lease, Holder):
+            raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {entry.base} just now", hint="try again soon")
+        try:
+            done.append(_undo(desk, lease, entry))
+        finally:
+            leases.release(desk, lease)
+    desk.wake()
+    return done
+
+
+def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
+    merging = desk.merging
+    tip = merging.tip(entry.base)
+    if tip is None or entry.candidate is None or entry.base_before is None:
+        raise InvalidState(f"there is no branch {entry.base} any more", hint="its commits are kept by refs/rookery")
+    new, how = (entry.base_before, MOVED_BACK) if tip == entry.candidate else (_revert(desk, entry, tip), REVERTED)
+    if how == REVERTED or _is_within_a_batch(desk, new):
+        _gate(desk, lease, entry, new, tip)
+    rescue = f"rescue/undo/{entry.id}"
+    merging.keep(rescue, tip)
+    merging.keep(_REF + entry.id, new)
+    with desk.db.write() as db:
+        leases.check(db, lease)
+        store.mark_undoing(db, entry, UNDOING)
+    steps.reached("undo recorded")
+    begun = merging.begin_forward(entry.base, tip, new)
+    try:
+        with desk.db.write() as db:
+            leases.check(db, lease)
+            merging.move(entry.base, new, tip, f"undo {entry.branch}")
+            steps.reached("undo moved")
+            undone = _record(desk, entry, how)
+    except BaseException:
+        has_moved = merging.tip(entry.base) == new
+        for each in begun:
+            if has_moved:
+                each.finish()
+            else:
+                each.take_back()
+        raise
+    steps.reached("undo written")
+    for each in begun:
+        each.finish()
+    merging.settle()
+    return Undone(undone, how, new, f"refs/rookery/{rescue}")
+
+
+def _record(desk: Desk, entry: Entry, how: str) -> Entry:
+    undone = store.change(
+        desk.db,
+        store.get(desk.db, entry.id),
+        "undo",
+        actor=desk.actor,
+        at=desk.now(),
+        kind=None,
+        reason=f"{how} by {desk.actor}",
+    )
+    settle.reopen_task(desk, undone)
+    news.tell_undone(desk, undone, f"{entry.base} was {how}.")
+    return undone
+
+
+def recover(desk: Desk, lease: Lease) -> None:
+    """Settle an undo that was cut off, by what git says of the base."""
+    merging = desk.merging
+    for entry in store.undoing(desk.db):
+        if entry.base != lease.base:
+            continue
+        tip = merging.tip(entry.base)
+        new = merging.store.find_commit(f"{SAVED}{_REF}{entry.id}")
+        how = MOVED_BACK if new == entry.base_before else REVERTED
+        is_through = tip is not None and new is not None and merging.store.contains(new, tip)
+        if how == MOVED_BACK:
+            is_through = is_through and not merging.store.contains(str(entry.candidate), str(tip))
+        with desk.db.write() as db:
+            leases.check(db, lease)
+            if is_through:
+                _record(desk, entry, how)
+            else:
+                store.mark_undoing(db, entry, None)
+
+
+def _is_within_a_batch(desk: Desk, commit: str) -> bool:
+    """True if a commit was never the base by itself, only a step on the way to one."""
+    if not store.is_candidate(desk.db, commit):
+        return False
+    tree = desk.merging.tree(commit)
+    return bool(desk.config.gates) and not any(run.is_ok for run in store.gate_runs(desk.db, tree=tree))
+
+
+def _gate(desk: Desk, lease: Lease, entry: Entry, new: str, tip: str) -> None:
+    """Raise unless the base may be what it would be."""
+    verdict = gates.run_gates(
+        desk, new, base=entry.base, at=tip, retries=desk.config.merge.retries, beat=lambda: leases.renew(desk, lease)
+    )
+    if verdict.failed is not None:
+        raise InvalidState(
+            f"without {entry.branch}, {entry.base} does not pass {verdict.failed.name}; nothing was changed",
+            hint=f"see {verdict.failed.log}",
+        )
+
+
+def _revert(desk: Desk, entry: Entry, tip: str) -> str:
+    """The base without what one landing brought: a merge of its inverse."""
+    merging = desk.merging
+    candidate, before = str(entry.candidate), str(entry.base_before)
+    if not merging.store.contains(candidate, tip):
+        raise InvalidState(
+            f"{entry.base} no longer contains {candidate[:12]}", hint="it was rewritten; nothing is left to take back"
+        )
+    merged = merging.merge_trees(candidate, tip, before)
+    if not merged.is_clean:
+        paths = ", ".join(each.path for each in merged.conflicts[:5])
+        raise InvalidState(
+            f"later work changed the same lines in {paths}, so {entry.branch} cannot be taken back by itself",
+            hint="take the later landings back first (`rook merge list --all`), or revert it by hand",
+        )
+    message = f"Revert: {entry.branch}\n\nThis takes back {candidate}.\n\nMerge-Id: {entry.id}\n"
+    return merging.commit(merged.tree, [tip], message)

@@ -1,0 +1,32 @@
+"""What landing adds to worktrees."""
+
+from __future__ import annotations
+
+from rookery.ops.operation import arg, op, option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.rebase import Rebased
+    from rookery.ops.context import Context
+
+
+@op(
+    "worktree rebase",
+    arg("name", "The agent whose worktree it is."),
+    option("onto", "The branch to rebase on, instead of the project's base."),
+    needs="vcs.write",
+    view="merges.rebased",
+)
+def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:
+    """Bring an agent's branch onto its base as it is now, in place.
+
+    The worktree must be clean. Where a commit conflicts, the files are named and nothing is changed. The branch as it
+    was stays kept under `refs/rookery/rescue/`.
+    """
+    from rookery.agents.home import Home
+    from rookery.merge.desk import Desk
+    from rookery.merge.rebase import rebase as carry_out
+
+    desk = Desk(Home.of(ctx), ctx.actor)
+    desk.merging.refresh()
+    return carry_out(desk, name, desk.base(onto))

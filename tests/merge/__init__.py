@@ -1,0 +1,1 @@
+"""Tests of landing, with real git, real gates and real agents."""

@@ -1,0 +1,216 @@
+"""Gates: what they are run on, what is remembered of them, and that a bad one does no harm."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from rookery.base.proctree import marked
+from rookery.merge.gates import matches
+
+from .yard import Yard
+
+
+def run(yard: Yard, *words: str) -> tuple[int, list[dict[str, object]]]:
+    ran = yard.rook.json("gate", "run", *words)
+    return ran.status, ran.envelope["data"]["runs"]
+
+
+def test_a_gate_sees_what_is_committed_and_nothing_else(yard: Yard) -> None:
+    yard.settings("", "cat a.txt; ls; env | sort; pwd")
+    yard.commit(a_txt="committed\n")
+    (yard.folder / "a.txt").write_text("changed\n")
+    (yard.folder / "loose.txt").write_text("loose\n")
+    status, (found,) = run(yard)
+    assert (status, found["verdict"]) == (0, "passed")
+    said = Path(str(found["log"])).read_text()
+    assert said.startswith("committed\n")
+    assert "loose.txt" not in said
+    assert "ROOKERY_TOKEN" not in said
+    assert "GIT_DIR" not in said
+    assert ".rookery/scratch/" in said
+    yard.assert_tidy()
+
+
+def test_provisioning_comes_first(yard: Yard) -> None:
+    (yard.folder / ".env").write_text("SECRET=12345678\n")
+    (yard.folder / ".git" / "info" / "exclude").write_text(".env\n")
+    yard.settings(
+        "", 'grep 12345678 .env && test -f made && test $COLOUR = blue && test -z "$(git status --porcelain)"'
+    )
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    config.write_text(
+        config.read_text().replace(
+            "provision:\n", "provision:\n  copy: [.env]\n  setup: touch made\n  env: {COLOUR: blue}\n"
+        )
+    )
+    assert run(yard)[0] == 0
+
+
+def test_what_passed_on_a_tree_is_not_run_again(yard: Yard, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    yard.settings("", f"echo x >> {count}")
+    yard.branch("work", a_txt="a\n")
+    assert run(yard, "--branch", "work")[0] == 0
+    status, (again,) = run(yard, "--branch", "work")
+    assert (status, again["is_cached"]) == (0, True)
+    assert count.read_text() == "x\n"
+    # The same tree lands without another run.
+    assert yard.merge("--branch", "work").data["gate_runs"] == 0
+    assert run(yard, "--branch", "work", "--fresh")[0] == 0
+    assert count.read_text() == "x\nx\n"
+    yard.settings("", f"echo x >> {count} ")  # another command
+    assert run(yard, "--branch", "work")[1][0]["is_cached"] is False
+
+
+def test_a_gate_with_paths_runs_where_they_changed(yard: Yard) -> None:
+    (yard.folder / ".rookery" / "config.local.yaml").write_text(
+        "gates:\n  - {name: docs, run: 'false', paths: [docs]}\n  - {name: all, run: 'true'}\n"
+    )
+    yard.branch("code", src__a_py="a\n")
+    yard.branch("text", docs__a_md="a\n")
+    assert yard.merge("--branch", "code").data["gate_runs"] == 1
+    assert yard.merge("--branch", "text").status == 1
+    assert "docs" in yard.entry("text")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("path", "patterns", "fits"),
+    [
+        ("src/a.py", ("src",), True),
+        ("src/a.py", ("src/",), True),
+        ("srcs/a.py", ("src",), False),
+        ("src/a.py", ("*.py",), True),
+        ("README", ("src", "README"), True),
+        ("a.js", ("*.py",), False),
+    ],
+)
+def test_paths_are_files_folders_or_globs(path: str, patterns: tuple[str, ...], fits: bool) -> None:
+    assert matches(path, patterns) is fits
+
+
+def test_one_retry_tells_flaky_from_broken(yard: Yard, tmp_path: Path) -> None:
+    once = tmp_path / "once"
+    yard.settings("", f"test -e {once} || {{ touch {once}; echo not yet; exit 1; }}")
+    yard.branch("work", a_txt="a\n")
+    data = yard.merge("--branch", "work").data
+    assert (data["entries"][0]["state"], data["flaky"], data["gate_runs"]) == ("landed", ["g1"], 2)
+    (gate,) = yard.rook.json("gate", "list").data
+    assert (gate["flaky"], gate["failed"]) == (1, 0)
+    assert "gate.flaky" in yard.rook("events").out.decode()
+    once.unlink()
+    yard.settings("merge:\n  retries: 0\n", f"test -e {once} || {{ touch {once}; exit 1; }}")
+    yard.branch("more", b_txt="b\n")
+    assert yard.merge("--branch", "more").status == 1
+
+
+def test_a_gate_that_hangs_is_ended_with_all_that_it_started(yard: Yard) -> None:
+    (yard.folder / ".rookery" / "config.local.yaml").write_text(
+        "gates:\n  - {name: slow, run: 'trap \"\" TERM INT; setsid sleep 1000 & echo begun; sleep 1000', timeout: 1s}\n"
+    )
+    yard.branch("work", a_txt="a\n")
+    began = time.monotonic()
+    assert yard.merge("--branch", "work").status == 1
+    assert time.monotonic() - began < 60
+    entry = yard.entry("work")
+    assert (entry["state"], entry["kind"]) == ("failed", "gate")
+    assert "timeout" in entry["reason"]
+    assert not [each for each in _sleepers() if each != os.getpid()]
+    yard.assert_tidy()
+
+
+def _sleepers() -> list[int]:
+    """Processes of any scratch folder of this user's tests that are still alive."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                command = Path(f"/proc/{name}/cmdline").read_bytes()
+                env = Path(f"/proc/{name}/environ").read_bytes()
+            except OSError:
+                continue
+            if b"ROOKERY_SCRATCH=" in env and os.environ["HOME"].encode() in env and b"sleep" in command:
+                found.append(int(name))
+    return found
+
+
+def test_a_gate_that_ends_but_leaves_something_running(yard: Yard) -> None:
+    yard.settings("", "setsid sleep 1000 & echo done")
+    yard.branch("work", a_txt="a\n")
+    assert yard.merge("--branch", "work").status == 0
+    assert not _sleepers()
+    assert not marked("ROOKERY_SCRATCH", "x")
+    yard.assert_tidy()
+
+
+def test_output_is_bounded_and_its_end_is_told(yard: Yard) -> None:
+    yard.settings("merge:\n  gate_output: 1\n", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1")
+    yard.branch("work", a_txt="a\n")
+    assert yard.merge("--branch", "work").status == 1
+    (log,) = (yard.folder / ".rookery" / "gates").rglob("*.log")
+    assert 1_000_000 <= log.stat().st_size < 1_001_000
+    assert "the rest was not kept" in log.read_text()[-100:]
+    status, (found,) = run(yard, "--branch", "work")
+    assert status == 1
+    assert str(found["last_lines"]).endswith("the end")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "head -c 60000000 /dev/zero > big; sleep 0.1; echo survived; exit 0",
+        "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.02; done; sleep 100",
+        "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > $TMPDIR/f$i; i=$((i+1)); sleep 0.02; done; sleep 100",
+    ],
+    ids=["one file", "many files", "temporary files"],
+)
+def test_a_gate_that_fills_the_disk_is_ended(yard: Yard, command: str) -> None:
+    yard.settings("merge:\n  gate_disk: 20\n  retries: 0\n", f"set -e; {command}")
+    yard.branch("work", a_txt="a\n")
+    assert yard.merge("--branch", "work").status == 1
+    entry = yard.entry("work")
+    assert entry["kind"] == "gate"
+    yard.assert_tidy()
+
+
+def test_a_gate_that_writes_into_its_repository_reaches_only_its_own(yard: Yard) -> None:
+    yard.settings(
+        "",
+        "git branch -f main HEAD~0; git checkout -qb evil; echo evil > evil.txt; git add .; git commit -qm evil; "
+        "git branch -f main; git update-ref refs/heads/work HEAD; git config user.name Evil; git gc -q --prune=now; "
+        "git reset -q --hard HEAD~1; git stash list; rm -rf .git; git status; true",
+    )
+    tip = yard.branch("work", a_txt="a\n")
+    before = yard.main()
+    config = (yard.folder / ".git" / "config").read_text()
+    assert yard.merge("--branch", "work").status == 0
+    assert git(yard.folder, "rev-parse", "work") == tip
+    assert git(yard.folder, "log", "-1", "--format=%P", "main").split() == [before, tip]
+    assert git(yard.folder, "branch", "--list", "evil") == ""
+    assert (yard.folder / ".git" / "config").read_text() == config
+    assert "evil.txt" not in git(yard.folder, "ls-tree", "--name-only", "main")
+    assert git(yard.folder, "status", "--porcelain") == ""
+    yard.assert_tidy()
+
+
+def test_a_gate_that_moves_the_real_base_lands_nothing_untested(yard: Yard) -> None:
+    """It goes by the absolute path: what it moves is seen, and the candidate is built anew on top of it."""
+    yard.branch("work", a_txt="a\n")
+    other = yard.branch("other", b_txt="b\n")
+    yard.settings("", f"git -C {yard.folder} update-ref refs/heads/main {other}; test -e b.txt || echo without b")
+    git(yard.folder, "switch", "-q", "--detach")
+    assert yard.merge("--branch", "work").data["gate_runs"] == 2
+    assert yard.contains("other")
+    assert yard.contains("work")
+
+
+def test_wrong_words(yard: Yard) -> None:
+    yard.settings("", "true")
+    assert yard.rook.json("gate", "run", "g9").error["code"] == "invalid_input"
+    assert yard.rook.json("gate", "run", "--branch", "main", "--commit", "main").error["code"] == "invalid_input"
+    assert yard.rook.json("gate", "run", "--commit", "nowhere").error["code"] == "unknown_revision"
+    assert run(yard, "g1")[0] == 0

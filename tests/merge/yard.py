@@ -1,0 +1,124 @@
+"""A project with branches in it: how tests of landing set the stage and look."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from conftest import Rook, git
+from rookery.agents.home import Home
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import database_path
+from rookery.db.database import Database
+from rookery.merge.desk import Desk
+from support import Ran, child_environ
+
+_KILLER = """
+import os, sys
+import rookery.agents.steps as steps
+target, *words = sys.argv[1:]
+def reached(step):
+    if step == target:
+        os.kill(os.getpid(), 9)
+steps.reached = reached
+from rookery.cli.main import main
+sys.exit(main(words))
+"""
+
+
+class Yard:
+    """A repository with a project, and branches that are to land on main."""
+
+    def __init__(self, repo: Path) -> None:
+        self.folder = repo
+        self.rook = Rook(repo)
+        assert self.rook("init", "--yes").status == 0
+        self.settings("")
+
+    def settings(self, text: str, *gates: str) -> None:
+        """Settings of the checkout; each gate is a command, called g1, g2 …"""
+        listed = "".join(f"  - name: g{number}\n    run: {run!r}\n" for number, run in enumerate(gates, 1))
+        extra = f"gates:\n{listed}" if gates else ""
+        (self.folder / ".rookery" / "config.local.yaml").write_text(
+            f"agents:\n  stop_grace: 0.3s\nprovision:\n  ports: 0\n{extra}{text}"
+        )
+
+    def write(self, **files: str | bytes | None) -> None:
+        """Change files in the checkout; `__` in a name stands for a slash, `_` for a dot."""
+        for name, content in files.items():
+            path = self.folder / name.replace("__", "/").replace("_", ".")
+            if content is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def commit(self, **files: str | bytes | None) -> str:
+        """Change files and commit them where the checkout is."""
+        self.write(**files)
+        git(self.folder, "add", "-A")
+        git(self.folder, "commit", "-qm", f"Change {', '.join(files)}")
+        return git(self.folder, "rev-parse", "HEAD")
+
+    def branch(self, name: str, at: str = "main", **files: str | bytes | None) -> str:
+        """A branch with one commit; the checkout goes back to main."""
+        git(self.folder, "switch", "-qc", name, at)
+        commit = self.commit(**files)
+        git(self.folder, "switch", "-q", "main")
+        return commit
+
+    def show(self, path: str, at: str = "main") -> str:
+        """A file on a branch."""
+        return git(self.folder, "show", f"{at}:{path}")
+
+    def main(self) -> str:
+        """Where the base is."""
+        return git(self.folder, "rev-parse", "main")
+
+    def merge(self, *words: str) -> Ran:
+        """`rook merge …`."""
+        return self.rook.json("merge", *words)
+
+    def entry(self, branch: str) -> dict[str, Any]:
+        """The newest entry of a branch."""
+        found = self.rook.json("merge", "list", "--all").data
+        return next(each for each in found if each["branch"] == branch)
+
+    def states(self) -> dict[str, str]:
+        """The state of every branch's newest entry."""
+        found = self.rook.json("merge", "list", "--all", "--limit", "200").data
+        return {each["branch"]: each["state"] for each in reversed(found)}
+
+    def contains(self, branch: str, within: str = "main") -> bool:
+        """True if a branch is on another."""
+        done = subprocess.run(["git", "merge-base", "--is-ancestor", branch, within], cwd=self.folder, check=False)
+        return done.returncode == 0
+
+    def killed(self, step: str, *words: str) -> None:
+        """Run `rook` in a process that is killed right after a step."""
+        done = subprocess.run(
+            [sys.executable, "-c", _KILLER, step, *words],
+            cwd=self.folder,
+            env=child_environ(),
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == -9, (step, done.returncode, done.stdout, done.stderr)
+
+    def desk(self) -> Desk:
+        """The project, as the code under test sees it; the database is the caller's to close."""
+        db = Database.open(database_path(str(self.folder)))
+        config = load_config(str(self.folder), read_environ({"HOME": "/nowhere"}), {}).config
+        return Desk(Home(str(self.folder), db, config), "human")
+
+    def assert_tidy(self) -> None:
+        """Nothing that a landing needs for a while is left over."""
+        scratch = self.folder / ".rookery" / "scratch"
+        assert not scratch.exists() or not list(scratch.iterdir())
+        assert not list((self.folder / ".git").glob("*.lock"))
+        assert not (self.folder / ".git" / "rookery-forward").exists()
+        git(self.folder, "fsck", "--connectivity-only")
