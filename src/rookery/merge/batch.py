@@ -11,7 +11,9 @@ import math
 
 WINDOW = 40
 """How many of the last landings count for the failure rate."""
-_PRIOR_RUNS, _PRIOR_FAILURES = 12, 0.75
+SEASON = 20
+"""After how many the rate is asked again: one red branch says little, and a size that hunts it costs runs."""
+_PRIOR_RUNS, _PRIOR_FAILURES = 16, 1.0
 """What is assumed before there is a history: one in sixteen fails."""
 
 

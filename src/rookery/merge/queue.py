@@ -84,6 +84,7 @@ class _Run:
         self.flaky: dict[str, None] = {}
         self._held: set[str] = set()
         self._rebuilds = 0
+        self._size = self._sized_at = 0
         self._renewed = time.monotonic()
 
     def carry_out(self) -> None:
@@ -132,8 +133,7 @@ class _Run:
 
     def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Clash]]:
         """The first branches that go together, each on top of the one before; and what conflicts meanwhile."""
-        gated, failed = store.recent_failures(self.desk.db, batch.WINDOW)
-        size = batch.batch_size(gated, failed, self.desk.config.merge.batch)
+        size = self._batch_size()
         stack: list[Candidate] = []
         clashes: list[Clash] = []
         onto = self._base_tip()
@@ -149,6 +149,13 @@ class _Run:
                 break
         taken = self._take([each.entry for each in (stack or clashes[:1])])
         return [each.replace(entry=taken[each.entry.id]) for each in stack], clashes
+
+    def _batch_size(self) -> int:
+        if self._size == 0 or len(self.seen) >= self._sized_at + batch.SEASON:
+            gated, failed = store.recent_failures(self.desk.db, batch.WINDOW)
+            self._size = batch.batch_size(gated, failed, self.desk.config.merge.batch)
+            self._sized_at = len(self.seen)
+        return self._size
 
     def _take(self, entries: list[Entry]) -> dict[str, Entry]:
         with self.desk.db.write() as db:
