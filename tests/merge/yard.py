@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from conftest import Rook, git
 from rookery.agents.home import Home
 from rookery.config.environ import read_environ
@@ -14,7 +16,7 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.merge.desk import Desk
-from support import Ran, child_environ
+from support import Ran, child_environ, wait_until
 
 _KILLER = """
 import os, sys
@@ -27,6 +29,9 @@ steps.reached = reached
 from rookery.cli.main import main
 sys.exit(main(words))
 """
+
+
+DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}
 
 
 class Yard:
@@ -108,6 +113,42 @@ class Yard:
             check=False,
         )
         assert done.returncode == -9, (step, done.returncode, done.stdout, done.stderr)
+
+    def task(self, title: str, steps: list[Any], *more: str) -> str:
+        """A task whose description is a script."""
+        script = ["--description", f"```rook-script\n{yaml.safe_dump(steps)}```"]
+        return str(self.rook.json("task", "create", title, *script, *more).data["id"])
+
+    def sling(self, name: str, steps: list[Any], *more: str) -> str:
+        """Bring an agent to life on a task of its own; gives the task."""
+        task = self.task(f"Task of {name}", steps)
+        assert self.rook("sling", task, "--name", name, *more).status == 0
+        return task
+
+    def agent(self, name: str) -> dict[str, Any]:
+        """An agent's present state."""
+        found = self.rook.json("status", "--all").data
+        return next((each for each in found if each["agent"] == name), {})
+
+    def wait_for(self, name: str, *states: str) -> None:
+        """Wait until an agent is in one of the states or has one of the outcomes."""
+
+        def is_there() -> bool:
+            found = self.agent(name)
+            return found.get("outcome") in states or found.get("state") in states
+
+        wait_until(is_there, 60)
+
+    def finished(self, name: str, steps: list[Any]) -> str:
+        """An agent that did its task, committed it and said so; gives the task."""
+        task = self.sling(name, [*steps, DONE])
+        self.wait_for(name, "completed")
+        return task
+
+    def mail(self, **fitting: str) -> list[dict[str, Any]]:
+        """Messages, oldest first."""
+        found = self.rook.json("mail", "list", "--limit", "200").data
+        return [each for each in reversed(found) if all(each[key] == value for key, value in fitting.items())]
 
     def desk(self) -> Desk:
         """The project, as the code under test sees it; the database is the caller's to close."""

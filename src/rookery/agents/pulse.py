@@ -38,8 +38,8 @@ def _is_amiss(
 ) -> bool:
     if reason is not None and reason.startswith("stopping "):
         _, stopper, since = reason.split(" ", 2)
-        return not _lives(int(stopper), since)
-    if pid is not None and _lives(pid, start):
+        return not lives(int(stopper), since)
+    if pid is not None and lives(pid, start):
         return False
     if state == "booting" and step != "ready":
         return True
@@ -50,7 +50,8 @@ def _is_amiss(
     return state != "waiting" or bool(has_mail)
 
 
-def _lives(pid: int, start: str | None) -> bool:
+def lives(pid: int, start: str | None) -> bool:
+    """True if this very process is there."""
     from rookery.base.proctable import Identity, read_one
 
     found = read_one(pid)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from rookery.agents.home import Home
-from rookery.merge import after, land, store, undo, warnings
+from rookery.merge import after, land, undo, warnings
 from rookery.merge import lease as leases
 from rookery.merge.desk import Desk
 from rookery.merge.lease import Holder
-from rookery.merge.model import LANDING, TESTING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rookery.ops.context import Context
 
 
-def settle(ctx: Context) -> None:
+def settle(ctx: Context, bases: Sequence[str]) -> None:
     """Finish or put back what a killed merger left; nothing where a merger is alive."""
     desk = Desk(Home.of(ctx), ctx.actor)
-    left = [*store.select(ctx.db, states=(TESTING, LANDING)), *store.undoing(ctx.db)]
-    for base in dict.fromkeys(entry.base for entry in left):
+    for base in bases:
         lease = leases.acquire(desk, base)
         if isinstance(lease, Holder):
             continue

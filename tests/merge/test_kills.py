@@ -1,0 +1,269 @@
+"""Killed at any step, or with two at once, the queue goes on: nothing lands twice or half, and no file is harmed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from rookery.base.errors import RookError
+from rookery.merge import land, lease, store
+from rookery.merge.candidate import Candidate, build
+from rookery.merge.lease import Holder, Lease
+from support import child_environ, rook_argv, run_rook, wait_until
+
+from .yard import Yard
+
+STEPS = (
+    "taken",
+    "gated",
+    "landing recorded",
+    "checkouts forwarded",
+    "base moved",
+    "landing written",
+    "indexes follow",
+)
+
+
+def prepare(yard: Yard) -> tuple[str, str]:
+    yard.settings("", "true")
+    yard.commit(a_txt="a\n", mine_txt="m\n")
+    one = yard.branch("one", a_txt="A\n", new_txt="n\n")
+    two = yard.branch("two", b_txt="b\n")
+    (yard.folder / "mine.txt").write_text("changed\n")
+    (yard.folder / "loose.txt").write_text("loose\n")
+    yard.rook("merge", "enqueue", "one", "two")
+    return one, two
+
+
+def check_all_landed_once(yard: Yard) -> None:
+    assert yard.states() == {"one": "landed", "two": "landed"}
+    assert git(yard.folder, "log", "--merges", "--format=%s", "main").count("Merge:") == 2
+    events = yard.rook.json("events", "--type", "merge.landed").out.decode().splitlines()
+    assert len(events) == 2
+    assert (yard.show("a.txt"), yard.show("b.txt"), yard.show("new.txt")) == ("A", "b", "n")
+    assert (yard.folder / "a.txt").read_text() == "A\n"
+    assert (yard.folder / "mine.txt").read_text() == "changed\n"
+    assert (yard.folder / "loose.txt").read_text() == "loose\n"
+    assert git(yard.folder, "status", "--porcelain").splitlines() == ["M mine.txt", "?? loose.txt"]
+    yard.assert_tidy()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_killed_merger_is_made_up_for_by_the_next(yard: Yard, step: str) -> None:
+    prepare(yard)
+    yard.killed(step, "merge", "run")
+    assert yard.merge("run").status == 0
+    check_all_landed_once(yard)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_any_command_settles_what_a_killed_merger_left(yard: Yard, step: str) -> None:
+    prepare(yard)
+    before = yard.main()
+    yard.killed(step, "merge", "run")
+    assert yard.rook("task", "list").status == 0
+    has_moved = step in ("base moved", "landing written", "indexes follow")
+    assert yard.states() == dict.fromkeys(("one", "two"), "landed" if has_moved else "queued")
+    assert (yard.main() != before) is has_moved
+    assert (yard.folder / "a.txt").read_text() == ("A\n" if has_moved else "a\n")
+    assert git(yard.folder, "status", "--porcelain").splitlines() == ["M mine.txt", "?? loose.txt"]
+    assert not list((yard.folder / ".git").glob("*.lock"))
+    assert yard.merge("run").envelope["ok"]
+    check_all_landed_once(yard)
+
+
+@pytest.mark.parametrize("step", ["landing recorded", "base moved"])
+def test_the_one_who_mends_is_killed_too(yard: Yard, step: str) -> None:
+    prepare(yard)
+    yard.killed(step, "merge", "run")
+    yard.killed("recovered one", "merge", "run")
+    assert yard.merge("run").status == 0
+    check_all_landed_once(yard)
+
+
+@pytest.mark.parametrize("step", ["undo recorded", "undo moved", "undo written"])
+def test_an_undo_that_is_killed_is_finished_or_forgotten(yard: Yard, step: str) -> None:
+    yard.branch("one", a_txt="a\n")
+    before = yard.main()
+    yard.merge("--branch", "one")
+    yard.killed(step, "merge", "undo", "one")
+    assert yard.rook("task", "list").status == 0
+    is_done = step != "undo recorded"
+    assert yard.states() == {"one": "undone" if is_done else "landed"}
+    assert (yard.main() == before) is is_done
+    if not is_done:
+        assert yard.merge("undo", "one").status == 0
+    assert git(yard.folder, "status", "--porcelain") == ""
+    assert not (yard.folder / "a.txt").exists()
+    yard.assert_tidy()
+
+
+def test_a_gate_killed_with_its_merger_leaves_no_process_and_no_folder(yard: Yard, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    yard.settings("", f"echo $$ > {begun}; sleep 1000")
+    yard.branch("one", a_txt="a\n")
+    yard.rook("merge", "enqueue", "one")
+    child = subprocess.Popen(rook_argv("merge", "run"), cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL)
+    wait_until(lambda: begun.exists() and begun.read_text().strip(), 60)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    assert yard.rook("task", "list").status == 0
+    pid = int(begun.read_text())
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20)
+    assert yard.states() == {"one": "queued"}
+    yard.settings("", "true")
+    assert yard.merge("run").status == 0
+    yard.assert_tidy()
+
+
+def test_two_mergers_at_once_land_everything_once(yard: Yard, tmp_path: Path) -> None:
+    yard.settings("", "sleep 0.2")
+    names = [f"b{number}" for number in range(6)]
+    for name in names:
+        yard.branch(name, **{f"{name}_txt": name})
+    words = [("merge", "--branch", name, "--json") for name in names]
+    children = [
+        subprocess.Popen(
+            rook_argv(*each), cwd=yard.folder, env=child_environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for each in words
+    ]
+    for child in children:
+        out, err = child.communicate(timeout=120)
+        assert child.returncode == 0, (out, err)
+    assert set(yard.states().values()) == {"landed"}
+    assert git(yard.folder, "log", "--merges", "--format=%s", "main").count("Merge:") == 6
+    assert all(yard.contains(name) for name in names)
+    assert git(yard.folder, "status", "--porcelain") == ""
+    yard.assert_tidy()
+
+
+def test_a_second_merger_without_a_wish_of_its_own_is_turned_away(yard: Yard, tmp_path: Path) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    yard.settings("", f"touch {begun}; while ! test -e {go}; do sleep 0.05; done")
+    yard.branch("one", a_txt="a\n")
+    yard.rook("merge", "enqueue", "one")
+    child = subprocess.Popen(
+        rook_argv("merge", "run", "--json"), cwd=yard.folder, env=child_environ(), stdout=subprocess.PIPE
+    )
+    wait_until(begun.exists, 60)
+    assert yard.merge("run").error["code"] == "merge_busy"
+    assert yard.merge("undo", "one").error["code"] == "invalid_state"
+    yard.settings("merge:\n  wait: 0.2s\n", f"touch {begun}; while ! test -e {go}; do sleep 0.05; done")
+    yard.branch("two", b_txt="b\n")
+    assert yard.merge("--branch", "two").error["code"] == "merge_busy"
+    # What came in meanwhile is landed by whoever is at it.
+    go.touch()
+    child.communicate(timeout=60)
+    assert yard.states() == {"one": "landed", "two": "landed"}
+
+
+def test_whoever_lost_the_lease_cannot_move_the_base(yard: Yard) -> None:
+    yard.branch("one", a_txt="a\n")
+    yard.rook("merge", "enqueue", "one")
+    desk = yard.desk()
+    mine = lease.acquire(desk, "main")
+    assert isinstance(mine, Lease)
+    entry = store.change(desk.db, store.queue(desk.db)[0], "take", actor="human", at=desk.now())
+    built = build(desk, entry, yard.main())
+    assert isinstance(built, Candidate)
+    before = yard.main()
+    # It gives no sign of life for so long that another takes over.
+    desk.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
+    other = lease.acquire(desk, "main")
+    assert isinstance(other, Lease)
+    assert other.token == mine.token + 1
+    with pytest.raises(RookError) as caught:
+        land.land(desk, mine, [built])
+    assert caught.value.code == "lost_lease"
+    with pytest.raises(RookError):
+        lease.renew(desk, mine)
+    assert yard.main() == before
+    lease.release(desk, mine)  # changes nothing
+    lease.check(desk.db, other)
+    assert not (yard.folder / "a.txt").exists()
+    desk.db.close()
+
+
+def test_the_lease_is_lost_while_the_files_are_forwarded(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.branch("one", README_md="new\n")
+    yard.rook("merge", "enqueue", "one")
+    desk = yard.desk()
+    mine = lease.acquire(desk, "main")
+    assert isinstance(mine, Lease)
+    entry = store.change(desk.db, store.queue(desk.db)[0], "take", actor="human", at=desk.now())
+    built = build(desk, entry, yard.main())
+    assert isinstance(built, Candidate)
+
+    def take_over(step: str) -> None:
+        if step == "checkouts forwarded":
+            desk.db.execute("UPDATE merge_leases SET token = token + 1")
+
+    monkeypatch.setattr("rookery.agents.steps.reached", take_over)
+    with pytest.raises(RookError) as caught:
+        land.land(desk, mine, [built])
+    assert caught.value.code == "lost_lease"
+    assert (yard.folder / "README.md").read_text() == "hello\n"
+    assert git(yard.folder, "status", "--porcelain") == ""
+    desk.db.close()
+
+
+def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -> None:
+    desk = yard.desk()
+    holder = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+    from rookery.base.proctree import identify
+
+    found = identify(holder.pid)
+    assert found is not None
+    desk.db.execute(
+        "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
+        ("main", found.pid, found.start, "2999-01-01T00:00:00.000Z"),
+    )
+    assert lease.acquire(desk, "main") == Holder("bee", holder.pid)
+    holder.kill()
+    holder.wait()
+    assert lease.acquire(desk, "main") == Lease("main", 8)
+    desk.db.close()
+
+
+def test_a_base_that_somebody_else_moves_meanwhile_is_built_on(yard: Yard, tmp_path: Path) -> None:
+    """A person commits to main while the gates run: the candidate is made anew on top of that."""
+    once = tmp_path / "once"
+    command = (
+        f"test -e {once} || {{ touch {once}; cd {yard.folder}; echo theirs > theirs.txt; git add theirs.txt; "
+        "git commit -qm Theirs; }"
+    )
+    yard.settings("", command)
+    yard.branch("one", a_txt="a\n")
+    data = yard.merge("--branch", "one").data
+    assert data["entries"][0]["state"] == "landed"
+    assert data["gate_runs"] == 2
+    assert (yard.show("a.txt"), yard.show("theirs.txt")) == ("a", "theirs")
+    assert git(yard.folder, "log", "-1", "--format=%s", "main^1") == "Theirs"
+
+
+def test_a_commit_in_the_checkout_while_a_landing_is_under_way_is_not_lost(yard: Yard) -> None:
+    yard.branch("one", a_txt="a\n")
+    (yard.folder / "mine.txt").write_text("mine\n")
+    git(yard.folder, "add", "mine.txt")
+    git(yard.folder, "commit", "-qm", "Mine")
+    assert yard.merge("--branch", "one").status == 0
+    assert git(yard.folder, "log", "--format=%s", "main").count("Mine") == 1
+
+
+def test_a_locked_checkout_lets_it_say_so(yard: Yard) -> None:
+    yard.branch("one", a_txt="a\n")
+    (yard.folder / ".git" / "index.lock").touch()
+    before = yard.main()
+    ran = run_rook(yard.folder, "merge", "--branch", "one", "--json")
+    assert ran.error["code"] == "invalid_state"
+    assert yard.main() == before
+    (yard.folder / ".git" / "index.lock").unlink()
+    assert yard.merge("--branch", "one").status == 0
+    assert yard.states() == {"one": "landed"}
