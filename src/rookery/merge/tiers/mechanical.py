@@ -9,7 +9,7 @@ from rookery.base.process import run
 from rookery.merge import case as cases
 from rookery.merge import scratch
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
-from rookery.vcs.git_merging import REGULAR, Side
+from rookery.vcs.git_merging import ADD_ADD, CONTENT, REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NAME = MECHANICAL
 _LOCK_TIMEOUT = 600.0
+_TEXT = (CONTENT, ADD_ADD)
+"""What rules on text may settle. An edit against a deletion is never among it: one of the two is somebody's intent."""
 
 
 def attempt(desk: Desk, case: Case, _beat: Callable[[], None]) -> Case:
@@ -29,7 +31,7 @@ def attempt(desk: Desk, case: Case, _beat: Callable[[], None]) -> Case:
     settled: dict[str, Side | None] = {}
     outcomes, locks = [], []
     for conflict in case.conflicts:
-        if conflict.path and cases.lockfile_of(conflict.path) is not None:
+        if _is_lock(conflict):
             locks.append(conflict)
             continue
         made, outcome = _resolve(desk, case, conflict)
@@ -45,15 +47,17 @@ def attempt(desk: Desk, case: Case, _beat: Callable[[], None]) -> Case:
 
 def predict(desk: Desk, case: Case, conflict: Conflict) -> bool:
     """True if the rules would settle the file; a lock file may be made anew, if its program is there."""
-    if conflict.path and cases.lockfile_of(conflict.path) is not None:
-        return True
-    return _resolve(desk, case, conflict)[0] is not None
+    return _is_lock(conflict) or _resolve(desk, case, conflict)[0] is not None
+
+
+def _is_lock(conflict: Conflict) -> bool:
+    return conflict.kind in _TEXT and cases.lockfile_of(conflict.path) is not None
 
 
 def _resolve(desk: Desk, case: Case, conflict: Conflict) -> tuple[Side | None, FileOutcome]:
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
-    if not sides or any(side.mode not in REGULAR for side in sides):
+    if conflict.kind not in _TEXT or any(side.mode not in REGULAR for side in sides):
         return None, found.replace(why=f"a conflict of kind {conflict.kind} is not for rules on text")
     given = cases.sides_of(desk, case, conflict)
     answer: Any = cases.resolve_mechanically(given)

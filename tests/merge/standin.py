@@ -1,0 +1,111 @@
+"""A resolver of a few lines in place of the real one, so that the tiers are tested for what they do with its answers."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from rookery.base.record import Record
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Sides(Record):
+    path: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    base_mode: str | None = None
+    ours_mode: str | None = None
+    theirs_mode: str | None = None
+    ours_history: tuple[bytes, ...] = ()
+    theirs_history: tuple[bytes, ...] = ()
+
+
+class Hunk(Record):
+    rule: str
+    why: str
+    start: int
+    end: int
+    ours: str
+    base: str
+    theirs: str
+    result: str
+    covers: tuple[Any, ...] = ()
+
+
+class Resolved(Record):
+    content: bytes
+    mode: str | None
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def covers(self) -> tuple[Any, ...]:
+        return ()
+
+
+class Declined(Record):
+    reason: str
+    kind: str
+
+
+class Loss(Record):
+    line: str
+
+
+class Lockfile(Record):
+    name: str
+    manifests: tuple[str, ...]
+    command: tuple[str, ...]
+
+
+seen: list[Sides] = []
+
+
+def resolve(sides: Sides) -> Resolved | Declined:
+    """Files that end in .list are joined, those that end in .bad lose a line; nothing else is resolved."""
+    seen.append(sides)
+    if sides.path.endswith(".list"):
+        lines = dict.fromkeys([*(sides.ours or b"").splitlines(), *(sides.theirs or b"").splitlines()])
+        content = b"".join(line + b"\n" for line in lines)
+        hunk = Hunk("union", "a list keeps the lines of both", 1, 2, "o", "b", "t", content.decode())
+        return Resolved(content, None, (hunk,))
+    if sides.path.endswith(".bad"):
+        return Resolved(sides.ours or b"", None, ())
+    return Declined("no rule fits", "content")
+
+
+def check(sides: Sides, result: bytes, _covered: Any = ()) -> list[Loss]:
+    """Lines that a side added and the result lacks."""
+    base, after = Counter((sides.base or b"").splitlines()), Counter(result.splitlines())
+    added = [Counter((side or b"").splitlines()) - base for side in (sides.ours, sides.theirs)]
+    return [Loss(line.decode()) for line in dict.fromkeys((*added[0], *added[1])) if not after[line]]
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put it where the real one is loaded from."""
+    seen.clear()
+    parts: dict[str, dict[str, Any]] = {
+        "model": {"Sides": Sides},
+        "mechanical": {"resolve": resolve},
+        "loss": {"check": check},
+        "markers": {
+            "has_markers": lambda content: b"<<<<<<<" in content,
+            "parses": lambda path, content: b"syntax error" not in content if path.endswith(".py") else None,
+        },
+        "lockfiles": {
+            "lockfile_of": lambda path: (
+                Lockfile("x.lock", ("x.toml",), ("sh", "-c", "sort x.toml > x.lock"))
+                if path.endswith("x.lock")
+                else None
+            )
+        },
+    }
+    monkeypatch.setitem(sys.modules, "rookery.merge.resolve", types.ModuleType("rookery.merge.resolve"))
+    for name, content in parts.items():
+        module = types.ModuleType(f"rookery.merge.resolve.{name}")
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -1,0 +1,288 @@
+"""The tiers: what the rules settle, what an agent may answer, and everything that an answer is turned down for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import git
+from rookery.merge import queue, service, store
+from rookery.merge.model import Entry
+
+from . import standin
+from .yard import Yard
+
+
+@pytest.fixture(autouse=True)
+def _resolver(monkeypatch: pytest.MonkeyPatch) -> None:
+    standin.install(monkeypatch)
+
+
+@pytest.fixture
+def land(yard: Yard) -> Iterator[Callable[..., Entry]]:
+    """Land a branch within this process, so that the stand-in is used."""
+    desks = []
+
+    def carry_out(branch: str) -> Entry:
+        desk = yard.desk()
+        desks.append(desk)
+        (entry,) = service.enqueue(desk, [branch], "main")
+        queue.work(desk, "main", {entry.id})
+        return store.get(desk.db, entry.id)
+
+    yield carry_out
+    for desk in desks:
+        desk.db.close()
+
+
+def script(yard: Yard, steps: list[Any]) -> None:
+    """What the agent that resolves conflicts does: its role's text holds the script."""
+    roles = yard.folder / ".rookery" / "roles"
+    roles.mkdir(exist_ok=True)
+    (roles / "merger.md").write_text(f"You resolve conflicts.\n\n```rook-script\n{yaml.safe_dump(steps)}```\n")
+
+
+def clash(yard: Yard, path: str = "a.txt", ours: str = "1\nours\n3\n", theirs: str = "1\ntheirs\n3\n") -> None:
+    name = path.replace("/", "__").replace(".", "_")
+    yard.commit(**{name: "1\n2\n3\n"})
+    yard.branch("work", **{name: theirs})
+    yard.commit(**{name: ours})
+
+
+def outcomes(yard: Yard, entry: Entry) -> list[tuple[str, str, str]]:
+    desk = yard.desk()
+    try:
+        return [(each.path, each.tier, each.outcome) for each in store.outcomes(desk.db, entry.id)]
+    finally:
+        desk.db.close()
+
+
+def test_what_the_rules_prove_lands(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n", "grep -q theirs a.list")
+    clash(yard, "a.list")
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "mechanical")
+    assert yard.show("a.list") == "1\nours\n3\ntheirs"
+    assert "Conflicts-Resolved: mechanical" in git(yard.folder, "log", "-1", "--format=%B")
+    assert outcomes(yard, entry) == [("a.list", "mechanical", "resolved")]
+    (sides,) = standin.seen
+    assert (sides.base, sides.ours_mode) == (b"1\n2\n3\n", "100644")
+    explained = yard.rook("merge", "explain", entry.id).out.decode()
+    assert "a list keeps the lines of both" in explained
+
+
+def test_the_versions_on_the_way_are_given_along(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n")
+    yard.commit(a_list="1\n")
+    git(yard.folder, "switch", "-qc", "work")
+    yard.commit(a_list="1\nt1\n")
+    yard.commit(a_list="1\nt2\n")
+    git(yard.folder, "switch", "-q", "main")
+    yard.commit(a_list="1\no1\n")
+    yard.commit(a_list="1\no2\n")
+    land("work")
+    (sides,) = standin.seen
+    assert (sides.ours_history, sides.theirs_history) == ((b"1\no1\n",), (b"1\nt1\n",))
+
+
+def test_a_result_that_loses_a_line_goes_up_a_tier(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n")
+    clash(yard, "a.bad")
+    before = yard.main()
+    entry = land("work")
+    assert (entry.state, entry.kind, entry.files) == ("failed", "conflict", ("a.bad",))
+    assert yard.main() == before
+    assert outcomes(yard, entry) == [("a.bad", "mechanical", "declined"), ("a.bad", "human", "declined")]
+
+
+def test_a_lock_file_is_made_anew_by_its_program(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n")
+    yard.commit(x_lock="a\n", x_toml="a\n-\n-\n-\n")
+    yard.branch("work", x_lock="a\nc\n", x_toml="a\n-\n-\n-\nc\n")
+    yard.commit(x_lock="a\nb\n", x_toml="b\na\n-\n-\n-\n")
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "mechanical")
+    assert yard.show("x.lock") == "-\n-\n-\na\nb\nc"
+    yard.assert_tidy()
+
+
+def test_an_agent_resolves_and_the_gates_agree(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n", "grep ours a.txt && grep theirs a.txt")
+    clash(yard)
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "agent"), entry.reason
+    assert yard.show("a.txt") == "1\nours\ntheirs\n3"
+    assert sorted(git(yard.folder, "ls-tree", "--name-only", "main").splitlines()) == ["README.md", "a.txt"]
+    assert git(yard.folder, "status", "--porcelain") == ""
+    yard.assert_tidy()
+
+
+def test_rules_and_an_agent_share_the_work(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.commit(a_list="1\n", b_txt="1\n")
+    yard.branch("work", a_list="1\nt\n", b_txt="t\n")
+    yard.commit(a_list="1\no\n", b_txt="o\n")
+    script(yard, [{"run": "cat a.list > seen; printf 'o\\nt\\n' > b.txt; rm seen"}])
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "agent"), entry.reason
+    assert (yard.show("a.list"), yard.show("b.txt")) == ("1\no\nt", "o\nt")
+    assert outcomes(yard, entry) == [
+        ("a.list", "mechanical", "resolved"),
+        ("b.txt", "mechanical", "declined"),
+        ("b.txt", "agent", "resolved"),
+    ]
+
+
+_NAMED = json.dumps({"summary": "ours is newer", "lost": [{"path": "a.txt", "line": "theirs", "why": "outdated"}]})
+
+
+def test_a_line_that_is_left_out_with_a_reason_is_let_go(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n")
+    clash(yard)
+    answer = {"edit": {"path": "rook-resolution.json", "text": _NAMED}}
+    script(yard, [{"run": "printf '1\\nours\\n3\\n' > a.txt"}, answer])
+    entry = land("work")
+    assert entry.state == "landed", entry.reason
+    assert yard.show("a.txt") == "1\nours\n3"
+    assert "rook-resolution.json" not in git(yard.folder, "ls-tree", "--name-only", "main")
+    assert "outdated" in yard.rook("merge", "explain", entry.id).out.decode()
+
+
+BAD_ANSWERS: dict[str, tuple[list[Any], str]] = {
+    "nothing done": ([{"say": "I will not."}], "conflict markers"),
+    "a line lost": ([{"run": "printf '1\\nours\\n3\\n' > a.txt"}], "without a reason"),
+    "an empty reason": (
+        [
+            {"run": "printf '1\\nours\\n3\\n' > a.txt"},
+            {"edit": {"path": "rook-resolution.json", "text": _NAMED.replace("outdated", " ")}},
+        ],
+        "without a reason",
+    ),
+    "no JSON": (
+        [
+            {"run": "printf '1\\nours\\n3\\n' > a.txt"},
+            {"edit": {"path": "rook-resolution.json", "text": "["}},
+        ],
+        "without a reason",
+    ),
+    "the file deleted": ([{"run": "rm a.txt"}], "without a reason"),
+    "another file emptied": (
+        [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt; : > README.md"}],
+        "",
+    ),
+    "it crashes": ([{"crash": 3}], "exited with 3"),
+    "it says that it failed": ([{"fail": "too hard"}], "too hard"),
+    "it hangs": ([{"child": "sleep 1000"}, {"hang": True}], "did not end"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+def test_an_answer_that_proves_nothing_is_turned_down(yard: Yard, land: Callable[..., Entry], name: str) -> None:
+    steps, said = BAD_ANSWERS[name]
+    yard.settings("merge:\n  tiers: [agent]\n  agent_timeout: 3s\n", "test -s README.md")
+    clash(yard)
+    script(yard, steps)
+    before = yard.main()
+    entry = land("work")
+    assert (entry.state, entry.kind, entry.tier) == ("failed", "conflict", "human")
+    assert yard.main() == before
+    desk = yard.desk()
+    whys = " ".join(each.why for each in store.outcomes(desk.db, entry.id))
+    desk.db.close()
+    assert said in whys
+    assert "<<<<" not in git(yard.folder, "grep", "-c", "", "main")
+    yard.assert_tidy()
+
+
+def test_an_answer_that_does_not_parse_is_turned_down(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n")
+    clash(yard, "a.py")
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\nsyntax error\\n3\\n' > a.py"}])
+    assert land("work").state == "failed"
+
+
+def test_what_the_gates_turn_down_goes_up_a_tier(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [mechanical, agent]\n  retries: 0\n", "test $(wc -l < a.list) -eq 5")
+    clash(yard, "a.list")  # the rules give four lines
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\nmore\\n3\\n' > a.list"}])
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "agent"), entry.reason
+    assert outcomes(yard, entry) == [("a.list", "mechanical", "refused"), ("a.list", "agent", "resolved")]
+
+
+def test_reimagine_does_the_change_again_on_a_fresh_base(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [reimagine]\n")
+    clash(yard)
+    script(yard, [{"run": "! grep -q '<<<' a.txt && printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    entry = land("work")
+    assert (entry.state, entry.tier) == ("landed", "reimagine"), entry.reason
+    assert yard.show("a.txt") == "1\nours\ntheirs\n3"
+    assert yard.contains("work")
+
+
+def test_reimagine_that_forgets_a_file_is_turned_down(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [reimagine]\n")
+    yard.commit(a_txt="1\n2\n3\n")
+    yard.branch("work", a_txt="1\ntheirs\n3\n", more_txt="more\n")
+    yard.commit(a_txt="1\nours\n3\n")
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    entry = land("work")
+    assert entry.state == "failed"
+    assert ("more.txt", "reimagine", "declined") in outcomes(yard, entry)
+
+
+def test_the_agent_is_told_both_sides_and_what_was_done_before(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n")
+    clash(yard)
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    assert land("work").state == "landed"
+    git(yard.folder, "switch", "-qc", "again", "main")
+    yard.commit(a_txt="1\nours\nagain\n3\n")
+    git(yard.folder, "switch", "-q", "main")
+    yard.commit(a_txt="1\nours\nmain\n3\n")
+    from rookery.merge.candidate import Clash, build
+    from rookery.merge.case import Case
+    from rookery.merge.tiers import agent
+
+    desk = yard.desk()
+    entry = service.draft(desk, "again", "main")
+    found = build(desk, entry, yard.main())
+    assert isinstance(found, Clash)
+    prompt = agent._prompt(desk, Case(entry, found.onto, found.merged.tree, found.merged.conflicts))
+    desk.db.close()
+    assert "- a.txt (content)" in prompt
+    assert "+again" in prompt
+    assert "+main" in prompt
+    assert "agent resolved" in prompt
+    assert "rook-resolution.json" in prompt
+
+
+@pytest.mark.parametrize("tiers", ["[]", "[mechanical]"])
+def test_a_tier_that_is_turned_off_is_not_tried(yard: Yard, land: Callable[..., Entry], tiers: str) -> None:
+    yard.settings(f"merge:\n  tiers: {tiers}\n")
+    clash(yard)
+    script(yard, [{"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    assert land("work").state == "failed"
+
+
+def test_the_agent_cannot_use_rook(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n")
+    clash(yard)
+    create = {"rook": ["task", "create", "Not mine"]}
+    script(yard, [create, {"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    land("work")
+    assert yard.rook.json("task", "list").data == []
+
+
+def test_kinds_that_no_rule_may_touch_are_left_to_people(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n")
+    yard.commit(a_list="1\n")
+    yard.branch("work", a_list=None)
+    yard.commit(a_list="1\n2\n")
+    entry = land("work")
+    assert (entry.state, entry.files) == ("failed", ("a.list",))
+    assert "modify/delete" in str(entry.reason)

@@ -1,0 +1,112 @@
+"""Taking landings back: code, tasks, events and mail; nothing is lost by it."""
+
+from __future__ import annotations
+
+from conftest import git
+
+from .yard import Yard
+
+
+def test_the_last_landing_is_taken_back_by_moving_the_base(yard: Yard) -> None:
+    before = yard.main()
+    yard.branch("work", a_txt="a\n")
+    landed = yard.merge("--branch", "work").data["entries"][0]
+    (undone,) = yard.merge("undo", landed["id"]).data
+    assert (undone["how"], undone["commit"]) == ("moved back", before)
+    assert yard.main() == before
+    assert not (yard.folder / "a.txt").exists()
+    assert git(yard.folder, "status", "--porcelain") == ""
+    assert git(yard.folder, "rev-parse", undone["rescue"]) == landed["commit"]
+    assert git(yard.folder, "rev-parse", f"refs/rookery/merge/{landed['id']}") == landed["commit"]
+    assert yard.states() == {"work": "undone"}
+    assert yard.merge("undo", landed["id"]).error["code"] == "invalid_state"
+    assert "merge.undone" in yard.rook("events").out.decode()
+    # It can land again.
+    assert yard.merge("retry", landed["id"]).status == 0
+    assert yard.merge("run").status == 0
+    assert yard.show("a.txt") == "a"
+
+
+def test_an_earlier_landing_is_reversed_on_top(yard: Yard) -> None:
+    yard.commit(f_txt="1\n2\n3\n4\n5\n6\n7\n")
+    yard.branch("one", f_txt="one\n2\n3\n4\n5\n6\n7\n", a_txt="a\n")
+    yard.branch("two", f_txt="1\n2\n3\n4\n5\n6\nseven\n")
+    yard.rook("merge", "enqueue", "one", "two")
+    assert yard.merge("run").status == 0
+    before = yard.main()
+    (undone,) = yard.merge("undo", "one").data
+    assert undone["how"] == "reverted"
+    assert git(yard.folder, "rev-parse", "main^") == before
+    assert yard.show("f.txt") == "1\n2\n3\n4\n5\n6\nseven"
+    assert (yard.folder / "f.txt").read_text() == "1\n2\n3\n4\n5\n6\nseven\n"
+    assert not (yard.folder / "a.txt").exists()
+    assert yard.states() == {"one": "undone", "two": "landed"}
+
+
+def test_what_later_work_stands_on_cannot_be_taken_back_alone(yard: Yard) -> None:
+    yard.commit(f_txt="1\n2\n3\n")
+    yard.branch("one", f_txt="1\none\n3\n")
+    yard.merge("--branch", "one")
+    yard.branch("two", f_txt="1\none two\n3\n")
+    yard.merge("--branch", "two")
+    before = yard.main()
+    found = yard.merge("undo", "one").error
+    assert found["code"] == "invalid_state"
+    assert "f.txt" in found["message"]
+    assert yard.main() == before
+
+
+def test_a_reversal_has_to_pass_the_gates(yard: Yard) -> None:
+    yard.settings("", "! test -e needs.txt || test -e base.txt")
+    yard.branch("one", base_txt="b\n")
+    yard.merge("--branch", "one")
+    yard.branch("two", needs_txt="n\n")
+    yard.merge("--branch", "two")
+    before = yard.main()
+    assert "does not pass g1" in yard.merge("undo", "one").error["message"]
+    assert yard.main() == before
+    yard.assert_tidy()
+
+
+def test_a_step_within_a_batch_is_gated_before_the_base_goes_back_to_it(yard: Yard) -> None:
+    """The base never was there, only beyond it."""
+    yard.settings("", "! test -e a.txt || test -e b.txt")
+    yard.branch("one", a_txt="a\n")
+    yard.branch("two", b_txt="b\n")
+    yard.rook("merge", "enqueue", "one", "two")
+    assert yard.merge("run").data["gate_runs"] == 1
+    before = yard.main()
+    assert "does not pass" in yard.merge("undo", "two").error["message"]
+    assert yard.main() == before
+
+
+def test_files_in_the_way_stop_an_undo(yard: Yard) -> None:
+    yard.branch("one", a_txt="a\n")
+    yard.merge("--branch", "one")
+    (yard.folder / "a.txt").write_text("mine\n")
+    before = yard.main()
+    assert yard.merge("undo", "one").error["code"] == "checkout_in_the_way"
+    assert yard.main() == before
+    assert (yard.folder / "a.txt").read_text() == "mine\n"
+    assert yard.states() == {"one": "landed"}
+    assert yard.rook("task", "list").status == 0
+    git(yard.folder, "checkout", "-q", "a.txt")
+    assert yard.merge("undo", "one").status == 0
+
+
+def test_a_whole_run_is_taken_back_with_its_tasks(yard: Yard) -> None:
+    before = yard.main()
+    tasks = []
+    for name in ("one", "two"):
+        steps = [{"edit": {"path": f"{name}.txt", "text": name}}, {"commit": name}]
+        tasks.append(yard.finished(name, steps))
+    assert yard.merge("--all").status == 0
+    assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"COMPLETED"}
+    run = yard.rook.json("run", "list").data[0]["id"]
+    undone = yard.rook.json("run", "undo", run).data
+    assert len(undone) == 2
+    assert yard.main() == before
+    assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"PENDING"}
+    assert any("taken back" in each["subject"] for each in yard.mail(to="one"))
+    assert git(yard.folder, "status", "--porcelain") == ""
+    assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "not_found"
