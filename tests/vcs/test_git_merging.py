@@ -292,3 +292,20 @@ def test_a_living_forward_is_not_mended_by_others(repo: Path, merging: Merging) 
     assert not merging.mend_checkouts("main")
     assert os.path.exists(begun[0].lock)
     begun[0].take_back()
+
+
+def test_advice_that_git_prints_for_people_spoils_no_merge(repo: Path, merging: Merging) -> None:
+    def module(name: str, commit: str, at: str = "main") -> None:
+        git(repo, "switch", "-qc", name, at)
+        git(repo, "update-index", "--add", "--cacheinfo", f"160000,{commit},module")
+        git(repo, "commit", "-qm", name)
+        git(repo, "reset", "-q", "--hard")
+        git(repo, "switch", "-q", "main")
+
+    module("began", "1" * 40)
+    module("one", "2" * 40, "began")
+    module("two", "3" * 40, "began")
+    branch(repo, "apart", z_txt="z\n")
+    found = merging.merge_many([("one", "two"), ("one", "apart"), ("two", "one")])
+    assert [each.is_clean for each in found] == [False, True, False]
+    assert [each.path for each in found[0].conflicts] == ["module"]

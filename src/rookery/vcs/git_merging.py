@@ -330,7 +330,8 @@ def _parse_kinds(tokens: Iterator[str]) -> dict[str, str]:
     """The kind of conflict at each path, from git's messages; the gravest wins."""
     kinds: dict[str, str] = {}
     for count in tokens:
-        if not count:
+        # Some gits print advice on submodules for people there, in front of the empty token that ends the list.
+        if not count.isdecimal():
             break
         paths = [next(tokens) for _ in range(int(count))]
         word = next(tokens)
