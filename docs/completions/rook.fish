@@ -830,7 +830,7 @@ complete -c rook -n '__fish_seen_subcommand_from config; and __fish_seen_subcomm
 complete -c rook -n '__fish_seen_subcommand_from config; and __fish_seen_subcommand_from show' -l config -r -d 'Set a configuration KEY=VALUE for this command; can be given several times.'
 complete -c rook -n __fish_use_subcommand -a doctor -d 'Check the installation and the project, and say what is wrong.'
 complete -c rook -n '__fish_seen_subcommand_from doctor' -l fix -d 'Mend what can be mended.'
-complete -c rook -n '__fish_seen_subcommand_from doctor' -l category -r -d 'Look at one thing only: install, config, database, tasks, agents, sandbox, vcs, terminal.'
+complete -c rook -n '__fish_seen_subcommand_from doctor' -l category -r -d 'Look at one thing only: install, config, database, tasks, agents, sandbox, merge, vcs, terminal.'
 complete -c rook -n '__fish_seen_subcommand_from doctor' -l json -d 'Print one JSON envelope.'
 complete -c rook -n '__fish_seen_subcommand_from doctor' -l quiet -d 'Print ids only, or nothing.'
 complete -c rook -n '__fish_seen_subcommand_from doctor' -l no-color -d 'Print without colours.'

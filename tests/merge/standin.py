@@ -1,4 +1,4 @@
-"""A resolver of a few lines in place of the real one, so that the tiers are tested for what they do with its answers."""
+"""A resolver of a few lines in place of the real one: the tiers are tested for what they do with its answers."""
 
 from __future__ import annotations
 

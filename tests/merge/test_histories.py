@@ -1,4 +1,4 @@
-"""Random histories on many branches, all landed at once: nothing of what landed is lost, nothing red was ever the base."""
+"""Random histories on many branches, all landed at once: nothing is lost, and nothing red was ever the base."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def script(yard: Yard, steps: list[Any]) -> None:
     """What the agent that resolves conflicts does: its role's text holds the script."""
     roles = yard.folder / ".rookery" / "roles"
     roles.mkdir(exist_ok=True)
-    (roles / "merger.md").write_text(f"You resolve conflicts.\n\n```rook-script\n{yaml.safe_dump(steps)}```\n")
+    (roles / "resolver.md").write_text(f"You resolve conflicts.\n\n```rook-script\n{yaml.safe_dump(steps)}```\n")
 
 
 def clash(yard: Yard, path: str = "a.txt", ours: str = "1\nours\n3\n", theirs: str = "1\ntheirs\n3\n") -> None:

@@ -21,9 +21,10 @@ from conftest import git
 from rookery.base.errors import ConfigInvalid, InvalidInput, NoRepository, Refused, StorageFailed
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
-from rookery.config.model import VcsConfig
+from rookery.config.model import GateConfig, VcsConfig
 from rookery.config.project import find_root
 from rookery.ops.context import Context
+from rookery.ops.guess import guess_gates
 from rookery.ops.index import find
 from rookery.ops.project import Initialised, init
 from rookery.vcs.model import UnknownRevision, Vcs
@@ -385,3 +386,63 @@ def test_it_is_offered() -> None:
     operation, words = find(["init"])
     assert operation is not None
     assert (words, operation.needs, operation.view) == (1, "project.write", "project.init")
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"pytest.ini": ""}, ["pytest -q"]),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, ["pytest -q"]),
+        ({"tests/test_a.py": ""}, ["pytest -q"]),
+        ({"tests/readme.md": ""}, []),
+        ({"package.json": '{"scripts": {"test": "jest"}}'}, ["npm test"]),
+        ({"package.json": '{"scripts": {"test": "jest"}}', "pnpm-lock.yaml": ""}, ["pnpm test"]),
+        ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, []),
+        ({"package.json": "["}, []),
+        ({"package.json": '{"scripts": []}'}, []),
+        ({"Cargo.toml": "[package]\n"}, ["cargo test"]),
+        ({"go.mod": "module a\n"}, ["go test ./..."]),
+        ({"Makefile": "build:\n\ttrue\ntest: build\n\ttrue\n"}, ["make test"]),
+        ({"Makefile": "build:\n\ttrue\n"}, []),
+        ({"Makefile": "test:\n\ttrue\n", "go.mod": "module a\n"}, ["go test ./..."]),
+        ({"pytest.ini": "", "Cargo.toml": "x"}, ["pytest -q", "cargo test"]),
+    ],
+)
+def test_gates_are_guessed_from_what_is_there(tmp_path: Path, files: dict[str, str], wanted: list[str]) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [each.gate.run for each in guess_gates(str(tmp_path))] == wanted
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest is installed, cargo is not."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "pytest").touch(mode=0o755)
+    real = shutil.which("git")
+    assert real is not None
+    (folder / "git").symlink_to(real)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.usefixtures("tools")
+def test_guessed_gates_are_written_and_shown(repo: Path) -> None:
+    (repo / "pytest.ini").write_text("")
+    (repo / "Cargo.toml").write_text("[package]\n")
+    made = init(context(repo))
+    assert made.gates == ("pytest -q",)
+    assert any("cargo is not installed" in note for note in made.notes)
+    assert context(repo).config.gates == (GateConfig("pytest", "pytest -q"),)
+    assert init(context(repo)).gates == ("pytest -q",)
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(("answer", "wanted"), [("", 1), ("y", 1), ("n", 0)])
+def test_a_person_is_asked_about_gates(repo: Path, monkeypatch: pytest.MonkeyPatch, answer: str, wanted: int) -> None:
+    (repo / "pytest.ini").write_text("")
+    answers = iter(["", answer])
+    monkeypatch.setattr(builtins, "input", lambda _prompt: next(answers))
+    init(context(repo, interactive=True))
+    assert len(context(repo).config.gates) == wanted

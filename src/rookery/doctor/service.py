@@ -19,6 +19,7 @@ CATEGORIES = {
     "tasks": "rookery.tasks.checks",
     "agents": "rookery.agents.checks",
     "sandbox": "rookery.agents.sandbox.checks",
+    "merge": "rookery.merge.checks",
     "vcs": "rookery.vcs.checks",
     "terminal": "rookery.terminal.checks",
 }

@@ -14,10 +14,11 @@ from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refu
 from rookery.base.record import Record
 from rookery.base.text import check_text
 from rookery.config.loader import FILE, load_config
-from rookery.config.model import Config
+from rookery.config.model import Config, GateConfig
 from rookery.config.project import FOLDER, database_path, find_repository, find_root
 from rookery.config.template import GITIGNORE, render_template
 from rookery.ops.context import Context
+from rookery.ops.guess import Guess, guess_gates
 from rookery.ops.operation import flag, op
 from rookery.vcs.model import Vcs
 
@@ -28,6 +29,8 @@ class Initialised(Record):
     root: str
     vcs: str | None
     base: str | None
+    gates: tuple[str, ...]
+    """The commands that work has to pass before it lands, as they were found and written."""
     created: tuple[str, ...]
     """What was made or written anew, beneath the root."""
     kept: tuple[str, ...]
@@ -60,15 +63,19 @@ def init(ctx: Context, yes: bool = False, force: bool = False) -> Initialised:
     vcs = _open_vcs(ctx, root, config) if in_repository else None
     asks = writes_config and ctx.is_interactive and not yes
     base = None if vcs is None else _choose_base(vcs, config.project.base, asks=asks, checks=writes_config)
-    created, kept = _make(folder, render_template({"project.base": base} if base else {}), force)
+    guesses = guess_gates(root) if writes_config and not config.gates else []
+    gates = _choose_gates([each.gate for each in guesses if not each.missing], asks=asks)
+    known = ({"project.base": base} if base else {}) | ({"gates": gates} if gates else {})
+    created, kept = _make(folder, render_template(known), force)
     has_commit = vcs is None or vcs.current_commit() is not None
     return Initialised(
         root,
         vcs.kind if vcs else None,
         base,
+        tuple(gate.run for gate in gates or config.gates),
         tuple(created),
         tuple(kept),
-        tuple(_notes(ctx, root, vcs)),
+        (*_notes(ctx, root, vcs), *_missing(guesses)),
         tuple(_next_steps(vcs, base, has_commit)),
     )
 
@@ -127,6 +134,24 @@ def _ask_base(guess: str | None) -> str | None:
     except EOFError:
         raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
     return answer or guess
+
+
+def _choose_gates(found: list[GateConfig], *, asks: bool) -> tuple[GateConfig, ...]:
+    """The gates that were found, if a person agrees or is not asked."""
+    if not found or not asks:
+        return tuple(found)
+    shown = ", ".join(f"`{gate.run}`" for gate in found)
+    try:
+        answer = input(f"Work lands only if this passes: {shown} [Y/n]: ").strip().lower()
+    except EOFError:
+        raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
+    return tuple(found) if answer in ("", "y", "yes") else ()
+
+
+def _missing(guesses: list[Guess]) -> Iterator[str]:
+    for each in guesses:
+        if each.missing:
+            yield f"{each.why}, but {each.missing} is not installed: add a gate under `gates:` yourself"
 
 
 def _make(folder: str, config: str, force: bool) -> tuple[list[str], list[str]]:

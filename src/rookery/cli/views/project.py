@@ -18,6 +18,7 @@ def init(made: Initialised, _values: dict[str, Any]) -> list[Block]:
         ("root", line(made.root)),
         ("version control", line(made.vcs or "none")),
         ("base branch", line(made.base or "none")),
+        ("gates", line(", ".join(made.gates))),
         ("made", line((", ".join(made.created), "good"))),
         ("kept", line((", ".join(made.kept), "dim"))),
     ]

@@ -10,7 +10,7 @@ import json
 import os
 import time
 
-from rookery.agents.roles import find_role, read_prompt
+from rookery.agents.roles import find_role
 from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
@@ -40,6 +40,7 @@ _MOST_ANSWER = 1_000_000
 _MOST_LINE = 1_000_000
 _SHOWN = 5
 _EVERYTHING = "*"
+_PROMPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "resolver.md")
 _FENCE = "````"
 
 
@@ -87,7 +88,7 @@ def _run(
     if not os.path.lexists(instructions):  # where the repository has its own, the prompt alone must do
         os.makedirs(os.path.dirname(instructions), exist_ok=True)
         with open(instructions, "w", encoding="utf-8") as file:
-            file.write(read_prompt(role, desk.home.root))
+            file.write(_role_text(desk.home.root))
         git_scratch.hide(place.folder, [ignore_line(runtime.INSTRUCTIONS)])
     launch = Launch(
         session_id=case.entry.id,
@@ -131,6 +132,13 @@ def _run(
     if failure:
         return f"the agent failed: {failure}"
     return "" if status == 0 else f"the agent exited with {status}: {last_words or 'no last words'}"
+
+
+def _role_text(root: str) -> str:
+    """How conflicts are resolved: the project's own text in `.rookery/roles/`, else Rookery's."""
+    own = os.path.join(root, ".rookery", "roles", "resolver.md")
+    with open(own if os.path.isfile(own) else _PROMPT, encoding="utf-8") as file:
+        return file.read()
 
 
 def _heard(runtime: Runtime, line: str) -> str:

@@ -1,0 +1,101 @@
+"""What the doctor asks of landing."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents.home import Home
+from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.errors import RookError
+from rookery.base.proctree import Identity, is_alive
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import database_path, is_project
+from rookery.db.database import Database
+from rookery.merge import land, scratch, store, undo
+from rookery.merge import lease as leases
+from rookery.merge.desk import Desk
+from rookery.merge.lease import Holder
+from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CATEGORY = "merge"
+
+
+def check_merges(place: Place) -> Iterator[Finding]:
+    """Git can merge without a checkout, nothing was cut off, and nothing waits for the user unseen."""
+    if place.root is None or not is_project(place.root):
+        return
+    try:
+        db = Database.open(database_path(place.root))
+        home = Home(place.root, db, load_config(place.root, read_environ(), {}).config)
+        desk = Desk(home, "doctor")
+    except RookError:
+        return  # the checks of database, configuration and version control say so
+    try:
+        yield _git(desk)
+        yield _cut_off(desk, place.root)
+        yield _waiting(desk)
+        if not home.config.gates:
+            hint = "name the commands that must pass under `gates:` in .rookery/config.yaml"
+            yield Finding(_CATEGORY, "gates", WARNING, "no gate is set: whatever merges lands", hint)
+        else:
+            yield Finding(_CATEGORY, "gates", OK, ", ".join(gate.name for gate in home.config.gates))
+    finally:
+        db.close()
+
+
+def _git(desk: Desk) -> Finding:
+    try:
+        desk.merging.check_can()
+    except RookError as error:
+        return Finding(_CATEGORY, "git", WARNING, error.message, error.hint)
+    return Finding(_CATEGORY, "git", OK, "it merges without a checkout")
+
+
+def _cut_off(desk: Desk, root: str) -> Finding:
+    rows = desk.db.all("SELECT base, pid, pid_start FROM merge_leases WHERE holder IS NOT NULL")
+    held = {base for base, pid, start in rows if is_alive(Identity(pid, start))}
+    left = [*store.select(desk.db, states=(TESTING, LANDING)), *store.undoing(desk.db)]
+    bases = {each.base for each in left if each.base not in held} | {row[0] for row in rows if row[0] not in held}
+    folder = desk.path("scratch")
+    is_littered = not held and os.path.isdir(folder) and bool(os.listdir(folder))
+    if not bases and not is_littered:
+        return Finding(_CATEGORY, "landings", OK, f"{len(store.select(desk.db, states=OPEN))} branches are queued")
+    what = f"a landing on {', '.join(sorted(bases))} was cut off" if bases else "scratch folders were left behind"
+    return Finding(
+        _CATEGORY, "landings", WARNING, what, "run `rook doctor --fix`", lambda: _settle(root, sorted(bases))
+    )
+
+
+def _waiting(desk: Desk) -> Finding:
+    waiting = store.select(desk.db, states=(WAITING,))
+    if not waiting:
+        return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
+    hint = "commit or stash those files, then `rook merge run`"
+    return Finding(_CATEGORY, "checkouts", WARNING, f"{len(waiting)} wait: {waiting[0].reason}", hint)
+
+
+def _settle(root: str, bases: list[str]) -> str:
+    db = Database.open(database_path(root))
+    desk = Desk(Home(root, db, load_config(root, read_environ(), {}).config), "doctor")
+    try:
+        for base in bases:
+            lease = leases.acquire(desk, base)
+            if isinstance(lease, Holder):
+                continue
+            try:
+                land.recover(desk, lease)
+                undo.recover(desk, lease)
+            finally:
+                leases.release(desk, lease)
+        scratch.sweep(desk)
+    finally:
+        db.close()
+    return "finished what had landed, and put the rest back into the queue"
+
+
+CHECKS = (check_merges,)
