@@ -118,7 +118,7 @@ def test_a_gate_that_hangs_is_ended_with_all_that_it_started(yard: Yard) -> None
     assert time.monotonic() - began < 60
     entry = yard.entry("work")
     assert (entry["state"], entry["kind"]) == ("failed", "gate")
-    assert "timeout" in entry["reason"]
+    assert "did not end in time" in entry["reason"]
     assert not [each for each in _sleepers() if each != os.getpid()]
     yard.assert_tidy()
 

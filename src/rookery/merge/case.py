@@ -6,7 +6,7 @@ from importlib import import_module
 
 from rookery.base.record import Record
 from rookery.merge import store
-from rookery.merge.model import REFUSED, RESOLVED, Entry, FileOutcome
+from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
 from rookery.vcs.git_merging import REGULAR, Conflict
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class Case(Record):
     def refuse(self, desk: Desk, verdict: Verdict) -> None:
         """Keep that the gates turned it down."""
         failed = verdict.failed
-        why = "the gates turned it down" if failed is None else f"the gate {failed.name} says {failed.verdict}"
+        why = "the gates turned it down" if failed is None else f"the gate {failed.name} {SAID[failed.verdict]}"
         turned_down = [
             each.replace(outcome=REFUSED, why=f"{each.why}; {why}") if each.outcome == RESOLVED else each
             for each in self.outcomes

@@ -90,12 +90,12 @@ def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str
         leases.check(db, lease)
         desk.merging.move(lease.base, new, old, f"land {', '.join(each.branch for each in entries)}")
         steps.reached("base moved")
-        return [record_landed(desk, each) for each in entries]
+        now = desk.now()
+        return [record_landed(desk, each, now) for each in entries]
 
 
-def record_landed(desk: Desk, entry: Entry) -> Entry:
-    """Within a transaction: the base contains the candidate, as git says."""
-    now = desk.now()
+def record_landed(desk: Desk, entry: Entry, now: str) -> Entry:
+    """Within a transaction: the base contains the candidate, as git says. What landed at once has one time."""
     stays_open = settle.complete_task(desk, entry)
     landed = store.change(
         desk.db, entry, "land", actor=desk.actor, at=now, landed_at=now, kind=None, reason=stays_open or None, files=()
@@ -127,7 +127,7 @@ def recover(desk: Desk, lease: Lease) -> list[Entry]:
         with desk.db.write() as db:
             leases.check(db, lease)
             if through:
-                settled.append(record_landed(desk, entry))
+                settled.append(record_landed(desk, entry, desk.now()))
             else:
                 settled.append(store.change(db, entry, "put back", actor=desk.actor, at=desk.now()))
         steps.reached("recovered one")

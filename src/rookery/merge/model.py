@@ -155,6 +155,14 @@ class GateRun(Record):
 
 
 PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN = "passed", "failed", "flaky", "timeout", "overran"
+SAID = {
+    PASSED: "passed",
+    FLAKY: "passed at the second try",
+    FAILED_GATE: "failed",
+    TIMEOUT: "did not end in time",
+    OVERRAN: "wrote too much",
+}
+"""What a verdict means, as it stands in a sentence."""
 
 
 def next_state(step: str, entry: Entry) -> str:

@@ -15,7 +15,7 @@ from rookery.merge import lease as leases
 from rookery.merge.candidate import Candidate, Clash, build
 from rookery.merge.land import Held, Moved
 from rookery.merge.lease import Holder
-from rookery.merge.model import BUSY, CONFLICT, EMPTY, GATE, GONE, HUMAN, LANDED, Entry, MergeBusy
+from rookery.merge.model import BUSY, CONFLICT, EMPTY, GATE, GONE, HUMAN, LANDED, SAID, Entry, MergeBusy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class _Run:
             return
         failed = verdict.failed
         assert failed is not None  # noqa: S101
-        reason = f"the gate {failed.name} says {failed.verdict}"
+        reason = f"the gate {failed.name} {SAID[failed.verdict]}"
         reason += f" (exit status {failed.status})" if failed.status is not None else ""
         self._fail(suspect.entry, GATE, reason, details=failed.last_lines, candidate=suspect)
 
@@ -290,7 +290,7 @@ class _Run:
             ready = store.change(
                 db, taken, "go ahead", actor=desk.actor, at=desk.now(), candidate=tip, base_before=None, tier=None
             )
-            land.record_landed(desk, ready)
+            land.record_landed(desk, ready, desk.now())
         desk.wake()
 
     def _fail(
@@ -306,6 +306,7 @@ class _Run:
     ) -> None:
         """A branch leaves the queue, and its agent and lead hear why."""
         if candidate is not None:
+            self.desk.merging.keep(land.REF + entry.id, candidate.commit)  # so that it can be looked at
             files = self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
         self.seen[entry.id] = None
         with self.desk.db.write() as db:
@@ -318,6 +319,8 @@ class _Run:
                 files=files[:_MOST_FILES],
                 tier=tier,
                 attempts=entry.attempts + 1,
+                candidate=None if candidate is None else candidate.commit,
+                base_before=None if candidate is None else candidate.onto,
             )
             news.tell_failed(self.desk, failed, details)
         self.desk.say(f"{failed.branch} could not land: {reason}\n")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from rookery.agents import store as agents
-from rookery.base.errors import InvalidInput
-from rookery.base.ids import MERGE, is_id, new_id
+from rookery.base.errors import InvalidId, InvalidInput, NotFound
+from rookery.base.ids import MERGE, new_id
 from rookery.events import store as events
 from rookery.merge import store
-from rookery.merge.model import OPEN, QUEUED, Entry, Explained, NothingToLand
+from rookery.merge.model import LANDED, OPEN, QUEUED, Entry, Explained, NothingToLand
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED, DEFAULT_PRIORITY, PENDING_REVIEW, check_priority
 from rookery.tasks.work import BRANCH_PREFIX
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
 
     from rookery.agents.model import Session
     from rookery.merge.desk import Desk
+    from rookery.merge.model import GateRun
 
 _EVENTS = 200
+_TAIL = 16_000
+_LAST_LINES = 20
 
 
 def draft(desk: Desk, name: str, base: str, *, priority: int | None = None) -> Entry:
@@ -129,10 +134,15 @@ def retry(desk: Desk, text: str) -> Entry:
 
 def find(desk: Desk, text: str) -> Entry:
     """The entry that an id, the beginning of one, a branch or an agent's name stands for; of several the newest."""
-    if is_id(MERGE, text) or text.startswith(f"{MERGE}_"):
-        return store.get(desk.db, store.resolve(desk.db, text))
     found = store.select(desk.db, branch=_branch(desk, text), limit=1)
-    return found[0] if found else store.get(desk.db, store.resolve(desk.db, text))
+    if found:
+        return found[0]
+    try:
+        return store.get(desk.db, store.resolve(desk.db, text))
+    except InvalidId:
+        raise NotFound(
+            f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` shows what there is"
+        ) from None
 
 
 def listing(desk: Desk, *, everything: bool = False, limit: int = 50) -> list[Entry]:
@@ -150,7 +160,6 @@ def listing(desk: Desk, *, everything: bool = False, limit: int = 50) -> list[En
 def explain(desk: Desk, text: str) -> Explained:
     """Everything that was done to bring an entry in."""
     entry = find(desk, text)
-    tree = None if entry.candidate is None else desk.merging.tree(entry.candidate)
     happened = [
         {"at": each.at, "type": each.type, "actor": each.actor, "data": each.data}
         for each in events.read(desk.db, kinds=("merge",), limit=-1)
@@ -159,9 +168,32 @@ def explain(desk: Desk, text: str) -> Explained:
     return Explained(
         entry,
         tuple(store.outcomes(desk.db, entry.id)),
-        tuple(reversed(store.gate_runs(desk.db, tree=tree))) if tree is not None else (),
+        tuple(_gate_runs(desk, entry)),
         tuple(happened[-_EVENTS:]),
     )
+
+
+def _gate_runs(desk: Desk, entry: Entry) -> list[GateRun]:
+    """What the gates said of an entry: of its own tree or, in a batch, of the last that landed with it."""
+    if entry.candidate is None:
+        return []
+    others = store.select(desk.db, states=(LANDED,), base=entry.base) if entry.landed_at is not None else []
+    together = [each.candidate for each in others if each.landed_at == entry.landed_at and each.candidate]
+    for commit in dict.fromkeys((entry.candidate, *together)):
+        runs = store.gate_runs(desk.db, tree=desk.merging.tree(commit))
+        if runs:
+            return [run.replace(last_lines=_last_lines(run.log)) for run in reversed(runs)]
+    return []
+
+
+def _last_lines(log: str) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL))
+            return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:])
+    except OSError:
+        return ""
 
 
 def check_something(names: Sequence[str], base: str) -> None:

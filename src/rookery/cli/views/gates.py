@@ -22,12 +22,18 @@ def report(found: GateReport, _values: dict[str, Any]) -> list[Block]:
     """What the gates say of a commit."""
     if not found.runs:
         return [text("No gate is configured for what has changed; see `gates` in the configuration.", "dim")]
-    blocks: list[Block] = [runs(found.runs)]
-    for each in found.runs:
+    blocks: list[Block] = [runs(found.runs), *last_words(found.runs)]
+    blocks.append(Paragraph((line("for ", (found.commit[:_SHORT], "id")),)))
+    return blocks
+
+
+def last_words(found: tuple[GateRun, ...]) -> list[Block]:
+    """What those that did not pass said last."""
+    blocks: list[Block] = []
+    for each in found:
         if not each.is_ok and each.last_lines:
             last = "\n".join(each.last_lines.splitlines()[-_SHOWN_LINES:])
             blocks += [Paragraph((line((f"{each.name} said last:", "bold")),)), text(last, "dim", indent=2)]
-    blocks.append(Paragraph((line("for ", (found.commit[:_SHORT], "id")),)))
     return blocks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.text import one_line
 from rookery.cli.document import Fields, Paragraph, Table, line, text
-from rookery.cli.views.gates import runs
+from rookery.cli.views.gates import last_words, runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:
     for each in found.outcomes:
         blocks += _file(each)
     if found.gates:
-        blocks.append(runs(found.gates))
+        blocks += [runs(found.gates), *last_words(found.gates[-1:])]
     return blocks
 
 
