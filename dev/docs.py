@@ -19,6 +19,7 @@ from rookery.cli import completion
 from rookery.cli.help import ABOUT
 from rookery.cli.options import GLOBALS
 from rookery.config.reference import render_reference
+from rookery.merge import model as merges
 from rookery.ops import index
 from rookery.ops.operation import FLAG, Op, Param
 from rookery.tasks.model import ACTIVE, FINISHED, SATISFIES_BLOCKER, STATES, TRANSITIONS
@@ -185,6 +186,17 @@ def _states() -> str:
         *(f"| `{state}` | {' | '.join(_marks(state))} |" for state in STATES),
         "",
         "A cancelled blocker still blocks, because nobody did what the blocked task waits for.",
+        "",
+        "# States of a landing",
+        "",
+        "An entry of the merge queue. Only `waiting` needs a person: files of a checkout are in the way.",
+        "",
+        "| Step | From | To |",
+        "| --- | --- | --- |",
+        *(
+            f"| {step} | {', '.join(f'`{state}`' for state in merges.STATES if state in sources)} | `{target}` |"
+            for step, (sources, target) in merges.TRANSITIONS.items()
+        ),
         "",
     ]
     return "\n".join(lines)

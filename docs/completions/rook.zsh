@@ -24,7 +24,7 @@ _rook() {
     "hooks ") words="install status uninstall" ;;
     "agent ") words="restore snapshots" ;;
     "worktree ") words="clean list rebase" ;;
-    "merge ") words=" cancel enqueue explain list retry run undo" ;;
+    "merge ") words=" cancel enqueue explain list predict retry run undo" ;;
     "gate ") words="list run" ;;
     "config ") words="explain show" ;;
     "init ") words="--yes --force --json --quiet --no-color --directory --config" ;;
@@ -140,6 +140,7 @@ _rook() {
     "merge enqueue") words="--into --priority --json --quiet --no-color --directory --config" ;;
     "merge explain") words="--json --quiet --no-color --directory --config" ;;
     "merge list") words="--all --limit --json --quiet --no-color --directory --config" ;;
+    "merge predict") words="--into --json --quiet --no-color --directory --config" ;;
     "merge retry") words="--json --quiet --no-color --directory --config" ;;
     "merge run") words="--into --json --quiet --no-color --directory --config" ;;
     "merge undo") words="--json --quiet --no-color --directory --config" ;;

@@ -114,6 +114,10 @@ def _company(session: Session) -> str:
         "These work at the same time, on the same base. Expect the base to move; keep to your files.",
         "",
         *(f"- `{each}`" for each in session.settings.siblings),
+        "",
+        "Before you hand your work over, commit it, run `rook worktree rebase "
+        + session.agent
+        + "` and your checks again.",
     ]
     return "\n".join(lines)
 

@@ -30,7 +30,7 @@ def has_own_work(desk: Desk, entry: Entry, tip: str) -> bool:
 def ask_for_rebase(desk: Desk, landed: Sequence[Entry]) -> None:
     """Ask living agents to take in what has landed, where it touches files that they have changed too."""
     wish = desk.config.merge.rebase
-    if wish == "none" or not landed:
+    if wish == "none" or not landed or not agents.sessions(desk.db, alive=True):
         return
     from rookery.merge import radar
 

@@ -32,6 +32,7 @@ class Desk:
         """Called with what gates print, as it comes, and with what is done."""
         self.vcs = worktrees.open_repository(home.root, home.config.vcs)
         self.merging = self.vcs.merging()
+        self.merging.refresh()
         self.red: dict[tuple[str, str], GateRun] = {}
         """Gates that failed since we began; a later command tries them again."""
         self.gate_runs = 0

@@ -62,7 +62,6 @@ def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | N
     if unknown:
         raise InvalidInput(f"there is no gate {', '.join(sorted(unknown))}", hint="`rook gate list` shows them")
     desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
-    desk.merging.refresh()
     if branch:
         session = agents.latest(ctx.db, branch) if desk.merging.tip(branch) is None else None
         target: str | None = desk.vcs.resolve(branch if session is None else session.branch)

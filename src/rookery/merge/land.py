@@ -114,10 +114,13 @@ def _end_forward(begun: Sequence[Forward], *, has_moved: bool) -> None:
 
 def recover(desk: Desk, lease: Lease) -> list[Entry]:
     """Settle what a killed merger left on this base; what was not through goes back into the queue."""
+    left = store.select(desk.db, states=(TESTING, LANDING), base=lease.base)
+    if not left and not lease.is_inherited:
+        return []
     desk.merging.mend_checkouts(lease.base)
     tip = desk.merging.tip(lease.base)
     settled = []
-    for entry in store.select(desk.db, states=(TESTING, LANDING), base=lease.base):
+    for entry in left:
         through = (
             entry.state == LANDING
             and entry.candidate is not None
@@ -132,5 +135,6 @@ def recover(desk: Desk, lease: Lease) -> list[Entry]:
                 settled.append(store.change(db, entry, "put back", actor=desk.actor, at=desk.now()))
         steps.reached("recovered one")
     scratch.sweep(desk)
+    desk.merging.settle()
     desk.wake()
     return settled

@@ -24,6 +24,8 @@ class Lease(Record):
 
     base: str
     token: int
+    is_inherited: bool = False
+    """Whoever held it before did not let go of it, and may have left something half done."""
 
 
 class Holder(Record):
@@ -35,6 +37,7 @@ class Holder(Record):
 
 def acquire(desk: Desk, base: str) -> Lease | Holder:
     """The lease, or who holds it."""
+    is_inherited = False
     me = identify(os.getpid()) or Identity(os.getpid(), "")
     with desk.db.write() as db:
         row = db.one("SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,))
@@ -44,13 +47,14 @@ def acquire(desk: Desk, base: str) -> Lease | Holder:
             # By its process it is known at once that a holder is gone, by its time that it hangs.
             if is_alive(Identity(pid, start)) and expires > desk.now():
                 return Holder(holder, pid)
+            is_inherited = True
         db.execute(
             "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (base) DO UPDATE SET token = excluded.token, holder = excluded.holder, pid = excluded.pid, "
             "pid_start = excluded.pid_start, expires_at = excluded.expires_at",
             (base, token, desk.actor, me.pid, me.start, _until(desk)),
         )
-    return Lease(base, token)
+    return Lease(base, token, is_inherited)
 
 
 def renew(desk: Desk, lease: Lease) -> None:

@@ -82,6 +82,22 @@ def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
     return service.listing(_desk(ctx), everything=all, limit=limit)
 
 
+@op(
+    "merge predict",
+    arg("branch", "Branches, or the agents whose branches they are.", many=True),
+    _INTO,
+    needs="vcs.read",
+    view="merges.outcome",
+)
+def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) -> list[Predicted]:
+    """Say what would become of branches if they were landed now: by which tier, and which files are in question."""
+    from rookery.merge import predict, service
+
+    desk = _desk(ctx)
+    base = desk.base(into)
+    return [predict.predict(desk, service.draft(desk, each, base)) for each in branch]
+
+
 @op("merge run", _INTO, needs="merge.write", view="merges.outcome")
 def run(ctx: Context, into: str | None) -> Outcome:
     """Work through the queue until nothing is left that can land."""
@@ -130,6 +146,4 @@ def _desk(ctx: Context) -> Desk:
     from rookery.agents.home import Home
     from rookery.merge.desk import Desk
 
-    desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
-    desk.merging.refresh()
-    return desk
+    return Desk(Home.of(ctx), ctx.actor, ctx.follow)

@@ -48,8 +48,8 @@ class Predicted(Record):
 
 def predict(desk: Desk, entry: Entry) -> Predicted:
     """What would become of a branch if it were landed now, by itself."""
-    base = desk.merging.tip(entry.base)
-    tip = desk.merging.tip(entry.branch)
+    tips = desk.merging.tips((entry.base, entry.branch))
+    base, tip = tips.get(entry.base), tips.get(entry.branch)
     if base is None or tip is None:
         gone = entry.base if base is None else entry.branch
         return _of(entry, UNKNOWN, reason=f"there is no branch {gone}")

@@ -93,7 +93,7 @@ class _Run:
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
         while True:
-            entries = [each for each in self._queued() if self._is_landable(each)]
+            entries = self._landable(self._queued())
             if not entries:
                 if not self._queued():
                     return
@@ -111,20 +111,24 @@ class _Run:
             if each.id not in self._held and (not self.only or each.id in self.only)
         ]
 
-    def _is_landable(self, entry: Entry) -> bool:
-        """Bring an entry up to date with its branch; settle at once what is gone, empty or there already."""
-        desk, base = self.desk, self._base_tip()
-        tip = desk.merging.tip(entry.branch)
-        if tip is None:
-            self._fail(entry, GONE, f"there is no branch {entry.branch}")
-            return False
-        if desk.merging.store.contains(tip, base):
-            if after.has_own_work(desk, entry, tip):
+    def _landable(self, entries: list[Entry]) -> list[Entry]:
+        """Entries as their branches are now; what is gone, empty or there already is settled at once."""
+        if not entries:
+            return []
+        tips = self.desk.merging.tips([each.branch for each in entries])
+        landed = self.desk.merging.landed_branches(self.lease.base)
+        found = []
+        for entry in entries:
+            tip = tips.get(entry.branch)
+            if tip is None:
+                self._fail(entry, GONE, f"there is no branch {entry.branch}")
+            elif entry.branch not in landed:
+                found.append(entry.replace(tip=tip))
+            elif after.has_own_work(self.desk, entry, tip):
                 self._note_landed(entry, tip)
             else:
                 self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
-            return False
-        return True
+        return found
 
     def _base_tip(self) -> str:
         tip = self.desk.merging.tip(self.lease.base)
@@ -138,8 +142,7 @@ class _Run:
         clashes: list[Clash] = []
         onto = self._base_tip()
         for entry in entries:
-            tip = self.desk.merging.tip(entry.branch) or entry.tip
-            built = build(self.desk, entry.replace(tip=tip), onto)
+            built = build(self.desk, entry, onto)
             if isinstance(built, Clash):
                 clashes.append(built)
                 continue
@@ -206,11 +209,8 @@ class _Run:
 
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> Verdict:
         """What the gates say of the last of a stack, that is of all of it."""
-        last = stack[-1]
-        onto = self._base_tip()
-        verdict = gates.run_gates(
-            self.desk, last.commit, base=self.lease.base, at=onto, retries=retries, beat=self._beat
-        )
+        commit, at = stack[-1].commit, stack[0].onto
+        verdict = gates.run_gates(self.desk, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
         self.flaky.update((run.name, None) for run in verdict.runs if run.verdict == "flaky" and not run.is_cached)
         steps.reached("gated")
         return verdict

@@ -31,6 +31,5 @@ def undo(ctx: Context, run: str) -> list[Undone]:
     if alive:
         raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
     desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
-    desk.merging.refresh()
     landed = store.select(ctx.db, states=(LANDED,), run_id=fitting[0].id)
     return carry_out(desk, [each for each in landed if each.base_before is not None])

@@ -28,5 +28,4 @@ def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:
     from rookery.merge.rebase import rebase as carry_out
 
     desk = Desk(Home.of(ctx), ctx.actor)
-    desk.merging.refresh()
     return carry_out(desk, name, desk.base(onto))

@@ -72,8 +72,7 @@ class Forward(Record):
 
 def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
     """Change the files of a clean-enough checkout; raises InTheWay, or InvalidState if another git is at work there."""
-    here = store.at(folder)
-    git_folder = here.read("rev-parse", "--absolute-git-dir").rstrip("\n")
+    here, git_folder = store.at(folder), _git_folder(store, folder)
     forward = Forward(here, folder, git_folder, old, new)
     _write_note(forward)
     try:
@@ -93,8 +92,7 @@ def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
 
 def mend(store: GitStore, folder: str, branch_at: str) -> bool:
     """Finish or take back what a killed process left in a checkout; True if there was something."""
-    here = store.at(folder)
-    git_folder = here.read("rev-parse", "--absolute-git-dir").rstrip("\n")
+    here, git_folder = store.at(folder), _git_folder(store, folder)
     note = _read_note(git_folder)
     if note is None:
         return False
@@ -110,6 +108,14 @@ def mend(store: GitStore, folder: str, branch_at: str) -> bool:
         os.unlink(forward.lock + ".lock")
     _forget(git_folder)
     return True
+
+
+def _git_folder(store: GitStore, folder: str) -> str:
+    """The folder that git keeps for a checkout; it is plain to see in the main one."""
+    plain = os.path.join(folder, ".git")
+    if os.path.isdir(plain) and not os.path.islink(plain):
+        return plain
+    return store.at(folder).read("rev-parse", "--absolute-git-dir").rstrip("\n")
 
 
 def _take_lock(forward: Forward) -> None:
@@ -180,8 +186,11 @@ def _tracked(forward: Forward) -> set[str]:
 def _read_tree(forward: Forward, old: str, new: str) -> None:
     """Git's own two-way merge of a checkout: it looks at every file first, and refuses before it touches one."""
     env = {"GIT_INDEX_FILE": forward.lock, "LC_ALL": "C"}
-    forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
     done = forward.store.run(*QUIET, "read-tree", "-m", "-u", old, new, env=env)
+    if not done.ok:
+        # Perhaps only the times of files have changed: git looks into them when it is told to.
+        forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
+        done = forward.store.run(*QUIET, "read-tree", "-m", "-u", old, new, env=env)
     if not done.ok:
         raise InTheWay(forward.folder, _named(forward, done.stderr, old, new))
 

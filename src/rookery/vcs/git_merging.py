@@ -79,24 +79,22 @@ class Merging:
     def __init__(self, store: GitStore, checkouts: Callable[[], dict[str, str]]) -> None:
         self.store = store
         self._checkouts = checkouts
-        self._can: bool | None = None
+        self._identity: list[str] | None = None
+        self._objects = ""
         self._env: Mapping[str, str] = {}
 
     def check_can(self) -> None:
         """Raise CannotMerge if git is too old."""
-        if self._can is None:
-            self._can = "--stdin" in self.store.run("merge-tree", "-h").stdout
-        if not self._can:
+        if "--stdin" not in self.store.run("merge-tree", "-h").stdout:
             raise CannotMerge("this git cannot merge without a checkout")
 
     @contextmanager
     def on_trial(self) -> Iterator[Merging]:
         """The same, with every object that is made kept apart and thrown away: nothing in the repository changes."""
-        objects = self.store.read("rev-parse", "--path-format=absolute", "--git-path", "objects").rstrip("\n")
+        self._objects = self._objects or objects_of(self.store)
         with tempfile.TemporaryDirectory(prefix="rook-objects-") as folder:
             trial = Merging(self.store, self._checkouts)
-            trial._can = self._can
-            trial._env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _escaped(objects)}
+            trial._env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _escaped(self._objects)}
             yield trial
 
     def merge(self, ours: str, theirs: str) -> Merged:
@@ -105,7 +103,6 @@ class Merging:
 
     def merge_many(self, pairs: Sequence[tuple[str, str]]) -> list[Merged]:
         """Many merges by one git; unrelated histories are a conflict of their own kind."""
-        self.check_can()
         if not pairs:
             return []
         text = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs)
@@ -113,6 +110,7 @@ class Merging:
             out = self._read("merge-tree", "--write-tree", "--stdin", stdin=text)
         except ProgramFailed as error:
             if "unrelated histories" not in error.message:
+                self.check_can()
                 raise
             if len(pairs) == 1:
                 return [Merged("", (Conflict("", UNRELATED),))]
@@ -134,10 +132,12 @@ class Merging:
 
     def commit(self, tree: str, parents: Sequence[str], message: str, *, author_of: str | None = None) -> str:
         """A commit by the user, or with the author and time of another commit."""
-        who = [word for key, value in self.store.identity().items() for word in ("-c", f"{key}={value}")]
+        if self._identity is None:
+            found = self.store.identity()
+            self._identity = [word for key, value in found.items() for word in ("-c", f"{key}={value}")]
         words = [word for parent in parents for word in ("-p", parent)]
         env = {} if author_of is None else self._author(author_of)
-        return self._read(*who, "commit-tree", tree, *words, "-F", "-", stdin=message, env=env).strip()
+        return self._read(*self._identity, "commit-tree", tree, *words, "-F", "-", stdin=message, env=env).strip()
 
     def _author(self, commit: str) -> dict[str, str]:
         fields = self._read("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw", commit)
@@ -204,6 +204,9 @@ class Merging:
         """For each pair of commits the paths in which they differ, by one git; a rename changes two."""
         if not pairs:
             return []
+        if len(pairs) == 1:
+            out = self._read("diff-tree", "-r", "-z", "--name-only", "--no-renames", *pairs[0])
+            return [tuple(out.split("\0")[:-1])]
         trees = self._trees([commit for pair in pairs for commit in pair])
         text = "".join(f"{trees[old]} {trees[new]}\n" for old, new in pairs)
         out = self._read("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--stdin", stdin=text)
@@ -261,6 +264,17 @@ class Merging:
     def tip(self, branch: str) -> str | None:
         """Where a branch is."""
         return self.store.find_commit(HEADS + branch)
+
+    def tips(self, branches: Sequence[str]) -> dict[str, str]:
+        """Where branches are, those that are there."""
+        asked = "".join(f"{HEADS}{name}^{{commit}}\n" for name in branches if "\n" not in name)
+        answers = self._read("cat-file", "--batch-check=%(objectname)", stdin=asked).splitlines() if asked else []
+        return {name: at for name, at in zip(branches, answers, strict=False) if " " not in at}
+
+    def landed_branches(self, base: str) -> set[str]:
+        """The branches that another one contains."""
+        listed = self.store.read("for-each-ref", f"--merged={HEADS}{base}", "--format=%(refname)", HEADS)
+        return {name.removeprefix(HEADS) for name in listed.splitlines()}
 
     def move(self, branch: str, commit: str, expected: str, why: str) -> None:
         """Move a branch that is still at `expected`, else raises RefMoved. The user's ref hooks may refuse it."""
@@ -352,6 +366,11 @@ def _kind(said: str | None, sides: Mapping[str, Side]) -> str:
     if "2" in sides and "3" in sides:
         return CONTENT if "1" in sides else ADD_ADD
     return MODIFY_DELETE
+
+
+def objects_of(store: GitStore) -> str:
+    """Where a repository keeps its objects."""
+    return store.read("rev-parse", "--path-format=absolute", "--git-path", "objects").rstrip("\n")
 
 
 def _escaped(path: str) -> str:

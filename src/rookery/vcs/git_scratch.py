@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.vcs.git_merging import objects_of
 from rookery.vcs.git_store import HEADS, GitStore
 
 # What changes how files look in a checkout, and who commits.
@@ -54,8 +55,3 @@ def write_tree(store: GitStore, folder: str) -> str:
     inner.write("read-tree", "HEAD", env=env)
     inner.write(*_NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)
     return inner.read("write-tree", env=env).strip()
-
-
-def objects_of(store: GitStore) -> str:
-    """Where a repository keeps its objects."""
-    return store.read("rev-parse", "--path-format=absolute", "--git-path", "objects").rstrip("\n")

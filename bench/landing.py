@@ -1,0 +1,168 @@
+"""Landing: gate runs and time beside one-by-one landing, and each step beside the bare git that it stands on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import time
+
+from bench.table import Figure, Table
+from rookery.agents.home import Home
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import FOLDER, database_path
+from rookery.db.database import Database
+from rookery.merge import predict, queue, radar, service
+from rookery.merge.desk import Desk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bench.project import Size
+
+_FILES = 3000
+_BRANCHES = 50
+_BAD, _CLASHING, _GOOD = (4, 11), 3, 15
+_GATE = "sleep 0.3; ! grep -lq broken *.txt"
+_MOST_RUNS = 0.65
+_MOST_RADAR = 500.0
+
+
+def measure(root: str, size: Size) -> Table:
+    """On repositories of its own: twenty small branches to land, and fifty in 3,000 files to compare."""
+    place = os.path.join(os.path.dirname(root), "landing")
+    try:
+        serial = _land_queue(os.path.join(place, "serial"), batch=1)
+        batched = _land_queue(os.path.join(place, "batched"), batch=8)
+        large = os.path.join(place, "large")
+        _make_large(large, _BRANCHES if size.rounds > 2 else 10)
+        figures = (*_steps(large, size.rounds), *_radar(large, size.rounds))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return Table(
+        f"landing, {_GOOD + len(_BAD) + _CLASHING} branches, and a repository of {_FILES:,} files",
+        "one by one; bare git",
+        (
+            Figure("20 branches: gate runs", float(batched[0]), float(serial[0]), unit="", most_ratio=_MOST_RUNS),
+            Figure("20 branches: time", batched[1], serial[1]),
+            *figures,
+        ),
+        (f"of the 20, {len(_BAD)} break the tests and {_CLASHING} conflict; both ways land the same {_GOOD}",),
+    )
+
+
+def _land_queue(folder: str, *, batch: int) -> tuple[int, float]:
+    """Gate runs and milliseconds to land the queue."""
+    _begin(folder, {"shared.txt": "1\n2\n3\n"})
+    names = []
+    for number in range(_GOOD + len(_BAD)):
+        name = f"{'bad' if number in _BAD else 'good'}{number:02}"
+        files = {f"{name}.txt": "broken\n" if number in _BAD else f"{name}\n"}
+        _branch(folder, name, files | ({"shared.txt": "1\nx\n3\n"} if number == 0 else {}))
+        names.append(name)
+    for number in range(_CLASHING):
+        _branch(folder, f"clash{number}", {"shared.txt": f"1\ny{number}\n3\n"})
+        names.append(f"clash{number}")
+    desk = _desk(folder, f"gates:\n  - {{name: tests, run: '{_GATE}'}}\nmerge:\n  tiers: []\n  batch: {batch}\n")
+    service.enqueue(desk, names, "main")
+    started = time.perf_counter()
+    found = queue.work(desk, "main")
+    took = (time.perf_counter() - started) * 1000
+    landed = sum(1 for each in found.entries if each.state == "landed")
+    if landed != _GOOD:
+        raise RuntimeError(f"{landed} landed, not {_GOOD}")
+    desk.db.close()
+    return found.gate_runs, took
+
+
+def _steps(folder: str, rounds: int) -> Iterator[Figure]:
+    """A prediction beside `git merge-tree`, and a landing without gates beside `git merge`."""
+    desk = _desk(folder, "merge:\n  tiers: []\n")
+    names = list(desk.vcs.branches("b"))[:rounds]
+    bare, ours = [], []
+    for name in names:
+        bare.append(_timed(lambda name=name: _git(folder, "merge-tree", "--write-tree", "main", name, check=False)))
+        entry = service.draft(desk, name, "main")
+        ours.append(_timed(lambda entry=entry: predict.predict(desk, entry)))
+    yield Figure("prediction", statistics.median(ours), statistics.median(bare), min(ours))
+    bare, ours = [], []
+    for number in range(rounds):
+        for kind in ("bare", "ours"):
+            _branch(folder, f"{kind}{number}", {f"{kind}{number}.txt": kind})
+        bare.append(_timed(lambda number=number: _git(folder, "merge", "-q", "--no-ff", "--no-edit", f"bare{number}")))
+        (entry,) = service.enqueue(desk, [f"ours{number}"], "main")
+        ours.append(_timed(lambda entry=entry: queue.work(desk, "main", {entry.id})))
+    yield Figure("landing without gates", statistics.median(ours), statistics.median(bare), min(ours))
+    desk.db.close()
+
+
+def _radar(folder: str, rounds: int) -> Iterator[Figure]:
+    """All branches against each other, and then one that has changed."""
+    desk = _desk(folder, "")
+    names = list(desk.vcs.branches("b"))
+    service.enqueue(desk, names, "main")
+    first = _timed(lambda: radar.scan(desk, "main"))
+    meetings = len(radar.scan(desk, "main").meetings)
+    yield Figure(f"radar: {len(names)} branches, {meetings} meet, first look", first)
+    again = []
+    for number in range(rounds):
+        _branch(folder, names[0], {"part0/file0.py": f"again {number}\n"}, new=False)
+        again.append(_timed(lambda: radar.scan(desk, "main")))
+    yield Figure(f"radar: one of {len(names)} has changed", statistics.median(again), best=min(again), most=_MOST_RADAR)
+    desk.db.close()
+
+
+def _make_large(folder: str, branches: int) -> None:
+    _begin(folder, {f"part{n % 30}/file{n}.py": f"VALUE = {n}\n" * 20 for n in range(_FILES)})
+    for number in range(branches):
+        touched = {number * 7 % 90, number * 11 % 90, 100 + number}
+        files = {f"part{n % 30}/file{n}.py": f"VALUE = {n}\n" * 19 + f"by {number}\n" for n in touched}
+        _branch(folder, f"b{number:02}", files)
+
+
+def _begin(folder: str, files: dict[str, str]) -> None:
+    os.makedirs(folder)
+    _git(folder, "init", "-q", "-b", "main")
+    _git(folder, "config", "user.name", "b")
+    _git(folder, "config", "user.email", "b@example.org")
+    _commit(folder, files)
+    os.makedirs(os.path.join(folder, FOLDER))
+    with open(os.path.join(folder, FOLDER, ".gitignore"), "w") as file:
+        file.write("*\n")
+    Database.create(database_path(folder)).close()
+
+
+def _branch(folder: str, name: str, files: dict[str, str], *, new: bool = True) -> None:
+    _git(folder, "switch", "-q", *(("-c", name, "main") if new else (name,)))
+    _commit(folder, files)
+    _git(folder, "switch", "-q", "main")
+
+
+def _commit(folder: str, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        full = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w") as file:
+            file.write(text)
+    _git(folder, "add", "-A")
+    _git(folder, "commit", "-qm", "Work")
+
+
+def _desk(folder: str, settings: str) -> Desk:
+    with open(os.path.join(folder, FOLDER, "config.yaml"), "w") as file:
+        file.write("provision:\n  ports: 0\n" + settings)
+    config = load_config(folder, read_environ({"HOME": "/nowhere"}), {}).config
+    return Desk(Home(folder, Database.open(database_path(folder)), config), "human")
+
+
+def _timed(work: object) -> float:
+    started = time.perf_counter()
+    work()  # type: ignore[operator]
+    return (time.perf_counter() - started) * 1000
+
+
+def _git(folder: str, *args: str, check: bool = True) -> None:
+    subprocess.run(["git", *args], cwd=folder, check=check, capture_output=True)

@@ -1,0 +1,57 @@
+"""Landing in jj repositories: it works on the git store beneath, and no workspace is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support import run_rook
+from vcs.repositories import ColocatedRepository, JjRepository, find_jj
+
+
+@pytest.fixture(params=[JjRepository, ColocatedRepository], ids=["jj", "colocated"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JjRepository:
+    find_jj(monkeypatch)
+    made: JjRepository = request.param(tmp_path / "repo")
+    made.begin()
+    assert run_rook(made.path, "init", "--yes").status == 0
+    return made
+
+
+def work(place: JjRepository, name: str, path: str, text: str) -> str:
+    """A bookmark with one commit from main."""
+    place.jj("new", "main")
+    place.write(path, text)
+    place.jj("commit", "-m", f"Work on {name}")
+    place.jj("bookmark", "create", name, "-r", "@-")
+    return place.jj("log", "--no-graph", "-r", "@-", "-T", "commit_id")
+
+
+def test_a_bookmark_lands_and_the_workspace_stays(place: JjRepository) -> None:
+    (place.path / ".rookery" / "config.local.yaml").write_text("gates:\n  - {name: g, run: test -e a.txt}\n")
+    tip = work(place, "one", "a.txt", "a\n")
+    place.jj("new", "main")
+    place.write("mine.txt", "mine\n")
+    ran = run_rook(place.path, "merge", "--branch", "one", "--json")
+    (entry,) = ran.data["entries"]
+    assert (entry["state"], entry["tip"]) == ("landed", tip)
+    assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == entry["commit"]
+    assert place.jj("file", "list", "-r", "main").splitlines().count("a.txt") == 1
+    assert (place.path / "mine.txt").read_text() == "mine\n"
+    assert not (place.path / "a.txt").exists()
+    assert place.jj("log", "--no-graph", "-r", "main", "-T", "conflict") == "false"
+
+
+def test_conflicts_are_found_and_a_landing_is_taken_back(place: JjRepository) -> None:
+    (place.path / ".rookery" / "config.local.yaml").write_text("merge:\n  tiers: []\n")
+    before = place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id")
+    work(place, "one", "same.txt", "one\n")
+    work(place, "two", "same.txt", "two\n")
+    assert run_rook(place.path, "merge", "--branch", "one", "--json").status == 0
+    two = run_rook(place.path, "merge", "--branch", "two", "--json")
+    assert two.status == 1
+    assert two.envelope["data"]["entries"][0]["files"] == ["same.txt"]
+    (undone,) = run_rook(place.path, "merge", "undo", "one", "--json").data
+    assert undone["how"] == "moved back"
+    assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == before
