@@ -12,6 +12,7 @@ import pytest
 
 from conftest import git
 from rookery.base.errors import RookError
+from rookery.base.proctree import identify
 from rookery.merge import land, lease, store
 from rookery.merge.candidate import Candidate, build
 from rookery.merge.lease import Holder, Lease
@@ -217,8 +218,6 @@ def test_the_lease_is_lost_while_the_files_are_forwarded(yard: Yard, monkeypatch
 def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -> None:
     desk = yard.desk()
     holder = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
-    from rookery.base.proctree import identify
-
     found = identify(holder.pid)
     assert found is not None
     desk.db.execute(
@@ -228,7 +227,7 @@ def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -
     assert lease.acquire(desk, "main") == Holder("bee", holder.pid)
     holder.kill()
     holder.wait()
-    assert lease.acquire(desk, "main") == Lease("main", 8)
+    assert lease.acquire(desk, "main") == Lease("main", 8, is_inherited=True)
     desk.db.close()
 
 

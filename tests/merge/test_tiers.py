@@ -122,6 +122,17 @@ def test_an_agent_resolves_and_the_gates_agree(yard: Yard, land: Callable[..., E
     yard.assert_tidy()
 
 
+def test_an_agent_may_commit_what_it_made(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n")
+    clash(yard)
+    commit = "git add -A && git commit -qm Resolved && git checkout -qb elsewhere"
+    script(yard, [{"run": f"printf '1\\nours\\ntheirs\\n3\\n' > a.txt; {commit}"}, {"commit": "Again"}])
+    entry = land("work")
+    assert entry.state == "landed", entry.reason
+    assert yard.show("a.txt") == "1\nours\ntheirs\n3"
+    assert git(yard.folder, "branch", "--list", "elsewhere") == ""
+
+
 def test_rules_and_an_agent_share_the_work(yard: Yard, land: Callable[..., Entry]) -> None:
     yard.commit(a_list="1\n", b_txt="1\n")
     yard.branch("work", a_list="1\nt\n", b_txt="t\n")

@@ -9,7 +9,7 @@ from rookery.agents import worktrees
 from rookery.agents.cleaning import clean_worktrees
 from rookery.base.errors import RookError
 from rookery.merge import news, store
-from rookery.vcs.model import UnknownRevision
+from rookery.vcs.folders import delete_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from rookery.merge.desk import Desk
     from rookery.merge.model import Entry
+
+
+_KEPT_LOGS = 200
+"""Of how many trees the output of gates is kept."""
 
 
 def has_own_work(desk: Desk, entry: Entry, tip: str) -> bool:
@@ -50,15 +54,25 @@ def ask_for_rebase(desk: Desk, landed: Sequence[Entry]) -> None:
 
 
 def tidy(desk: Desk) -> None:
-    """Remove the worktrees of agents that have ended and whose work is on the base, as git proves once more."""
+    """Remove what has served: worktrees of agents whose work is on the base, and old output of gates."""
+    _prune_logs(desk.path("gates"))
     for entry in store.uncleaned(desk.db):
         try:
             is_done = _tidy_one(desk, entry)
-        except (RookError, UnknownRevision):
+        except RookError:
             continue  # `rook worktree list` shows it, and the next landing looks again
         if is_done:
             with desk.db.write() as db:
                 store.mark_cleaned(db, entry, desk.now())
+
+
+def _prune_logs(folder: str) -> None:
+    """Keep what the gates said of the last trees, and no more."""
+    if not os.path.isdir(folder):
+        return
+    trees = sorted(os.scandir(folder), key=lambda each: each.stat().st_mtime, reverse=True)
+    for each in trees[_KEPT_LOGS:]:
+        delete_tree(each.path)
 
 
 def _tidy_one(desk: Desk, entry: Entry) -> bool:

@@ -48,10 +48,13 @@ def hide(folder: str, paths: list[str]) -> None:
         file.write("".join(f"{path}\n" for path in paths))
 
 
-def write_tree(store: GitStore, folder: str) -> str:
-    """All that lies in a scratch folder as a tree of the real repository."""
+def write_tree(store: GitStore, folder: str, commit: str) -> str:
+    """All that lies in a scratch folder, made of a commit, as a tree of the real repository.
+
+    Whatever was committed or switched in there does not count, and is not needed: the files do.
+    """
     inner = open_scratch(folder, store.timeout)
     env = {"GIT_OBJECT_DIRECTORY": objects_of(store), "GIT_INDEX_FILE": os.path.join(folder, ".git", "rookery-index")}
-    inner.write("read-tree", "HEAD", env=env)
+    inner.write("read-tree", commit, env=env)
     inner.write(*_NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)
     return inner.read("write-tree", env=env).strip()

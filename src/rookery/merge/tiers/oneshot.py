@@ -72,7 +72,7 @@ def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Calla
                 return Failed(failure)
             named, summary = _read_answer(place.folder)
             git_scratch.hide(place.folder, [ignore_line(ANSWER)])
-            return Answer(git_scratch.write_tree(desk.merging.store, place.folder), named, summary)
+            return Answer(git_scratch.write_tree(desk.merging.store, place.folder, commit), named, summary)
     except RookError as error:
         return Failed(error.message)
 

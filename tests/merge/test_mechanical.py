@@ -1,0 +1,39 @@
+"""The whole way with the real rules: a conflict that they settle lands by itself, and says why that is safe."""
+
+from __future__ import annotations
+
+import pytest
+
+from .yard import Yard
+
+pytest.importorskip("rookery.merge.resolve.mechanical", reason="the rules are not part of this tree")
+
+_BEGIN = "first\nsecond\nthird\n"
+
+
+def test_what_one_side_has_in_whole_lands_by_itself(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n", "grep -q both notes.txt")
+    yard.commit(notes_txt=_BEGIN)
+    yard.branch("one", notes_txt=_BEGIN + "both\n")
+    yard.branch("two", notes_txt=_BEGIN + "both\nand more\n")
+    yard.rook("merge", "enqueue", "one", "two")
+    assert yard.merge("--branch", "one").status == 0
+    assert yard.merge("predict", "two").data[0]["predicted_tier"] == "mechanical"
+    assert yard.merge("run").status == 0
+    assert yard.entry("two")["tier"] == "mechanical"
+    assert yard.show("notes.txt") == _BEGIN + "both\nand more"
+    (outcome,) = yard.merge("explain", "two").data["outcomes"]
+    assert (outcome["path"], outcome["outcome"]) == ("notes.txt", "resolved")
+    assert outcome["hunks"][0]["rule"]
+    assert outcome["hunks"][0]["why"]
+
+
+def test_what_no_rule_proves_is_left_to_people(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n")
+    yard.commit(notes_txt=_BEGIN)
+    yard.branch("one", notes_txt=_BEGIN.replace("second", "ours"))
+    yard.branch("two", notes_txt=_BEGIN.replace("second", "theirs"))
+    yard.rook("merge", "enqueue", "one", "two")
+    assert yard.merge("run").status == 1
+    assert yard.states() == {"one": "landed", "two": "failed"}
+    assert yard.merge("predict", "two").data[0]["predicted_tier"] == "human"
