@@ -123,3 +123,16 @@ def test_a_damaged_copy_does_no_harm(
     _cached(root).write_bytes(damage)
     expected = load_config(str(root), environ, {}).config
     assert read_config(str(root), environ, {}).agents.max_depth == expected.agents.max_depth
+
+
+def test_a_list_of_mappings_is_the_same_read_anew_and_kept(
+    root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _settle(monkeypatch)
+    _write(root / ".rookery/config.yaml", "gates:\n  - {name: tests, run: pytest, paths: [src]}\n")
+    fresh, kept = read_config(str(root), environ, {}), read_config(str(root), environ, {})
+    assert type(fresh) is not type(kept)
+    for config in (fresh, kept):
+        (gate,) = config.gates
+        assert (gate.name, gate.run, gate.paths, gate.timeout) == ("tests", "pytest", ("src",), 1800.0)
+    assert section_of(kept, "gates") == section_of(fresh, "gates") == {}

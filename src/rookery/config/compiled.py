@@ -53,7 +53,7 @@ def read_config(root: str | None, environ: Environ, flags: Mapping[str, str]) ->
 def section(config: Config, name: str) -> dict[str, Any]:
     """What a section says, by the names of its keys; nothing if there is no such section."""
     found: Any = getattr(config, name, None)
-    if found is None:
+    if found is None or isinstance(found, tuple):
         return {}
     return dict(vars(found)) if isinstance(found, Values) else {key: getattr(found, key) for key in found.__slots__}
 
@@ -86,10 +86,15 @@ def _read(root: str, stamps: list[list[int] | None]) -> Config | None:
             kept = loads(file.read())
         if kept["format"] != _FORMAT or kept["stamps"] != stamps:
             return None
-        sections = {name: Values(_whole(section)) for name, section in kept["sections"].items()}
+        sections = {name: _section(said) for name, said in kept["sections"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return Values(sections)  # type: ignore[return-value]
+
+
+def _section(said: Any) -> Any:
+    """A section as it is read: keys and values, or a list of such."""
+    return tuple(Values(_whole(each)) for each in said) if isinstance(said, list) else Values(_whole(said))
 
 
 def _whole(section: dict[str, Any]) -> dict[str, Any]:

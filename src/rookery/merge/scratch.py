@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
 
 from rookery.agents.provision import provision
 from rookery.base.errors import StorageFailed
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.base.record import Record
 from rookery.config.environ import unmarked_environ
+from rookery.config.model import VcsConfig
 from rookery.vcs import git_scratch
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.model import GIT
@@ -54,7 +54,7 @@ def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> I
             desk.home.root,
             folder,
             desk.config.provision,
-            vcs_config=replace(desk.config.vcs, backend=GIT),
+            vcs_config=VcsConfig(backend=GIT, timeout=desk.config.vcs.timeout),
             session_folder=private,
             hides=lambda paths: git_scratch.hide(folder, paths),
         )

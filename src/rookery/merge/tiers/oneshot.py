@@ -10,14 +10,16 @@ import json
 import os
 import time
 
-from rookery.agents.roles import find_role
+from rookery.agents.roles import STRICT
+from rookery.agents.start import settings_of
 from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
+from rookery.merge import bounds, scratch, store
 from rookery.merge import case as cases
-from rookery.merge import scratch, store
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
+from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import ERROR, RESULT, Launch
 from rookery.vcs import git_scratch
@@ -27,15 +29,17 @@ from rookery.vcs.model import ignore_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import IO, Any
 
+    from rookery.base.child import Child
     from rookery.merge.case import Case
     from rookery.merge.desk import Desk
     from rookery.merge.scratch import Scratch
-    from rookery.runtimes.model import Runtime
+    from rookery.runtimes.model import Runtime, TurnEvent
 
 ANSWER = "rook-resolution.json"
 _TICK = 0.2
+_LAST_SECONDS = 10.0
 _MOST_ANSWER = 1_000_000
 _MOST_LINE = 1_000_000
 _SHOWN = 5
@@ -64,7 +68,7 @@ def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Calla
     settings = desk.config
     try:
         runtime = open_runtime(settings.merge.runtime or settings.agents.runtime)
-        runtime.check_installed({})
+        runtime.check_installed(settings_of(desk.home, runtime.NAME))
         name = f"{tier}-{case.entry.id}"
         with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
             failure = _run(desk, case, tier, runtime, place, prompt, beat)
@@ -83,7 +87,6 @@ def _run(
     """Run the program to its end; what went wrong, if something did."""
     private = os.path.join(os.path.dirname(place.folder), "private")
     os.makedirs(private, mode=0o700, exist_ok=True)
-    role = find_role("merger")
     instructions = os.path.join(place.folder, runtime.INSTRUCTIONS)
     if not os.path.lexists(instructions):  # where the repository has its own, the prompt alone must do
         os.makedirs(os.path.dirname(instructions), exist_ok=True)
@@ -93,45 +96,67 @@ def _run(
     launch = Launch(
         session_id=case.entry.id,
         agent="merger",
-        role=role.name,
+        role="merger",
         worktree=place.folder,
         folder=private,
         model=desk.config.merge.model or desk.config.agents.model,
-        profile=role.profile,
+        profile=STRICT,
         runtime_session=None,
-        settings={"instructions": instructions},
+        settings=settings_of(desk.home, runtime.NAME) | {"instructions": instructions, "hook_command": _hook},
         task_id=case.entry.task_id,
     )
     runtime.prepare(launch)
     command = runtime.turn_command(launch, prompt)
     # A token that proves nothing: whatever `rook` is asked from in there is refused.
-    env = place.env | command.env | {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none"}
+    env = place.env | command.env | {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none", bounds.FOLDER: place.folder}
     log = desk.path("merges", f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
-    child = start(command.argv, cwd=place.folder, env=env, stdin=command.stdin)
-    failure = ""
+    talks = command.interrupt is not None
+    child = start(command.argv, cwd=place.folder, env=env, stdin=None if talks else command.stdin, talks=talks)
     try:
+        if talks:
+            child.send(command.stdin or "")
         with open(log, "wb") as transcript:
-            deadline = time.monotonic() + desk.config.merge.agent_timeout
-            rest = b""
-            for chunk in child.chunks(_TICK):
-                beat()
-                if time.monotonic() > deadline:
-                    return f"the agent did not end within {desk.config.merge.agent_timeout:g} s (merge.agent_timeout)"
-                transcript.write(chunk)
-                *lines, rest = (rest + chunk).split(b"\n")
-                rest = rest[-_MOST_LINE:]
-                for line in lines:
-                    failure = _heard(runtime, line.decode("utf-8", "replace")) or failure
-            _heard(runtime, rest.decode("utf-8", "replace"))
-        status = child.wait(_TICK * 10)
+            failure = _listen(desk, child, runtime, transcript, beat, talks=talks)
+        status = child.wait(_LAST_SECONDS)
         last_words = child.last_words
     finally:
         end_tree(child.identity, (scratch.MARK, place.name), 0)
         child.close()
+    if failure is None:
+        return ""  # it said that it is done, and only its process stayed
     if failure:
-        return f"the agent failed: {failure}"
+        return failure
     return "" if status == 0 else f"the agent exited with {status}: {last_words or 'no last words'}"
+
+
+def _listen(
+    desk: Desk, child: Child, runtime: Runtime, transcript: IO[bytes], beat: Callable[[], None], *, talks: bool
+) -> str | None:
+    """Read the program to its end: what went wrong, nothing, or None if it had a result and would not end."""
+    limit = desk.config.merge.agent_timeout
+    deadline = time.monotonic() + limit
+    failure, rest, has_result = "", b"", False
+    for chunk in child.chunks(_TICK):
+        beat()
+        if time.monotonic() > deadline:
+            return None if has_result else f"the agent did not end within {limit:g} s (merge.agent_timeout)"
+        transcript.write(chunk)
+        *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[-_MOST_LINE:]
+        for line in lines:
+            for event in runtime.read_line(line.decode("utf-8", "replace")):
+                failure = _failure(event) or failure
+                if event.kind == RESULT and talks and not has_result:
+                    has_result = True
+                    child.close_input()
+                    deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
+    return f"the agent failed: {failure}" if failure else ""
+
+
+def _hook(event: str) -> tuple[str, ...]:
+    """What the program calls at its events: a judge that knows the scratch folder alone."""
+    return hook_command(event, module="rookery.merge.bounds")
 
 
 def _role_text(root: str) -> str:
@@ -141,13 +166,12 @@ def _role_text(root: str) -> str:
         return file.read()
 
 
-def _heard(runtime: Runtime, line: str) -> str:
-    """An error that a line tells of."""
-    for event in runtime.read_line(line):
-        if event.kind == ERROR:
-            return str(event.data.get("message", "an error"))
-        if event.kind == RESULT and event.data.get("ok") is False:
-            return str(event.data.get("text", "")) or "the turn failed"
+def _failure(event: TurnEvent) -> str:
+    """What went wrong, if the event tells of that."""
+    if event.kind == ERROR:
+        return str(event.data.get("message", "an error"))
+    if event.kind == RESULT and event.data.get("ok") is False:
+        return str(event.data.get("text", "")) or "the turn failed"
     return ""
 
 
