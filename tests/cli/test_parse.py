@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rookery.base.errors import UsageError
 from rookery.cli.completion import bash, fish
-from rookery.cli.main import _context
 from rookery.cli.help import show_help
+from rookery.cli.main import _context
 from rookery.cli.options import Globals
 from rookery.cli.parse import parse_operation, read_globals, read_plainly
 from rookery.cli.usage import parse
