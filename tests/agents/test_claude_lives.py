@@ -62,6 +62,10 @@ class ClaudeDen(Den):
         found = self.rook.json("costs").data["total"]
         return {kind: found[kind] for kind in ("input", "output", "cache_read", "cache_write")}
 
+    def transcript(self) -> str:
+        """What the program itself has written down of its conversations."""
+        return "".join(path.read_text() for path in self.folder.glob(".rookery/sessions/**/projects/*/*.jsonl"))
+
     def doings(self, name: str, kind: str) -> list[dict[str, Any]]:
         """What the journal has of one kind."""
         lines = self.rook.json("logs", name, "--limit", "0").out.splitlines()
@@ -187,10 +191,12 @@ def test_an_interrupt_in_tmux(den: ClaudeDen) -> None:
     assert den.spent() == den.model.totals()
 
 
-def test_what_a_turn_in_tmux_used_is_counted_also_if_it_is_stopped(den: ClaudeDen) -> None:
+@pytest.mark.parametrize("mode", ["--headless", "--tmux"])
+def test_what_a_turn_used_is_counted_also_if_it_is_stopped(den: ClaudeDen, mode: str) -> None:
     steps = [{"spend": {"input": 40, "output": 20}}, {"run": "true"}, {"run": BUSY}]
-    den.sling(den.task("Stay", steps), "--name", "bee", "--tmux")
+    den.sling(den.task("Stay", steps), "--name", "bee", mode)
     wait_until((den.folder / ".rookery/worktrees/bee/busy").exists, 60)
+    wait_until(lambda: BUSY in den.transcript(), 60)
     assert den.rook("stop", "bee").status == 0
     assert den.spent() == den.model.totals()
 
@@ -199,6 +205,7 @@ def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
     once = f"[ -e begun ] || {{ touch begun; {STAY}; }}"
     den.sling(den.task("Stay", [{"say": "first"}, {"run": once}, DONE]), "--name", "bee")
     wait_until((den.folder / ".rookery/worktrees/bee/begun").exists, 60)
+    wait_until(lambda: once in den.transcript(), 60)
     row = den.row("bee")
     assert row["runtime_session"]
     send(Identity(row["runner_pid"], row["runner_start"]), signal.SIGKILL)
@@ -206,5 +213,6 @@ def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
     den.wait_for("bee", "completed")
     assert den.row("bee")["runtime_session"] == row["runtime_session"]
     assert [state for state, _ in den.turns("bee")] == ["lost", "done"]
+    assert den.spent() == den.model.totals()
     sent = den.model.served[-1].request["messages"]
     assert any("first" in str(message["content"]) for message in sent if message["role"] == "assistant")

@@ -14,6 +14,7 @@ from rookery.agents.ending import end_session
 from rookery.agents.home import MARK, Home
 from rookery.agents.interrupt import stay_alive
 from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Turn
+from rookery.agents.spent import read_spent
 from rookery.agents.stop import end_processes
 from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
@@ -64,8 +65,10 @@ def _sweep(home: Home, session_id: str) -> None:
     if turn is None:
         return
     end_tree(None, (MARK, session_id), home.config.agents.stop_grace)
+    spent = read_spent(home, store.session(home.db, session_id), turn)
     with home.db.write() as db:
         store.change_turn(db, turn, state=TURN_LOST, ended_at=home.now())
+        store.add_usage(db, turn.id, spent)
         mail.redeliver(db, turn.id, home.now())
         agent = store.session(db, session_id).agent
         publish(db, "turn.lost", agent, {"turn_id": turn.id, "number": turn.number}, actor=agent, at=home.now())

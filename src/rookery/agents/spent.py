@@ -1,4 +1,4 @@
-"""What a turn in a terminal has used. A headless one says so itself, at its end."""
+"""What a turn has used that did not say so itself: one in a terminal, or one that was cut off."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from rookery.agents import store
 from rookery.agents.model import TURN_RUNNING
 from rookery.costs.prices import price
 from rookery.costs.transcripts import usage_of_turn
-from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +16,11 @@ if TYPE_CHECKING:
 
 
 def read_spent(home: Home, session: Session, turn: Turn | None) -> list[dict[str, Any]]:
-    """The usage of a turn, priced, for whoever settles it; nothing without a turn or without a terminal."""
-    if turn is None or session.mode != TMUX:
+    """The usage of a turn, priced, for whoever settles it; nothing without a turn, or where no transcripts are kept.
+
+    Whoever settles a turn asks, also if the turn has said itself what it used: so the next one is counted from there.
+    """
+    if turn is None:
         return []
 
     def is_settled(turn_id: str) -> bool:

@@ -27,6 +27,7 @@ from rookery.agents.model import (
 )
 from rookery.agents.overlay import first_prompt
 from rookery.agents.sandbox.wrap import wrap
+from rookery.agents.spent import read_spent
 from rookery.agents.start import launch_of
 from rookery.agents.wake import wake
 from rookery.base.errors import ProgramFailed, RookError
@@ -96,6 +97,8 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
     steps.reached("turn ran")
     snapshot = take_snapshot(home, session, turn.number)
+    spent = read_spent(home, session, turn)
+    outcome = outcome if outcome.usage else outcome.replace(usage=tuple(spent))
     steps.reached("turn snapshotted")
     _settle(home, session, turn, outcome, snapshot)
     wake(home.root, home.db, [session.parent])
