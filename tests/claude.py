@@ -40,6 +40,15 @@ def settings_for(server: ModelServer, **more: Any) -> dict[str, Any]:
     return {"program": find_claude(), "args": (), "env": env, "share_login": False, **more}
 
 
+ALLOWED = '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}'
+"""What our hook says to a tool that may run: without it, none does."""
+
+
+def allow_everything(event: str) -> tuple[str, ...]:
+    """A hook that says yes to every tool."""
+    return ("/bin/echo", ALLOWED) if event == "pre-tool" else ("/bin/true", event)
+
+
 def model_script(steps: str) -> str:
     """A script as it stands in a task."""
     return f"```model-script\n{steps.strip()}\n```\n"
@@ -81,7 +90,7 @@ class ClaudeBench:
         own = folder / "claude"
         own.mkdir(parents=True, exist_ok=True)
         (own / "CLAUDE.md").write_text(model_script(self._SCRIPTS[behaviour]))
-        settings = settings_for(_shared(), hook_command=lambda event: ("/bin/true", event))
+        settings = settings_for(_shared(), hook_command=allow_everything)
         if behaviour == "stubborn":
             settings["program"] = str(_stubborn(folder.parent / "stubborn", settings["program"]))
         return Launch("ses_1", "ada", "builder", str(worktree), str(folder), "default", "yolo", None, settings)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rookery.agents.home import Home
+from rookery.agents.roles import PROFILES
 from rookery.agents.start import settings_of
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -53,7 +54,6 @@ def test_both_ways_of_living_are_under_the_same_rules(tmp_path: Path) -> None:
         word for word in headless.argv[: len(terminal.argv)] if word not in rest
     ]
     assert "-p" not in terminal.argv
-    assert "--dangerously-skip-permissions" in terminal.argv
     assert terminal.env["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path / "session"))
 
 
@@ -64,13 +64,11 @@ def test_a_role_that_writes_nothing_loses_the_tools_for_it(tmp_path: Path) -> No
     assert {"Write", "Edit", "Task"} <= set(value_of(reader, "--disallowedTools").split(","))
 
 
-def test_strict_asks_for_all_but_what_is_harmless(tmp_path: Path) -> None:
-    strict = claude.turn_command(launch(tmp_path, profile="strict", may_write=False), "x")
-    assert "--dangerously-skip-permissions" not in strict.argv
-    assert value_of(strict, "--permission-mode") == "default"
-    allowed = value_of(strict, "--allowedTools").split(",")
-    assert "Read" in allowed
-    assert not {"Write", "Edit", "Bash"} & set(allowed)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nothing_is_allowed_but_by_our_hook(tmp_path: Path, profile: str) -> None:
+    command = claude.turn_command(launch(tmp_path, profile=profile), "x")
+    assert value_of(command, "--permission-mode") == "default"
+    assert not {"--dangerously-skip-permissions", "--allowedTools"} & set(command.argv)
 
 
 def test_program_arguments_and_variables_are_settings(tmp_path: Path) -> None:

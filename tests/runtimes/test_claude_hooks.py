@@ -29,6 +29,8 @@ with open(log, "a") as file:
 if event == "pre-tool" and refused and refused in str(given["tool_input"]):
     sys.stderr.write("not here")
     sys.exit(2)
+if event == "pre-tool":
+    print('{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}')
 """
 
 _SCRIPT = """
@@ -92,8 +94,20 @@ def test_in_a_terminal_there_is_a_hook_for_what_comes_of_a_tool_too(caller: Call
     ]
 
 
-def test_a_hook_that_cannot_start_lets_no_tool_through(caller: Caller, mark: Mark) -> None:
-    broken = {"hook_command": lambda event: hooks.hook_command(event, "rookery.nothing_of_that_name")}
+@pytest.mark.parametrize(
+    "command",
+    [
+        hooks.hook_command(hooks.PRE_TOOL, "rookery.nothing_of_that_name"),
+        ("/nowhere/python", "-c", "pass"),
+        ("/bin/sh", "-c", "kill -9 $$"),
+        ("/bin/sh", "-c", "exit 1"),
+        ("/bin/true",),
+        ("/bin/echo", "not JSON"),
+    ],
+    ids=["cannot import", "no such program", "killed", "failed", "silent", "garbled"],
+)
+def test_a_hook_that_does_not_allow_lets_no_tool_through(caller: Caller, mark: Mark, command: tuple[str, ...]) -> None:
+    broken = {"hook_command": lambda event: command}
     launch = caller.launch.replace(settings={**caller.launch.settings, **broken})
     write_folder(launch)
     script = "- run: touch through.txt\n- say: the end"

@@ -1,8 +1,8 @@
 """Claude Code: a child for each headless turn, or a life in a terminal.
 
 A turn's prompt goes in as a line on standard input, which stays open so that an interrupt can follow it. The
-conversation lives in the session's own folder and is resumed by its id. What the agent may do is decided by our hook;
-the program's own questions are for the profile `strict` alone.
+conversation lives in the session's own folder and is resumed by its id. What the agent may do is decided by our hook
+alone, call by call: a hook that is killed, hangs or cannot start has allowed nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ CREDENTIALS: tuple[str, ...] = (*LOGINS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _BUSY = "esc to interrupt"
-_STRICT = "strict"
 
 # Agents of its own, waiting for a person, timers and other checkouts: Rookery has its own of each.
 _NOT_OURS = (
@@ -41,10 +40,6 @@ _NOT_OURS = (
     *("EnterWorktree", "ExitWorktree"),
 )
 _WRITING = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-_HARMLESS = (
-    *("Read", "Glob", "Grep", "Bash(rook:*)", "Bash(ls:*)"),
-    *("Bash(git status:*)", "Bash(git log:*)", "Bash(git diff:*)", "Bash(git show:*)"),
-)
 
 
 def check_installed(settings: Mapping[str, Any]) -> None:
@@ -95,12 +90,9 @@ def _command(launch: Launch, mode: str) -> tuple[str, ...]:
 
 
 def _permissions(launch: Launch) -> list[str]:
+    """Nothing is allowed by itself: our hook allows each call by name, and where it does not answer, none runs."""
     denied = _NOT_OURS if launch.may_write else (*_NOT_OURS, *_WRITING)
-    words = ["--disallowedTools", ",".join(denied)]
-    if launch.profile != _STRICT:
-        return ["--dangerously-skip-permissions", *words]
-    allowed = (*_HARMLESS, *_WRITING) if launch.may_write else _HARMLESS
-    return ["--permission-mode", "default", "--allowedTools", ",".join(allowed), *words]
+    return ["--permission-mode", "default", "--disallowedTools", ",".join(denied)]
 
 
 def _environment(launch: Launch) -> dict[str, str]:
