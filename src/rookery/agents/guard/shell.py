@@ -159,12 +159,12 @@ class _Walk:
             extra += words
             stdin = text if text is not None else stdin
             after += rest
+        if extra and (body is None or body.type != "command"):
+            self.case.deny("syntax", "words stand behind a redirection", WRITE_IT_OUT)
         if body is None:
             result = (scene.cwds, scene.cwds)
         elif body.type == "command":
             result = self._command(body, scene, extra, stdin)
-        elif extra:
-            self.case.deny("syntax", "words stand behind a redirection", WRITE_IT_OUT)
         else:
             result = self.walk(body, scene if stdin is None else scene.replace(stdin=stdin))
         for each in after:

@@ -44,7 +44,7 @@ _ON_ONE_LINE = names(
 """Nodes that a new line ends in a shell."""
 _COUNTING = frozenset({"arithmetic_expansion", "c_style_for_statement", "subscript", "postfix_expression", "(("})
 _COMPARING = frozenset({b"-eq", b"-ne", b"-lt", b"-gt", b"-le", b"-ge", b"-v"})
-_KEYWORDS = names("{ } then do done fi esac elif else in [[ ]] coproc")
+_KEYWORDS = names("! { } if while until for case select function then do done fi esac elif else in [[ ]] coproc")
 
 _parser: Parser | None = None
 
