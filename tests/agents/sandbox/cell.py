@@ -13,6 +13,7 @@ import yaml
 from den import DONE, Den
 
 from rookery.agents.sandbox.probe import probe
+from rookery.terminal.tmux import Tmux, socket_path
 
 _FOUND = probe(None)
 needs_bubblewrap = pytest.mark.skipif(not _FOUND.works, reason=f"no sandbox here: {_FOUND.reason}")
@@ -40,6 +41,12 @@ class Cell(Den):
         text = (self.session_folder(name) / "events.ndjson").read_text()
         events = [json.loads(line) for line in text.splitlines()]
         return [str(each["data"].get("output", "")) for each in events if each["kind"] == "tool"]
+
+    def close(self) -> None:
+        """End whoever a failed test left at work."""
+        for agent in self.rook.json("status").data:
+            self.rook("stop", agent["agent"])
+        Tmux(socket_path(str(self.folder))).kill_server()
 
     def session_folder(self, name: str) -> Path:
         """The private folder of an agent's last life."""

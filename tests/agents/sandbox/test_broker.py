@@ -25,8 +25,10 @@ from support import SOURCE, wait_until
 
 
 @pytest.fixture
-def cell(repo: Path) -> Cell:
-    return Cell(repo)
+def cell(repo: Path) -> Iterator[Cell]:
+    cell = Cell(repo)
+    yield cell
+    cell.close()
 
 
 @needs_bubblewrap

@@ -13,7 +13,6 @@ from dev.model_server import ModelServer
 from claude import model as model
 from claude import settings_for
 from conftest import git
-from rookery.terminal.tmux import Tmux, socket_path
 from sandbox.cell import Cell, needs_bubblewrap
 
 pytestmark = [pytest.mark.slow, needs_bubblewrap]
@@ -28,7 +27,7 @@ def cell(repo: Path, model: ModelServer) -> Iterator[Cell]:
     config["claude"] = {"program": settings["program"], "env": settings["env"], "share_login": False}
     cell.local.write_text(yaml.safe_dump(config))
     yield cell
-    Tmux(socket_path(str(repo))).kill_server()
+    cell.close()
 
 
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])

@@ -18,7 +18,7 @@ import pytest
 from den import DONE
 
 from conftest import git
-from rookery.terminal.tmux import Tmux, socket_path
+from rookery.terminal.tmux import socket_path
 from sandbox.cell import Cell, manifest, needs_bubblewrap
 
 pytestmark = needs_bubblewrap
@@ -109,7 +109,7 @@ class Site:
 def site(tmp_path: Path, repo: Path) -> Iterator[Site]:
     site = Site(tmp_path, repo)
     yield site
-    Tmux(socket_path(str(repo))).kill_server()
+    site.cell.close()
     for line in site.sockets:
         line.close()
 

@@ -15,7 +15,6 @@ from den import DONE
 
 from conftest import git
 from rookery.base.proctree import marked
-from rookery.terminal.tmux import Tmux, socket_path
 from sandbox.cell import Cell, needs_bubblewrap
 from support import wait_until
 
@@ -24,8 +23,9 @@ pytestmark = needs_bubblewrap
 
 @pytest.fixture
 def cell(repo: Path) -> Iterator[Cell]:
-    yield Cell(repo)
-    Tmux(socket_path(str(repo))).kill_server()
+    cell = Cell(repo)
+    yield cell
+    cell.close()
 
 
 def test_a_builder_edits_commits_and_says_so(cell: Cell) -> None:
