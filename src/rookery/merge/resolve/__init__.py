@@ -1,0 +1,1 @@
+"""Resolves conflicts without losing a line."""

@@ -1,0 +1,45 @@
+"""The lines of Go's `import ( … )`, and imports of one line."""
+
+from __future__ import annotations
+
+import re
+
+from rookery.merge.resolve.imports.model import Statement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.regions import Lines
+
+_LINE = re.compile(r'^(?:import |\t)(?:([\w.]+) )?"([\w./\-]+)"$')
+_VERSION = re.compile(r"^v\d+$")
+
+
+def read(lines: Lines) -> list[Statement] | None:
+    """The statements that these lines are."""
+    found: list[Statement] = []
+    for line in lines:
+        if not line.strip():
+            found.append(Statement("", (), ("",), atomic=True))
+        elif match := _LINE.match(line.rstrip()):
+            found.append(Statement(match[0].strip(), (_called(match[1], match[2]),), (line,), atomic=True))
+        else:
+            return None
+    return found
+
+
+def write(_like: tuple[Statement, ...], _names: tuple[str, ...], _width: int) -> Lines | None:
+    """A line has no names that could come and go."""
+    return None
+
+
+def local(statement: Statement) -> tuple[str, ...]:
+    """The package's name; an import for its effect alone, or of all names, has none."""
+    return tuple(name for name in statement.names if name not in ("_", "."))
+
+
+def _called(alias: str | None, path: str) -> str:
+    if alias:
+        return alias
+    parts = path.split("/")
+    last = parts[-2] if len(parts) > 1 and _VERSION.match(parts[-1]) else parts[-1]
+    return last.partition(".")[0].removeprefix("go-").rpartition("-")[2]

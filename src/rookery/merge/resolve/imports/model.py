@@ -1,0 +1,59 @@
+"""An import statement: where from, which names, and how it stands there."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from rookery.merge.resolve.regions import Lines
+
+
+class Statement(Record):
+    """One statement. Two with the same key may become one with the names of both."""
+
+    key: str
+    names: tuple[str, ...]
+    lines: Lines
+    """As it stands there; a blank line has an empty key."""
+    atomic: bool = False
+    """True if it has no names that could come and go by themselves."""
+
+
+if TYPE_CHECKING:
+
+    class Dialect(Protocol):
+        """How one language writes imports."""
+
+        def read(self, lines: Lines) -> list[Statement] | None:
+            """The statements that these lines are; None if there is anything else, or less than a whole one."""
+
+        def write(self, like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
+            """One statement with these names, in the manner of others with the same key."""
+
+        def local(self, statement: Statement) -> tuple[str, ...]:
+            """What the file calls the things that a statement brings in; empty if it brings in no name."""
+
+
+def ordered(names: set[str], first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Names in the order that both lists keep; where they keep none, the first's, then what the second adds."""
+    for order in (_exact, _folded, _by_case):
+        if all(list(given) == sorted(given, key=order) for given in (first, second)):
+            return tuple(sorted(names, key=order))
+    return tuple(dict.fromkeys(name for name in (*first, *second) if name in names))
+
+
+def _exact(name: str) -> str:
+    return name
+
+
+def _folded(name: str) -> str:
+    return name.removeprefix("type ").lower()
+
+
+def _by_case(name: str) -> tuple[bool, bool, str]:
+    """Constants, then classes, then the rest: the order of isort."""
+    bare = name.split(" ")[0]
+    return not bare.isupper(), not bare[:1].isupper(), name

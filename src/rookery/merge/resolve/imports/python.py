@@ -1,0 +1,74 @@
+"""Python's `import a` and `from a import b, c`, on one line or in brackets."""
+
+from __future__ import annotations
+
+import re
+
+from rookery.merge.resolve.imports.model import Statement, ordered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.regions import Lines
+
+_WHOLE = re.compile(r"^(\s*)import ([\w.]+(?: as \w+)?)$")
+_FROM = re.compile(r"^(\s*)from (\.*[\w.]*) import ([\w, ]+|\*)$")
+_OPEN = re.compile(r"^(\s*)from (\.*[\w.]*) import \(([\w, ]*)$")
+_NAMES = re.compile(r"^\s*([\w, ]+)$")
+_CLOSE = re.compile(r"^\s*([\w, ]*)\)$")
+
+
+def read(lines: Lines) -> list[Statement] | None:
+    """The statements that these lines are."""
+    found: list[Statement] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at].rstrip()
+        end = at + 1
+        if not line:
+            found.append(Statement("", (), ("",), atomic=True))
+        elif match := _WHOLE.match(line):
+            found.append(Statement(f"{match[1]}import {match[2]}", (match[2],), (lines[at],), atomic=True))
+        elif match := _FROM.match(line):
+            found.append(
+                Statement(f"{match[1]}from {match[2]}", _split(match[3]), (lines[at],), atomic=match[3] == "*")
+            )
+        elif match := _OPEN.match(line):
+            names = list(_split(match[3]))
+            while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
+                names += _split(inner[1])
+                end += 1
+            last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
+            if last is None:
+                return None
+            names += _split(last[1])
+            end += 1
+            found.append(Statement(f"{match[1]}from {match[2]}", tuple(names), lines[at:end]))
+        else:
+            return None
+        at = end
+    return found
+
+
+def write(like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
+    """One line if the others have one and it fits, else a bracket with one name a line."""
+    names = ordered(set(names), like[0].names, like[-1].names)
+    key = like[0].key
+    indent = key[: len(key) - len(key.lstrip())]
+    flat = f"{key} import {', '.join(names)}"
+    bracketed = [each for each in like if len(each.lines) > 1]
+    if not bracketed and len(flat) <= width:
+        return (flat,)
+    if any(len(each.lines) != len(each.names) + 2 for each in bracketed):
+        return None
+    return (f"{key} import (", *(f"{indent}    {name}," for name in names), f"{indent})")
+
+
+def local(statement: Statement) -> tuple[str, ...]:
+    """The last word of `a as b`, the first part of a whole module's name."""
+    if statement.atomic:
+        return tuple(name.rpartition(" as ")[2].partition(".")[0] for name in statement.names if name != "*")
+    return tuple(name.rpartition(" as ")[2] for name in statement.names)
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(" ".join(name.split()) for name in names.split(",") if name.strip())

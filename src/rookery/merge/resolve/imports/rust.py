@@ -1,0 +1,65 @@
+"""Rust's `use a::b;` and `use a::{b, c};` with plain names, and `mod a;`."""
+
+from __future__ import annotations
+
+import re
+
+from rookery.merge.resolve.imports.model import Statement, ordered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.regions import Lines
+
+_WHOLE = re.compile(r"^\s*(?:pub(?:\(\w+\))? )?(?:use ([\w:]+?)(?: as (\w+))?|mod (\w+));$")
+_FLAT = re.compile(r"^(\s*(?:pub(?:\(\w+\))? )?use [\w:]+::)\{([\w, ]+)\};$")
+_OPEN = re.compile(r"^(\s*(?:pub(?:\(\w+\))? )?use [\w:]+::)\{$")
+_NAMES = re.compile(r"^\s*([\w, ]+)$")
+_CLOSE = re.compile(r"^\s*\};$")
+
+
+def read(lines: Lines) -> list[Statement] | None:
+    """The statements that these lines are."""
+    found: list[Statement] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at].rstrip()
+        end = at + 1
+        if not line:
+            found.append(Statement("", (), ("",), atomic=True))
+        elif match := _WHOLE.match(line):
+            name = match[2] or match[3] or match[1].rpartition("::")[2]
+            found.append(Statement(line.strip(), (name,), (lines[at],), atomic=True))
+        elif match := _FLAT.match(line):
+            found.append(Statement(match[1], _split(match[2]), (lines[at],)))
+        elif match := _OPEN.match(line):
+            names: list[str] = []
+            while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
+                names += _split(inner[1])
+                end += 1
+            if end == len(lines) or not _CLOSE.match(lines[end].rstrip()):
+                return None
+            end += 1
+            found.append(Statement(match[1], tuple(names), lines[at:end]))
+        else:
+            return None
+        at = end
+    return found
+
+
+def write(like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
+    """On one line, if it fits: how the others are broken is rustfmt's own art."""
+    names = ordered(set(names), like[0].names, like[-1].names)
+    inside = names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
+    flat = f"{like[0].key}{inside};"
+    return (flat,) if len(flat) <= min(width, 100) else None
+
+
+def local(statement: Statement) -> tuple[str, ...]:
+    """The names themselves; what is made public is not used here, and a module need not be."""
+    if statement.key.lstrip().startswith(("pub", "mod")):
+        return ()
+    return tuple(name.rpartition(" as ")[2] for name in statement.names if name != "self")
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(" ".join(name.split()) for name in names.split(",") if name.strip())

@@ -1,0 +1,80 @@
+"""`import … from '…'` of JavaScript and TypeScript, on one line or with one name a line."""
+
+from __future__ import annotations
+
+import re
+
+from rookery.merge.resolve.imports.model import Statement, ordered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.regions import Lines
+
+_FLAT = re.compile(r"^(import(?: type)?|export(?: type)?) (?:(\w+), )?\{ ?([\w$, ]*?) ?\} from (['\"][^'\"]+['\"]);?$")
+_OTHER = re.compile(r"^(?:import|export)(?: type)? (?:(\* as )?([\w$]+) from )?(?:\* from )?(['\"][^'\"]+['\"]);?$")
+_OPEN = re.compile(r"^(import(?: type)?|export(?: type)?) (?:(\w+), )?\{$")
+_NAME = re.compile(r"^\s+((?:type )?[\w$]+(?: as [\w$]+)?),?$")
+_CLOSE = re.compile(r"^\} from (['\"][^'\"]+['\"]);?$")
+
+
+def read(lines: Lines) -> list[Statement] | None:
+    """The statements that these lines are."""
+    found: list[Statement] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at].rstrip()
+        end = at + 1
+        if not line:
+            found.append(Statement("", (), ("",), atomic=True))
+        elif match := _FLAT.match(line):
+            found.append(Statement(_key(match[1], match[2], match[4]), _split(match[3]), (lines[at],)))
+        elif match := _OTHER.match(line):
+            found.append(Statement(line.rstrip(";"), (match[2],) if match[2] else (), (lines[at],), atomic=True))
+        elif match := _OPEN.match(line):
+            names = []
+            while end < len(lines) and (inner := _NAME.match(lines[end].rstrip())):
+                names.append(inner[1])
+                end += 1
+            last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
+            if last is None:
+                return None
+            end += 1
+            found.append(Statement(_key(match[1], match[2], last[1]), tuple(names), lines[at:end]))
+        else:
+            return None
+        at = end
+    return found
+
+
+def write(like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
+    """One line if it fits and the others have one, else one name a line."""
+    names = ordered(set(names), like[0].names, like[-1].names)
+    head, source = like[0].key.split("\0")
+    stop = ";" if like[0].lines[-1].rstrip().endswith(";") else ""
+    flat = f"{head} {{ {', '.join(names)} }} from {source}{stop}"
+    tall = [each for each in like if len(each.lines) > 1]
+    if not tall and len(flat) <= width:
+        return (flat,)
+    if not tall:
+        return None
+    first = tall[0].lines[1]
+    indent = first[: len(first) - len(first.lstrip())]
+    comma = "," if tall[0].lines[-2].rstrip().endswith(",") else ""
+    listed = [f"{indent}{name}," for name in names]
+    listed[-1] = listed[-1][:-1] + comma
+    return (f"{head} {{", *listed, f"}} from {source}{stop}")
+
+
+def local(statement: Statement) -> tuple[str, ...]:
+    """The last word of `type a as b`; what is exported is not used here."""
+    if statement.key.startswith("export"):
+        return ()
+    return tuple(name.rpartition(" ")[2] for name in statement.names)
+
+
+def _key(head: str, default: str | None, source: str) -> str:
+    return f"{head}{f' {default},' if default else ''}\0{source}"
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(" ".join(name.split()) for name in names.split(",") if name.strip())

@@ -1,0 +1,91 @@
+"""What goes into a resolution and what comes out of it."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OURS = "ours"
+THEIRS = "theirs"
+BOTH = "both"
+
+ADDED_MISSING = "added_line_missing"
+DELETED_BACK = "deleted_line_back"
+KEPT_MISSING = "kept_line_missing"
+
+
+class Sides(Record):
+    """One conflicted path; None where it is absent on that side.
+
+    The histories are the contents that the path had on each side since the base, newest first, without the one that
+    is merged; as many as the caller cares to read. Without them the rule that looks for superseded text stays silent.
+    """
+
+    path: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    base_mode: str | None = None
+    ours_mode: str | None = None
+    theirs_mode: str | None = None
+    ours_history: tuple[bytes, ...] = ()
+    theirs_history: tuple[bytes, ...] = ()
+
+
+class Cover(Record):
+    """A line that a rule leaves out of, or back in, the result, and whose change that goes against."""
+
+    side: str
+    kind: str
+    line: str
+    count: int = 1
+
+
+class Hunk(Record):
+    """What was done to one region that both sides had changed, for people who ask why."""
+
+    rule: str
+    why: str
+    """One sentence: why nothing is lost here."""
+    start: int
+    """The first line of the result that it made, counted from 1."""
+    end: int
+    """The line after the last; the same as `start` if it made none."""
+    ours: str
+    base: str
+    theirs: str
+    result: str
+    covers: tuple[Cover, ...] = ()
+
+
+class Resolved(Record):
+    """The whole content of the path, every region of it settled."""
+
+    content: bytes
+    mode: str | None
+    hunks: tuple[Hunk, ...]
+
+    @property
+    def covers(self) -> tuple[Cover, ...]:
+        """What the rules that were used have to answer for."""
+        return tuple(cover for hunk in self.hunks for cover in hunk.covers)
+
+
+class Declined(Record):
+    """Nothing was resolved: the path is for another tier."""
+
+    reason: str
+    kind: str
+    """content, modify/delete, add/add, binary, encoding, symlink, submodule, mode, lockfile, too_big, criss_cross."""
+
+
+_LONGEST = 4_000
+
+
+def shown(lines: Iterable[str]) -> str:
+    """Lines as one text of bounded size."""
+    text = "\n".join(lines)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

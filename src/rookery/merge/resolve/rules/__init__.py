@@ -1,0 +1,30 @@
+"""The rules, in the order in which they are asked. Each has its proof; what it cannot prove it leaves.
+
+`superseded` looks at the file as a whole, and is asked before all others.
+"""
+
+from __future__ import annotations
+
+from rookery.merge.resolve.rules import additions, contained, imports, superseded, version, whitespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rookery.merge.resolve.case import Answer, Case
+    from rookery.merge.resolve.regions import Region
+
+    Rule = Callable[[Region, Case], Answer | None]
+
+RULES: dict[str, Rule] = {
+    whitespace.NAME: whitespace.apply,
+    version.NAME: version.apply,
+    contained.NAME: contained.apply,
+    additions.ENTRIES: additions.entries,
+    additions.DEFINITIONS: additions.definitions,
+    additions.ITEMS: additions.items,
+    imports.NAME: imports.apply,
+}
+LATE = frozenset((imports.NAME,))
+"""Those that ask what became of the rest of the file."""
+DEFAULT = (superseded.NAME, *RULES)

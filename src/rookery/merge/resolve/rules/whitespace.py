@@ -1,0 +1,34 @@
+"""One side only tidied blank lines and the ends of lines, or both sides differ in nothing else.
+
+Proof: without blank lines and trailing blanks the tidied text is the base's, line by line, so the other side's text
+holds every change that can be read. Indentation counts: it has a meaning in too many languages.
+"""
+
+from __future__ import annotations
+
+from rookery.merge.resolve.case import Answer
+from rookery.merge.resolve.model import OURS, THEIRS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.case import Case
+    from rookery.merge.resolve.regions import Lines, Region
+
+NAME = "whitespace"
+
+
+def apply(region: Region, _case: Case) -> Answer | None:
+    """The side that changed what can be read."""
+    base, ours, theirs = _read(region.base), _read(region.ours), _read(region.theirs)
+    if not ours or not theirs:
+        return None
+    if ours == theirs:
+        return Answer(NAME, region.ours, "both sides differ in blank lines and line ends alone", drops=True)
+    for unchanged, lines, side in ((ours, region.theirs, OURS), (theirs, region.ours, THEIRS)):
+        if unchanged == base:
+            return Answer(NAME, lines, f"{side} changed blank lines and line ends alone", drops=True)
+    return None
+
+
+def _read(lines: Lines) -> Lines:
+    return tuple(line.rstrip() for line in lines if line.strip())
