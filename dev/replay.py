@@ -249,8 +249,9 @@ def render(report: Report) -> str:
     """For people."""
     total = report.total
     took = sorted(report.milliseconds) or [0.0]
+    high = took[len(took) * 95 // 100]
     lines = [
-        f"{', '.join(report.repositories)}",
+        ", ".join(report.repositories),
         f"merges              {report.merges:6}  ({report.unreadable} more could not be read)",
         f"  clean, as people  {report.clean_same:6}",
         f"  clean, different  {report.clean_different:6}",
@@ -262,7 +263,7 @@ def render(report: Report) -> str:
         f"    different       {total.different:6}  ({total.thrown_away} where people threw clean changes away)",
         f"    lost a line     {total.lost:6}  that people kept",
         f"  declined          {report.files - total.resolved:6}",
-        f"time a file, ms     {took[len(took) // 2]:6.1f}  p50, {took[len(took) * 95 // 100]:.1f} p95, {took[-1]:.0f} max",
+        f"time a file, ms     {took[len(took) // 2]:6.1f}  p50, {high:.1f} p95, {took[-1]:.1f} max",
         "",
         f"{'rule':26}{'as people':>10}{'different':>10}{'thrown away':>12}{'lost':>6}{'agrees':>8}",
     ]

@@ -26,7 +26,16 @@ def lost(base: str, ours: str, theirs: str, result: str, *covered: Cover) -> lis
         ("aa", "a", "aa", "a"),
         ("a", "aa", "", "a"),
     ],
-    ids=["both added", "added once", "deleted", "both deleted", "moved", "new lines", "one of two", "added and deleted"],
+    ids=[
+        "both added",
+        "added once",
+        "deleted",
+        "both deleted",
+        "moved",
+        "new lines",
+        "one of two",
+        "added and deleted",
+    ],
 )
 def test_nothing_is_lost(base: str, ours: str, theirs: str, result: str) -> None:
     assert lost(base, ours, theirs, result) == []

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from conflicts import declined, resolved, sides
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflicts import declined, resolved, sides
 from rookery.merge.resolve import loss
 from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 
-PATHS = st.sampled_from(["a.py", "a.ts", "a.go", "a.rs", "a.json", "a.toml", "a.yaml", "README.md", "a.txt", "Makefile"])
+PATHS = st.sampled_from(
+    ["a.py", "a.ts", "a.go", "a.rs", "a.json", "a.toml", "a.yaml", "README.md", "a.txt", "Makefile"]
+)
 LINE = st.sampled_from(
     [
         *("import a", "import b", "from c import d", "from c import d, e", "def f():", "    return 1", "class G:"),
@@ -71,7 +73,8 @@ def test_edits_that_are_apart_always_merge(letters: list[str], data: st.DataObje
     both = list(ours)
     both[second] = "theirs"
 
-    got = resolve(Sides("a.txt", *("\n".join(lines).encode() for lines in (base, ours, theirs))))
+    before, left, right = ("\n".join(lines).encode() for lines in (base, ours, theirs))
+    got = resolve(Sides("a.txt", before, left, right))
 
     assert isinstance(got, Resolved)
     assert got.content == "\n".join(both).encode()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from conflicts import declined, resolved, sides
+
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined
 from rookery.merge.resolve.rules import DEFAULT
@@ -63,7 +63,7 @@ class TestVersion:
 
 
 class TestSuperseded:
-    def test_the_side_that_had_the_others_text_and_went_on_wins(self) -> None:
+    def test_the_side_that_was_the_other_and_went_on_wins(self) -> None:
         given = sides("a.txt", "a\nb\nc\n", "a\nthird\nc\n", "a\nsecond\nc\n", ours_history=("a\nsecond\nc\n",))
 
         assert resolved(given, "superseded").content == b"a\nthird\nc\n"
@@ -73,19 +73,27 @@ class TestSuperseded:
 
         assert resolved(given, "superseded").content == b"a\nthird\nc\n"
 
-    def test_text_that_stood_elsewhere_proves_nothing(self) -> None:
-        given = sides("a.txt", "a\nb\nc\n", "a\nthird\nc\n", "a\nsecond\nc\n", ours_history=("second\na\nb\nc\n",))
+    def test_a_deletion_that_came_after_holds(self) -> None:
+        given = sides("a.txt", "a\nb\nc\n", "a\nc\n", "a\nx\nc\n", ours_history=("a\nx\nc\n", "a\ny\nc\n"))
 
-        declined(given)
+        assert resolved(given, "superseded").content == b"a\nc\n"
 
-    def test_when_each_had_the_others_text_nobody_wins(self) -> None:
+    def test_a_version_that_had_only_a_part_of_it_proves_nothing(self) -> None:
+        history = ("a\nsecond\nc\nd\n",)
+        declined(sides("a.txt", "a\nb\nc\nd\n", "a\nthird\nc\nd\n", "a\nsecond\nc\nD\n", ours_history=history))
+
+    def test_a_side_that_also_took_something_back_does_not_win(self) -> None:
+        history = ("a\nsecond\nc\nD\n",)
+        declined(sides("a.txt", "a\nb\nc\nd\n", "a\nthird\nc\nd\n", "a\nsecond\nc\nD\n", ours_history=history))
+
+    def test_when_each_was_the_other_nobody_wins(self) -> None:
         history = {"ours_history": ("a\ny\nc\n",), "theirs_history": ("a\nx\nc\n",)}
 
         declined(sides("a.txt", "a\nb\nc\n", "a\nx\nc\n", "a\ny\nc\n", **history))
 
-    def test_a_deletion_is_never_superseded_nor_supersedes(self) -> None:
-        declined(sides("a.txt", "a\nb\nc\n", "a\nx\nc\n", "a\nc\n", ours_history=("a\nc\n",)))
-        declined(sides("a.txt", "a\nb\nc\n", "a\nc\n", "a\nx\nc\n", ours_history=("a\nx\nc\n",)))
+    def test_an_emptied_file_neither_wins_nor_loses(self) -> None:
+        declined(sides("a.txt", "a\n", "", "b\n", ours_history=("b\n",)))
+        declined(sides("a.txt", "a\n", "b\n", "", ours_history=("",)))
 
     def test_history_that_is_no_text_is_passed_over(self) -> None:
         given = sides("a.txt", "a\nb\nc\n", "a\nx\nc\n", "a\ny\nc\n").replace(ours_history=(b"\xff\0", b""))
@@ -108,6 +116,9 @@ class TestContained:
     def test_the_same_lines_in_another_order_are_not_contained(self) -> None:
         declined(sides("a.txt", "a\nz\n", "a\none one\ntwo two\nz\n", "a\ntwo two\none one\nthree\nz\n"))
 
+    def test_a_change_of_what_was_there_is_not_an_addition(self) -> None:
+        declined(sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nnew\nmore\nz\n"))
+
 
 class TestImports:
     def test_names_of_both_sides_are_imported(self) -> None:
@@ -118,17 +129,19 @@ class TestImports:
             "from shop import cart, stock\n\nstock()\ncart()\n",
         )
 
-        assert resolved(given, "imports").content == b"from shop import cart, price, stock\n\nstock()\ncart()\nprice()\n"
+        assert (
+            resolved(given, "imports").content == b"from shop import cart, price, stock\n\nstock()\ncart()\nprice()\n"
+        )
 
     def test_a_name_that_one_side_took_out_is_gone(self) -> None:
         given = sides(
             "a.py",
-            "from shop import cart, old\n\nold()\nx = 1\ncart()\n",
+            "import old\nfrom shop import cart\n\nold()\nx = 1\ncart()\n",
             "from shop import cart\n\nx = 1\ncart()\n",
-            "from shop import cart, new, old\n\nold()\nx = 1\ncart(new)\n",
+            "import old\nfrom shop import cart, new\n\nold()\nx = 1\ncart(new)\n",
         )
 
-        assert b"import cart, new\n" in resolved(given, "imports").content
+        assert resolved(given, "imports").content == b"from shop import cart, new\n\nx = 1\ncart(new)\n"
 
     def test_a_name_that_is_still_used_is_not_taken_out(self) -> None:
         given = sides(
@@ -152,7 +165,12 @@ class TestImports:
 
     def test_one_name_from_two_places_is_refused(self) -> None:
         declined(
-            sides("a.py", "import a\n\na()\n", "import a\nfrom b import x\n\na(x)\n", "import a\nfrom c import x\n\na(x)\n")
+            sides(
+                "a.py",
+                "import a\n\na()\n",
+                "import a\nfrom b import x\n\na(x)\n",
+                "import a\nfrom c import x\n\na(x)\n",
+            )
         )
 
     def test_a_module_that_moved_is_left_to_others(self) -> None:
@@ -208,9 +226,7 @@ class TestImports:
         assert b"use std::env;\nuse std::fs;\nuse std::io;\n" in resolved(given, "imports").content
 
     def test_code_between_imports_is_no_import(self) -> None:
-        declined(
-            sides("a.py", "import a\n\na()\n", "import a\nimport b\nb()\n\na()\n", "import a\nimport c\n\na(c)\n")
-        )
+        declined(sides("a.py", "import a\n\na()\n", "import a\nimport b\nb()\n\na()\n", "import a\nimport c\n\na(c)\n"))
 
 
 class TestAdditions:
@@ -242,7 +258,9 @@ class TestAdditions:
 
     def test_two_versions_of_the_same_thing_are_not(self) -> None:
         base = "def a():\n    return 1\n"
-        ours = base + "\n\ndef read_lines(path):\n    with open(path) as file:\n        return file.read().splitlines()\n"
+        ours = (
+            base + "\n\ndef read_lines(path):\n    with open(path) as file:\n        return file.read().splitlines()\n"
+        )
         theirs = base + "\n\ndef lines_of(path):\n    with open(path) as file:\n        return list(file)\n"
 
         declined(sides("a.py", base, ours, theirs))
@@ -284,10 +302,7 @@ class TestAdditions:
             "# New\n\n* Sell more things.\n* Old point.\n",
         )
 
-        assert (
-            resolved(given, "entries").content
-            == b"# New\n\n* Fix the parser.\n* Sell more things.\n* Old point.\n"
-        )
+        assert resolved(given, "entries").content == b"# New\n\n* Fix the parser.\n* Sell more things.\n* Old point.\n"
 
     def test_a_heading_may_belong_to_what_follows(self) -> None:
         declined(
@@ -310,9 +325,7 @@ def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
         "entries": sides("a.md", "a\n", "a\n* one thing\n", "a\n* another matter\n"),
         "definitions": sides("a.py", "a\n", "a\ndef b(): return 1\n", "a\nclass D: pass\n"),
         "items": sides("a.toml", "[a]\nb = 1\n", "[a]\nb = 1\nc = 1\n", "[a]\nb = 1\nd = 2\n"),
-        "imports": sides(
-            "a.py", "q = 1\nr = 2\n", "import a\nq = 1\nr = 2\na()\n", "import b\nq = 1\nb()\nr = 2\n"
-        ),
+        "imports": sides("a.py", "q = 1\nr = 2\n", "import a\nq = 1\nr = 2\na()\n", "import b\nq = 1\nb()\nr = 2\n"),
     }[rule]
 
     resolved(given, rule)

@@ -118,13 +118,12 @@ def _merge(case: Case, settings: Settings) -> tuple[list[str], list[Hunk]] | str
 
 
 def _superseded(case: Case, newer: str) -> tuple[list[str], list[Hunk]]:
-    """The side that went on, also where git would have mixed the older one in."""
+    """The side that went on."""
     older = THEIRS if newer == OURS else OURS
-    why = f"{newer} once held all that {older} has, and changed it since"
+    why = f"{newer} once was just what {older} is now, and went on from there"
     for at, region in enumerate(case.regions):
-        lines = region.ours if newer == OURS else region.theirs
-        if region.settled != lines:
-            case.answers[at] = Answer(superseded.NAME, lines, why, drops=True)
+        if region.settled is None:
+            case.answers[at] = Answer(superseded.NAME, superseded.text_of(region, newer), why, drops=True)
     return _assembled(case)
 
 

@@ -126,6 +126,9 @@ def _chosen(
     for each in reshaped or (ours, theirs):
         if set(each.names) == names and (each.names != base.names if base else True):
             return each
+    if (left | right) - names:
+        # To take a name out and put another in, in one new line, is more than people agree with.
+        return None
     like = tuple(reshaped) or (ours, theirs)
     order = tuple(dict.fromkeys(name for each in (ours, theirs) for name in each.names if name in names))
     lines = dialect.write(like, order, width)
