@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from conflicts import declined, resolved, sides
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,8 @@ from rookery.merge.resolve import loss
 from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
+
+from .conflicts import declined, resolved, sides
 
 PATHS = st.sampled_from(
     ["a.py", "a.ts", "a.go", "a.rs", "a.json", "a.toml", "a.yaml", "README.md", "a.txt", "Makefile"]

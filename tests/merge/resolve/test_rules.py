@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from conflicts import declined, resolved, sides
 
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined
 from rookery.merge.resolve.rules import DEFAULT
 from rookery.merge.resolve.rules.version import highest
+
+from .conflicts import declined, resolved, sides
 
 
 class TestWhitespace:

@@ -1,0 +1,1 @@
+"""Tests of the rules that resolve conflicts, and of their replay."""
