@@ -148,8 +148,8 @@ def _left_out(history: History, conflict: Conflict) -> str | None:
 
 
 def _compare(history: History, conflict: Conflict, sides: Sides, got: Resolved, report: Report) -> None:
-    human, ours, theirs = (_told(content) for content in (history.content(conflict.human), sides.ours, sides.theirs))
-    mine = _told(got.content)
+    contents = (history.content(conflict.human), sides.ours, sides.theirs, got.content)
+    human, ours, theirs, mine = (_told(sides.path, content) for content in contents)
     verdict = SAME if mine == human else OTHER_ORDER if sorted(mine) == sorted(human) else DIFFERENT
     lost = (_at_stake(sides, mine) & Counter(human)) - Counter(mine)
     thrown = verdict == DIFFERENT and human in (ours, theirs) and _threw_away(sides, took_ours=human == ours)
@@ -178,7 +178,7 @@ def _at_stake(sides: Sides, mine: list[str]) -> Counter[str]:
     stake = Counter(mine)
     for region in _regions(sides):
         if region.settled is None:
-            stake += _counted(region.ours) | _counted(region.theirs)
+            stake += Counter(_read(sides.path, region.ours)) | Counter(_read(sides.path, region.theirs))
     return stake
 
 
@@ -193,14 +193,16 @@ def _regions(sides: Sides) -> Iterator[Region]:
     return regions(*(each.lines if each else () for each in read))
 
 
-def _told(content: bytes | None) -> list[str]:
-    """The lines that can be read. Blank lines and trailing blanks are nobody's work."""
+def _told(path: str, content: bytes | None) -> list[str]:
+    """The lines of a file that can be read."""
     found = text.read(content or b"")
-    return [] if found is None else [line.rstrip() for line in found.lines if line.strip()]
+    return [] if found is None else _read(path, found.lines)
 
 
-def _counted(lines: Iterable[str]) -> Counter[str]:
-    return Counter(line.rstrip() for line in lines if line.strip())
+def _read(path: str, lines: Iterable[str]) -> list[str]:
+    """Blank lines and trailing blanks are nobody's work, and in JSON a comma says only that something follows."""
+    comma = "," if path.endswith(".json") else ""
+    return [line.rstrip().removesuffix(comma) for line in lines if line.strip()]
 
 
 def main() -> None:

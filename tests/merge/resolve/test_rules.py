@@ -121,6 +121,68 @@ class TestContained:
         declined(sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nnew\nmore\nz\n"))
 
 
+class TestFields:
+    def test_keys_that_different_sides_changed_are_merged_one_by_one(self) -> None:
+        given = sides(
+            "package.json",
+            '{\n  "a": "1.0.0",\n  "b": "2.0.0",\n  "c": "3.0.0"\n}\n',
+            '{\n  "a": "1.0.1",\n  "b": "2.0.0",\n  "c": "3.0.0"\n}\n',
+            '{\n  "a": "1.0.0",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n',
+        )
+        got = resolved(given, "fields").content
+
+        assert got == b'{\n  "a": "1.0.1",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n'
+
+    def test_commas_follow_what_was_added_at_the_end(self) -> None:
+        given = sides(
+            "a.json",
+            '{\n  "a": 1\n}\n',
+            '{\n  "a": 1,\n  "ours": 2\n}\n',
+            '{\n  "a": 1,\n  "theirs": 3\n}\n',
+        )
+
+        assert resolved(given, "fields").content == b'{\n  "a": 1,\n  "ours": 2,\n  "theirs": 3\n}\n'
+
+    def test_a_version_that_both_raised_is_the_higher_one(self) -> None:
+        given = sides(
+            "a.toml",
+            '[t]\na = "1.0"\nb = "1"\n',
+            '[t]\na = "1.1"\nb = "1"\nc = "new"\n',
+            '[t]\na = "1.2"\nb = "one"\n',
+        )
+
+        assert resolved(given, "fields").content == b'[t]\na = "1.2"\nb = "one"\nc = "new"\n'
+
+    def test_a_key_that_one_side_took_out_is_gone(self) -> None:
+        given = sides("a.yaml", "a: 1\nb: 2\nc: 3\n", "a: 1\nc: 3\n", "a: 1\nb: 2\nc: 4\n")
+
+        assert resolved(given, "fields").content == b"a: 1\nc: 4\n"
+
+    @pytest.mark.parametrize(
+        ("path", "base", "ours", "theirs"),
+        [
+            ("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\n", "a: 6\nb: 3\n"),
+            ("a.yaml", "a: 1\nb: 2\n", "b: 2\n", "a: 6\nb: 3\n"),
+            ("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\na: 7\n", "a: 1\nb: 3\n"),
+            ("a.yaml", "t: |\n  a: 1\n  b: 2\n", "t: |\n  a: 5\n  b: 2\n", "t: |\n  a: 1\n  b: 3\n"),
+            ("a.yaml", "- 1\n- 2\n", "- 5\n- 2\n", "- 1\n- 3\n"),
+            ("a.json", '{\n  "a": [\n    1]\n}\n', '{\n  "a": [\n    2]\n}\n', '{\n  "a": [\n    3]\n}\n'),
+            ("a.txt", "a: 1\nb: 2\n", "a: 5\nb: 2\n", "a: 1\nb: 3\n"),
+        ],
+        ids=[
+            "one key twice",
+            "edit against deletion",
+            "a key twice",
+            "text in a string",
+            "a list",
+            "nested",
+            "no table",
+        ],
+    )
+    def test_what_is_no_table_of_different_keys_is_left(self, path: str, base: str, ours: str, theirs: str) -> None:
+        declined(sides(path, base, ours, theirs))
+
+
 class TestImports:
     def test_names_of_both_sides_are_imported(self) -> None:
         given = sides(
@@ -323,9 +385,10 @@ def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
         "version": sides("a", "v 1.0.0\n", "v 1.0.1\n", "v 1.0.2\n"),
         "superseded": sides("a", "a\nb\nc\n", "a\nd\nc\n", "a\ne\nc\n", ours_history=("a\ne\nc\n",)),
         "contained": sides("a.c", "a\nz\n", "a\none\nz\n", "a\none\ntwo\nz\n"),
+        "fields": sides("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\n", "a: 1\nb: 3\n"),
         "entries": sides("a.md", "a\n", "a\n* one thing\n", "a\n* another matter\n"),
         "definitions": sides("a.py", "a\n", "a\ndef b(): return 1\n", "a\nclass D: pass\n"),
-        "items": sides("a.toml", "[a]\nb = 1\n", "[a]\nb = 1\nc = 1\n", "[a]\nb = 1\nd = 2\n"),
+        "items": sides("a.py", "a = [\n    1,\n]\n", "a = [\n    1,\n    2,\n]\n", "a = [\n    1,\n    3,\n]\n"),
         "imports": sides("a.py", "q = 1\nr = 2\n", "import a\nq = 1\nr = 2\na()\n", "import b\nq = 1\nb()\nr = 2\n"),
     }[rule]
 

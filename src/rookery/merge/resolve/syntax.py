@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from rookery.merge.resolve.regions import Lines
 
-COMMENT = "comment"
+DEFINITIONS = "definitions"
+ITEMS = "items"
 _COMMENTS = frozenset(("comment", "line_comment", "block_comment"))
 _WRAPPED = {"decorated_definition": "definition", "export_statement": "declaration"}
 _DEFINITIONS = frozenset(
@@ -40,6 +41,8 @@ _COLLECTIONS = frozenset(
         *("block_mapping", "block_sequence", "table", "document", "flow_mapping", "use_list"),
     )
 )
+_HUSKS = frozenset(("document", "block_node", "block_mapping", "block_sequence"))
+"""Nodes of YAML that begin and end with what is in them."""
 
 
 class Units(Record):
@@ -65,6 +68,9 @@ def units(tree: Tree, lines: Lines, start: int) -> Units | None:
         within = [child for child in node.children if child.start_point[0] >= first and _last(child) < end]
         partly = [child for child in node.children if child.start_point[0] < end and _last(child) >= first]
         partly = [child for child in partly if child not in within]
+        if len(within) == 1 and within[0].type in _HUSKS:
+            node = within[0]
+            continue
         if within and not partly:
             exact = within[0].start_point[0] == first and _last(within[-1]) == end - 1
             return _told(node, [child for child in within if child.is_named]) if exact else None
@@ -78,9 +84,9 @@ def _told(parent: Node, nodes: list[Node]) -> Units | None:
         return None
     names = tuple(name for node in nodes for name in _names(node))
     if all(_bare(node).type in _DEFINITIONS for node in nodes) and len(names) >= len(nodes):
-        return Units("definitions", parent.type, names)
+        return Units(DEFINITIONS, parent.type, names)
     if parent.type in _COLLECTIONS:
-        return Units("items", parent.type, names or tuple(_text(node) for node in nodes))
+        return Units(ITEMS, parent.type, names or tuple(_text(node) for node in nodes))
     return Units("other", parent.type, names)
 
 

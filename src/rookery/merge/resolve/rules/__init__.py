@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from rookery.merge.resolve.rules import additions, contained, imports, superseded, version, whitespace
+from rookery.merge.resolve import syntax
+from rookery.merge.resolve.rules import additions, contained, fields, imports, superseded, version, whitespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ RULES: dict[str, Rule] = {
     whitespace.NAME: whitespace.apply,
     version.NAME: version.apply,
     contained.NAME: contained.apply,
+    fields.NAME: fields.apply,
     additions.ENTRIES: additions.entries,
-    additions.DEFINITIONS: additions.definitions,
-    additions.ITEMS: additions.items,
+    syntax.DEFINITIONS: additions.definitions,
+    syntax.ITEMS: additions.items,
     imports.NAME: imports.apply,
 }
 LATE = frozenset((imports.NAME,))

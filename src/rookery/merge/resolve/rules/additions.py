@@ -11,15 +11,13 @@ import re
 from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import both_new, only_added
-from rookery.merge.resolve.syntax import units
+from rookery.merge.resolve.syntax import DEFINITIONS, ITEMS, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.merge.resolve.case import Case
     from rookery.merge.resolve.regions import Region
 
-DEFINITIONS = "definitions"
-ITEMS = "items"
 ENTRIES = "entries"
 
 # Where replayed histories show that people keep both. In Go they kept one side more often than not.

@@ -1,0 +1,119 @@
+"""Both sides changed different keys of one mapping in JSON, YAML or TOML.
+
+Proof: on both sides the region is whole pairs of one mapping, a line each, and no key twice. So it is a table, and each
+key merges by itself: what one side put in, changed or took out holds where the other left the key alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rookery.merge.resolve.case import Answer
+from rookery.merge.resolve.model import OURS, THEIRS
+from rookery.merge.resolve.novelty import says
+from rookery.merge.resolve.rules.version import highest
+from rookery.merge.resolve.syntax import ITEMS, units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.case import Case
+    from rookery.merge.resolve.regions import Lines, Region
+
+    Table = dict[str, str]
+    """Each key with its line, without the comma at its end."""
+
+NAME = "fields"
+
+_PAIR = {
+    "json": re.compile(r'^\s*("(?:[^"\\]|\\.)*")\s*:\s*\S'),
+    "yaml": re.compile(r"^\s*([\w.$/\"'-]+)\s*:(?:\s|$)"),
+    "toml": re.compile(r"^\s*([\w.\"'-]+)\s*=\s*\S"),
+}
+_MAPPINGS = frozenset(("object", "block_mapping", "table", "document"))
+
+
+def apply(region: Region, case: Case) -> Answer | None:
+    """The merged table, in the order of ours."""
+    pair = _PAIR.get(case.language or "")
+    if pair is None or not says(region.ours) or not says(region.theirs):
+        return None
+    if not says(region.base) and not any(case.around(region)):
+        return None
+    tables = [_table(pair, lines) for lines in (region.base, region.ours, region.theirs)]
+    base, ours, theirs = tables
+    if base is None or ours is None or theirs is None or not _whole(region, case):
+        return None
+    merged = _merged(base, ours, theirs)
+    lines = None if merged is None else _written(merged, region, commas=case.language == "json")
+    if not lines:
+        return None
+    return Answer(NAME, lines, "the sides changed different keys of one table, or raised the same version", drops=True)
+
+
+def _table(pair: re.Pattern[str], lines: Lines) -> Table | None:
+    """The lines by their keys; None if there is anything else, or a key twice."""
+    found: Table = {}
+    for line in lines:
+        match = pair.match(line)
+        if match is None or match[1] in found:
+            return None
+        found[match[1]] = line.rstrip().removesuffix(",")
+    indents = {line[: len(line) - len(line.lstrip())] for line in lines}
+    return found if len(indents) <= 1 else None
+
+
+def _whole(region: Region, case: Case) -> bool:
+    """True if both sides' trees say that the lines are pairs of a mapping."""
+    for side, lines, start in (
+        (OURS, region.ours, region.ours_start),
+        (THEIRS, region.theirs, region.theirs_start),
+    ):
+        tree = case.tree(side)
+        found = None if tree is None else units(tree, lines, start)
+        if found is None or found.kind != ITEMS or found.parent not in _MAPPINGS:
+            return False
+    return True
+
+
+def _merged(base: Table, ours: Table, theirs: Table) -> list[str] | None:
+    """Each key by itself; None if both sides changed one."""
+    chosen: dict[str, str | None] = {}
+    for key in {**ours, **theirs}:
+        was, left, right = base.get(key), ours.get(key), theirs.get(key)
+        if left == right or right == was:
+            chosen[key] = left
+        elif left == was:
+            chosen[key] = right
+        elif was is None or left is None or right is None:
+            return None
+        else:
+            higher = highest(was, left, right)
+            if higher not in (left, right):
+                return None
+            chosen[key] = higher
+    return [line for key in _order(base, ours, theirs) if (line := chosen[key]) is not None]
+
+
+def _order(base: Table, ours: Table, theirs: Table) -> list[str]:
+    """The keys as ours has them; what theirs added stands where it did, after what ours added at the same place."""
+    order = list(ours)
+    at = 0
+    for key in theirs:
+        if key in ours:
+            at = order.index(key) + 1
+            continue
+        while at < len(order) and order[at] not in base and order[at] not in theirs:
+            at += 1
+        order.insert(at, key)
+        at += 1
+    return order
+
+
+def _written(merged: list[str], region: Region, *, commas: bool) -> Lines | None:
+    """The lines with commas where JSON wants them: after the last one too, if the table goes on."""
+    if not commas:
+        return tuple(merged)
+    goes_on = region.ours[-1].rstrip().endswith(",")
+    if goes_on != region.theirs[-1].rstrip().endswith(","):
+        return None
+    return tuple(f"{line}," if goes_on or at < len(merged) - 1 else line for at, line in enumerate(merged))
