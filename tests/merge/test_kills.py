@@ -16,7 +16,7 @@ from rookery.base.proctree import identify
 from rookery.merge import land, lease, store
 from rookery.merge.candidate import Candidate, build
 from rookery.merge.lease import Holder, Lease
-from support import child_environ, rook_argv, run_rook, wait_until
+from support import child_environ, rook_argv, wait_until
 
 from .yard import Yard
 
@@ -260,9 +260,52 @@ def test_a_locked_checkout_lets_it_say_so(yard: Yard) -> None:
     yard.branch("one", a_txt="a\n")
     (yard.folder / ".git" / "index.lock").touch()
     before = yard.main()
-    ran = run_rook(yard.folder, "merge", "--branch", "one", "--json")
-    assert ran.error["code"] == "invalid_state"
+    assert yard.merge("--branch", "one").status == 1
+    entry = yard.entry("one")
+    assert (entry["state"], "another git" in entry["reason"]) == ("waiting", True)
     assert yard.main() == before
     (yard.folder / ".git" / "index.lock").unlink()
     assert yard.merge("--branch", "one").status == 0
     assert yard.states() == {"one": "landed"}
+
+
+def test_a_hook_that_refuses_the_base_lets_it_wait(yard: Yard) -> None:
+    yard.branch("one", README_md="new\n")
+    hook = yard.folder / ".git" / "hooks" / "reference-transaction"
+    hook.write_text('#!/bin/sh\n[ "$1" = prepared ] || exit 0\n! grep -q refs/heads/main || { echo no >&2; exit 1; }\n')
+    hook.chmod(0o755)
+    assert yard.merge("--branch", "one").status == 1
+    entry = yard.entry("one")
+    assert (entry["state"], "no" in entry["reason"]) == ("waiting", True)
+    assert (yard.folder / "README.md").read_text() == "hello\n"
+    assert git(yard.folder, "status", "--porcelain") == ""
+    hook.unlink()
+    assert yard.merge("run").status == 0
+
+
+def test_an_interrupt_puts_everything_back_at_once(yard: Yard, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    yard.settings("", f"touch {begun}; sleep 1000")
+    yard.branch("one", a_txt="a\n")
+    yard.rook("merge", "enqueue", "one")
+    child = subprocess.Popen(rook_argv("merge", "run"), cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL)
+    wait_until(begun.exists, 60)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 130
+    db = yard.rook.open()
+    assert db.value("SELECT state FROM merges") == "queued"
+    assert db.value("SELECT holder FROM merge_leases") is None
+    db.close()
+    yard.assert_tidy()
+
+
+def test_a_setup_that_fails_stops_the_landing_and_says_why(yard: Yard) -> None:
+    yard.settings("", "true")
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    config.write_text(config.read_text().replace("provision:\n", "provision:\n  setup: echo no network; exit 4\n"))
+    yard.branch("one", a_txt="a\n")
+    found = yard.merge("--branch", "one").error
+    assert found["code"] == "provision_failed"
+    assert "no network" in found["message"]
+    assert yard.states() == {"one": "queued"}
+    yard.assert_tidy()

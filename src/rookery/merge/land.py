@@ -8,6 +8,7 @@ anywhere, `recover` finds out from git whether the base has moved, and finishes 
 from __future__ import annotations
 
 from rookery.agents import steps
+from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
 from rookery.merge import lease as leases
 from rookery.merge import news, scratch, settle, store
@@ -28,7 +29,7 @@ REF = "merge/"
 
 
 class Held(Record):
-    """A landing that has to wait: a checkout has files of its own in the way."""
+    """A landing that has to wait for a person: a checkout has files in the way or is busy, or a hook refuses."""
 
     reason: str
     paths: tuple[str, ...]
@@ -49,12 +50,20 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
         begun = desk.merging.begin_forward(lease.base, old, new)
     except InTheWay as error:
         return Held(error.message, error.paths)
+    except InvalidState as error:
+        return Held(error.message, ())  # another git is at work in a checkout
     steps.reached("checkouts forwarded")
     try:
         landed = _move(desk, lease, entries, old, new)
     except RefMoved:
         _end_forward(begun, has_moved=False)
         return Moved()
+    except ProgramFailed as error:
+        has_moved = desk.merging.tip(lease.base) == new
+        _end_forward(begun, has_moved=has_moved)
+        if has_moved:
+            raise
+        return Held(error.message, ())  # a hook of the user's has something against it
     except BaseException:
         _end_forward(begun, has_moved=desk.merging.tip(lease.base) == new)
         raise

@@ -7,8 +7,10 @@ lands as soon as it is known to be. Branches that conflict are resolved one by o
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from rookery.agents import steps
+from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.merge import after, batch, gates, land, news, resolving, store
 from rookery.merge import lease as leases
@@ -53,6 +55,11 @@ def work(desk: Desk, base: str, only: Collection[str] = ()) -> Outcome:
     try:
         run = _Run(desk, lease, only)
         run.carry_out()
+    except BaseException:
+        # Whatever it was, an interrupt too: what is not through goes back into the queue at once.
+        with suppress(RookError):
+            land.recover(desk, lease)
+        raise
     finally:
         leases.release(desk, lease)
     after.tidy(desk)
