@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dev import swarm
+from dev import landing, swarm
 
 
 class Stage:
@@ -32,11 +32,11 @@ class Stage:
         if not self.fast:
             time.sleep(0.8)
 
-    def rook(self, *words: str, cwd: Path | None = None) -> None:
+    def rook(self, *words: str, cwd: Path | None = None, may_fail: bool = False) -> None:
         """Run a command as a person would, and show it with what it prints."""
         shown = " ".join(_quoted(word) for word in words)
         print(f"\033[2m$\033[0m rook {shown}" if sys.stdout.isatty() else f"$ rook {shown}", flush=True)
-        subprocess.run([self.rook_program, *words], cwd=cwd or self.repo, check=True)
+        subprocess.run([self.rook_program, *words], cwd=cwd or self.repo, check=not may_fail)
 
     def ask(self, *words: str) -> Any:
         """Run a command as a program would."""
@@ -69,6 +69,7 @@ def main() -> None:
     try:
         _plan_and_work(stage)
         swarm.play(stage)
+        landing.play(stage)
     finally:
         if "--keep" in sys.argv:
             print(f"\nkept in {stage.repo}")

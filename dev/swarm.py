@@ -19,11 +19,11 @@ def play(stage: Stage) -> None:
     stage.say("Now many at once: a lead gets an epic, and slings four agents")
     epic = stage.ask("epic", "create", "A small calculator", "--context", "Plain Python, no dependencies.")["id"]
     parts = _parts(stage, epic)
-    stage.ask("epic", "update", epic, "--description", _script(_lead(parts)))
+    stage.ask("epic", "update", epic, "--description", script(_lead(parts)))
     stage.rook("sling", epic, "--role", "lead", "--name", "queen")
 
     stage.say("Who does what? Each in a worktree and on a branch of its own")
-    _wait(stage, lambda: _question(stage) is not None)
+    wait(stage, lambda: _question(stage) is not None)
     stage.rook("status")
 
     stage.say("One of them asks the person; the answer wakes it")
@@ -32,7 +32,7 @@ def play(stage: Stage) -> None:
     stage.rook("mail", "reply", str(question), "--body", "Raise an error.", "--quiet")
 
     stage.say("Everybody goes on; one crashes, its lead is told and says so")
-    _wait(stage, lambda: _outcome(stage, "queen") is not None)
+    wait(stage, lambda: _outcome(stage, "queen") is not None)
     stage.rook("status", "--all")
     stage.rook("errors")
 
@@ -80,8 +80,8 @@ def _parts(stage: Stage, epic: str) -> dict[str, str]:
         ],
     }
     return {
-        name: stage.ask("task", "create", f"Part: {name}", "--parent", epic, "--description", _script(script))["id"]
-        for name, script in scripts.items()
+        name: stage.ask("task", "create", f"Part: {name}", "--parent", epic, "--description", script(steps))["id"]
+        for name, steps in scripts.items()
     }
 
 
@@ -112,7 +112,8 @@ def _hand_over(name: str, task: str) -> dict[str, Any]:
     return {"mail": {"to": "{parent}", "type": "merge_ready", "subject": f"{name} is ready", "payload": payload}}
 
 
-def _script(steps: list[Any]) -> str:
+def script(steps: list[Any]) -> str:
+    """A script as it stands in a task."""
     return f"```rook-script\n{yaml.safe_dump(steps, sort_keys=False)}```"
 
 
@@ -126,7 +127,8 @@ def _outcome(stage: Stage, name: str) -> str | None:
     return outcome
 
 
-def _wait(stage: Stage, holds: Any) -> None:
+def wait(stage: Stage, holds: Any) -> None:
+    """Wait until it holds, or give up and show where things are."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while not holds():
         if time.monotonic() > deadline:

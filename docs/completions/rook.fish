@@ -762,7 +762,7 @@ complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcomma
 complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcommand_from list' -l no-color -d 'Print without colours.'
 complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcommand_from list' -l directory -r -F -d 'Run as if started in this folder.'
 complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcommand_from list' -l config -r -d 'Set a configuration KEY=VALUE for this command; can be given several times.'
-complete -c rook -n '__fish_seen_subcommand_from merge' -a predict -d 'Say what would become of branches if they were landed now: by which tier, and which files are in question.'
+complete -c rook -n '__fish_seen_subcommand_from merge' -a predict -d 'Say what would become of branches if they were landed now, in this order: by which tier, and which files.'
 complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcommand_from predict' -l into -r -d 'The branch to land on, instead of the project\'s base.'
 complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcommand_from predict' -l json -d 'Print one JSON envelope.'
 complete -c rook -n '__fish_seen_subcommand_from merge; and __fish_seen_subcommand_from predict' -l quiet -d 'Print ids only, or nothing.'

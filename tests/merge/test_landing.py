@@ -158,6 +158,12 @@ def test_a_dry_run_changes_nothing(yard: Yard) -> None:
     assert (one["predicted_tier"], one["wouldRequireAgent"]) == ("agent", True)
     assert one["conflicts"] == [{"path": "a.txt", "kind": "content"}]
     assert (two["predicted_tier"], two["files"], two["wouldRequireAgent"]) == ("clean", ["b.txt"], False)
+    yard.branch("three", b_txt="other\n")
+    objects = git(yard.folder, "count-objects", "-v")
+    refs = git(yard.folder, "for-each-ref")
+    together = yard.merge("predict", "three", "two", "one").data  # two and three conflict with each other
+    assert [each["predicted_tier"] for each in together] == ["clean", "agent", "agent"]
+    assert together[1]["conflicts"] == [{"path": "b.txt", "kind": "add/add"}]
     assert git(yard.folder, "count-objects", "-v") == objects
     assert git(yard.folder, "for-each-ref") == refs
     assert yard.rook.count_events() == events

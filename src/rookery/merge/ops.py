@@ -43,7 +43,7 @@ def merge(ctx: Context, branch: str | None, all: bool, into: str | None, dry_run
     if dry_run:
         waiting = [] if branch else [each.branch for each in service.listing(desk) if each.base == base]
         wanted = list(dict.fromkeys([*waiting, *names]))
-        return [predict.predict(desk, service.draft(desk, each, base)) for each in wanted]
+        return predict.predict_all(desk, [service.draft(desk, each, base) for each in wanted])
     queued = service.enqueue(desk, names, base)
     only = {each.id for each in queued}
     if all:
@@ -90,12 +90,12 @@ def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
     view="merges.outcome",
 )
 def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) -> list[Predicted]:
-    """Say what would become of branches if they were landed now: by which tier, and which files are in question."""
+    """Say what would become of branches if they were landed now, in this order: by which tier, and which files."""
     from rookery.merge import predict, service
 
     desk = _desk(ctx)
     base = desk.base(into)
-    return [predict.predict(desk, service.draft(desk, each, base)) for each in branch]
+    return predict.predict_all(desk, [service.draft(desk, each, base) for each in branch])
 
 
 @op("merge run", _INTO, needs="merge.write", view="merges.outcome")

@@ -14,7 +14,7 @@ from rookery.vcs.git_merging import UNRELATED, CannotMerge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from rookery.merge.desk import Desk
@@ -48,25 +48,54 @@ class Predicted(Record):
 
 def predict(desk: Desk, entry: Entry) -> Predicted:
     """What would become of a branch if it were landed now, by itself."""
-    tips = desk.merging.tips((entry.base, entry.branch))
-    base, tip = tips.get(entry.base), tips.get(entry.branch)
-    if base is None or tip is None:
-        gone = entry.base if base is None else entry.branch
-        return _of(entry, UNKNOWN, reason=f"there is no branch {gone}")
+    return predict_all(desk, [entry])[0]
+
+
+def predict_all(desk: Desk, entries: Sequence[Entry]) -> list[Predicted]:
+    """What would become of branches that land on one base in this order: each on top of those that go together."""
+    if not entries:
+        return []
+    base = entries[0].base
+    tips = desk.merging.tips([base, *(each.branch for each in entries)])
+    if base not in tips:
+        return [_of(each, UNKNOWN, reason=f"there is no branch {base}") for each in entries]
     try:
-        if desk.merging.store.contains(tip, base):
-            return _of(entry, LANDED, needs_agent=False, reason=f"{entry.base} contains it")
+        landed = desk.merging.landed_branches(base)
         with _on_trial(desk) as trial:
-            return _predict(trial, entry.replace(tip=tip), base)
+            return _predict_all(trial, entries, tips, landed)
     except (CannotMerge, ProgramFailed) as error:
-        return _of(entry, UNKNOWN, reason=error.message)
+        return [_of(each, UNKNOWN, reason=error.message) for each in entries]
+
+
+def _predict_all(desk: Desk, entries: Sequence[Entry], tips: dict[str, str], landed: set[str]) -> list[Predicted]:
+    found: dict[str, Predicted] = {}
+    onto = tips[entries[0].base]
+    later = []
+    for entry in entries:
+        if entry.branch not in tips:
+            found[entry.branch] = _of(entry, UNKNOWN, reason=f"there is no branch {entry.branch}")
+        elif entry.branch in landed:
+            found[entry.branch] = _of(entry, LANDED, needs_agent=False, reason=f"{entry.base} contains it")
+        else:
+            entry = entry.replace(tip=tips[entry.branch])
+            merged = desk.merging.merge(onto, entry.tip)
+            if not merged.is_clean:
+                later.append(entry)
+                continue
+            changed = desk.merging.changed_paths([(onto, merged.tree)])[0]
+            found[entry.branch] = _of(entry, CLEAN, changed, needs_agent=False, reason="both sides go together")
+            if len(entries) > 1:
+                onto = desk.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
+    # What conflicts is brought in last, as the queue does it.
+    found |= {entry.branch: _predict(desk, entry, onto) for entry in later}
+    return [found[each.branch] for each in entries]
 
 
 def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
     merged = desk.merging.merge(base, entry.tip)
     if merged.is_clean:
         changed = desk.merging.changed_paths([(base, merged.tree)])[0]
-        return _of(entry, CLEAN, files=changed, needs_agent=False, reason="both sides go together")
+        return _of(entry, CLEAN, changed, needs_agent=False, reason="it goes together with all before it")
     kinds = tuple({"path": each.path, "kind": each.kind} for each in merged.conflicts)
     paths = tuple(each.path for each in merged.conflicts)
     allowed = desk.config.merge.tiers

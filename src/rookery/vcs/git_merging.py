@@ -233,8 +233,10 @@ class Merging:
 
     def fork_point(self, base: str, tip: str) -> str | None:
         """Where two commits parted; None if they have nothing in common."""
-        found = self.store.ask("merge-base", base, tip)
-        return None if found is None else found.split()[0]
+        done = self.store.run("merge-base", base, tip, env={"LC_ALL": "C", **self._env})
+        if done.status not in (0, 1):
+            raise failure(done, ("merge-base",))
+        return done.stdout.split()[0] if done.ok else None
 
     def own_commits(self, base: str, tip: str) -> list[str]:
         """What a branch has beyond its base, the oldest first, without its merges."""
