@@ -615,6 +615,7 @@ complete -c rook -n '__fish_seen_subcommand_from costs' -l by -r -a 'agent role 
 complete -c rook -n '__fish_seen_subcommand_from costs' -l agent -r -d 'Only this agent.'
 complete -c rook -n '__fish_seen_subcommand_from costs' -l run -r -d 'Only this run.'
 complete -c rook -n '__fish_seen_subcommand_from costs' -l since -r -d 'Only turns that began within this time, such as 2h.'
+complete -c rook -n '__fish_seen_subcommand_from costs' -l live -d 'Count turns that are still running too, and show it anew whenever it changes, until interrupted.'
 complete -c rook -n '__fish_seen_subcommand_from costs' -l json -d 'Print one JSON envelope.'
 complete -c rook -n '__fish_seen_subcommand_from costs' -l quiet -d 'Print ids only, or nothing.'
 complete -c rook -n '__fish_seen_subcommand_from costs' -l no-color -d 'Print without colours.'

@@ -117,7 +117,7 @@ _rook() {
     "trace ") words="--follow --since --limit --json --quiet --no-color --directory --config" ;;
     "errors ") words="--agent --since --limit --json --quiet --no-color --directory --config" ;;
     "replay ") words="--run --agent --since --limit --json --quiet --no-color --directory --config" ;;
-    "costs ") words="--by --agent --run --since --json --quiet --no-color --directory --config" ;;
+    "costs ") words="--by --agent --run --since --live --json --quiet --no-color --directory --config" ;;
     "costs  --by") words="agent role task epic run model turn" ;;
     "metrics ") words="--last --json --quiet --no-color --directory --config" ;;
     "guard explain") words="--profile --json --quiet --no-color --directory --config" ;;

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 from rookery.base.clock import parse_duration, stamp
 from rookery.costs import store
-from rookery.ops.operation import op, option
+from rookery.ops.operation import flag, op, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rookery.ops.context import Context
+
+_LOOK_AGAIN = 0.5
 
 
 @op(
@@ -17,10 +23,30 @@ if TYPE_CHECKING:
     option("agent", "Only this agent."),
     option("run", "Only this run."),
     option("since", "Only turns that began within this time, such as 2h."),
+    flag("live", "Count turns that are still running too, and show it anew whenever it changes, until interrupted."),
     needs="agent.read",
     view="costs.table",
+    streams=True,
 )
-def costs(ctx: Context, by: str, agent: str | None, run: str | None, since: str | None) -> store.Costs:
+def costs(
+    ctx: Context, by: str, agent: str | None, run: str | None, since: str | None, live: bool
+) -> Iterator[store.Costs]:
     """Show what agents used, in tokens and dollars."""
     start = None if since is None else stamp(ctx.clock() - parse_duration(since))
-    return store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
+    settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
+    if not live:
+        return iter([settled])
+    return _watch(ctx, by, agent, run, start)
+
+
+def _watch(ctx: Context, by: str, agent: str | None, run: str | None, start: str | None) -> Iterator[store.Costs]:
+    from rookery.costs.live import add_running
+
+    seen = None
+    while True:
+        settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
+        found = add_running(ctx.db, ctx.root, ctx.config, settled, agent=agent, run=run)
+        if found != seen:
+            yield found
+        seen = found
+        time.sleep(_LOOK_AGAIN)

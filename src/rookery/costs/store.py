@@ -7,6 +7,8 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rookery.db.database import Database
 
 GROUPINGS = {
@@ -40,6 +42,13 @@ class Costs(Record):
     total: Cost
 
 
+JOINS = (
+    "JOIN sessions s ON s.id = n.session_id LEFT JOIN tasks t ON t.id = s.task_id "
+    "LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
+)
+"""From a turn to what its costs can be added up by."""
+
+
 def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: str | None) -> Costs:
     """Add up the usage of turns."""
     if by not in GROUPINGS:
@@ -51,15 +60,21 @@ def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: 
             values.append(value)
     rows = db.all(
         f"SELECT {GROUPINGS[by]}, count(DISTINCT u.turn_id), sum(u.input), sum(u.output), sum(u.cache_read), "
-        "sum(u.cache_write), sum(u.cost_micros) FROM turn_usage u JOIN turns n ON n.id = u.turn_id "
-        "JOIN sessions s ON s.id = n.session_id LEFT JOIN tasks t ON t.id = s.task_id "
-        "LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id "
+        f"sum(u.cache_write), sum(u.cost_micros) FROM turn_usage u JOIN turns n ON n.id = u.turn_id {JOINS} "
         f"WHERE {' AND '.join(where)} GROUP BY 1 ORDER BY 7 DESC, 1",
         values,
     )
-    costs = tuple(
-        Cost(name, turns, taken, given, read, written, micros / 1_000_000)
-        for name, turns, taken, given, read, written, micros in rows
+    return add_up(
+        by,
+        (
+            Cost(name, turns, taken, given, read, written, micros / 1_000_000)
+            for name, turns, taken, given, read, written, micros in rows
+        ),
     )
+
+
+def add_up(by: str, rows: Iterable[Cost]) -> Costs:
+    """Rows and their sum, the dearest first."""
+    costs = tuple(sorted(rows, key=lambda cost: (-cost.dollars, cost.name)))
     sums = [sum(getattr(cost, name) for cost in costs) for name in Cost.__fields__[1:]]
     return Costs(by, costs, Cost("total", *sums))

@@ -57,6 +57,17 @@ def usage_of_turn(folder: str, turn_id: str, is_settled: Callable[[str], bool]) 
     return used.usage
 
 
+def usage_since(folder: str, at: str) -> list[Entry]:
+    """What the session in `folder` used since a time, by model; nothing is remembered."""
+    sums: dict[str, Entry] = {}
+    seen: dict[str, Entry] = {}
+    for path in _transcripts(os.path.join(folder, "claude")):
+        seen |= _read_file(path, 0, since=at)[0]
+    for message in seen.values():
+        _add(sums, message)
+    return list(sums.values())
+
+
 def read_usage(folder: str, since: Mapping[str, Any] | None) -> Used:
     """What the transcripts beneath a configuration folder say beyond a position; None is their beginning."""
     position: dict[str, Any] = dict(since or {})
@@ -78,7 +89,7 @@ def _transcripts(folder: str) -> Iterator[str]:
         yield from (os.path.join(place, name) for name in sorted(files) if name.endswith(".jsonl"))
 
 
-def _read_file(path: str, offset: int) -> tuple[dict[str, Entry], int]:
+def _read_file(path: str, offset: int, since: str = "") -> tuple[dict[str, Entry], int]:
     """The messages of the whole lines beyond the offset, by id, and where the next line begins."""
     messages: dict[str, Entry] = {}
     try:
@@ -96,21 +107,23 @@ def _read_file(path: str, offset: int) -> tuple[dict[str, Entry], int]:
             if not line.endswith(b"\n"):
                 break
             offset += len(line)
-            message = _message(line)
+            message = _message(line, since)
             if message is not None:
                 messages[message["id"]] = message
     return messages, offset
 
 
-def _message(line: bytes) -> Entry | None:
-    """The message of a line that tells of usage."""
+def _message(line: bytes, since: str) -> Entry | None:
+    """The message of a line that tells of usage, if it is not older than that."""
     if b'"usage"' not in line:
         return None
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    message = found.get("message") if isinstance(found, dict) and found.get("type") == "assistant" else None
+    if not isinstance(found, dict) or str(found.get("timestamp", "")) < since:
+        return None
+    message = found.get("message") if found.get("type") == "assistant" else None
     if not isinstance(message, dict) or not isinstance(message.get("usage"), dict):
         return None
     is_named = isinstance(message.get("id"), str) and isinstance(message.get("model"), str)

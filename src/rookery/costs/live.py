@@ -1,0 +1,60 @@
+"""What turns that are still running have used so far, added to what is settled.
+
+A program that tells of usage as it goes has it in the telemetry; Claude Code has it in its transcripts, where each
+message bears its time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.costs.prices import price
+from rookery.costs.store import GROUPINGS, JOINS, Cost, Costs, add_up
+from rookery.costs.transcripts import usage_since
+from rookery.events.telemetry import Telemetry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.config.model import Config
+    from rookery.db.database import Database
+
+_KINDS = ("input", "output", "cache_read", "cache_write")
+
+
+def add_running(
+    db: Database, root: str, config: Config, settled: Costs, *, agent: str | None, run: str | None
+) -> Costs:
+    """The costs with what is under way, the dearest first."""
+    rows = {cost.name: cost for cost in settled.rows}
+    column = GROUPINGS[settled.by] if settled.by != "model" else "''"
+    for name, turn_id, session_id, model, started_at in db.all(
+        f"SELECT {column}, n.id, s.id, s.model, n.started_at FROM turns n {JOINS} WHERE n.state = 'running' "
+        "AND (?1 IS NULL OR s.agent = ?1) AND (?2 IS NULL OR s.run_id = ?2)",
+        (agent, run),
+    ):
+        seen: set[str] = set()
+        for used in _so_far(root, session_id, turn_id, started_at):
+            priced = price(used, model, config)
+            key = priced["model"] if settled.by == "model" else name
+            known = rows.get(key, Cost(key, 0, 0, 0, 0, 0, 0.0))
+            counts = {kind: getattr(known, kind) + priced[kind] for kind in _KINDS}
+            dollars = known.dollars + priced["cost_micros"] / 1_000_000
+            rows[key] = known.replace(turns=known.turns + (key not in seen), dollars=dollars, **counts)
+            seen.add(key)
+    return add_up(settled.by, rows.values())
+
+
+def _so_far(root: str, session_id: str, turn_id: str, started_at: str) -> list[dict[str, Any]]:
+    folder = os.path.join(root, ".rookery")
+    found = list(usage_since(os.path.join(folder, "sessions", session_id, "runtime"), started_at))
+    path = os.path.join(folder, "telemetry.db")
+    if found or not os.path.exists(path):
+        return found
+    telemetry = Telemetry(path)
+    try:
+        records = telemetry.read(session_id=session_id, kinds=("usage",))
+    finally:
+        telemetry.close()
+    return [each.data for each in records if each.turn_id == turn_id]
