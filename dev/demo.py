@@ -1,4 +1,4 @@
-"""The main job, for real, on a temporary repository: `./rook-dev demo [--keep] [--fast]`.
+"""The main job, for real, on a temporary repository: `./rook-dev demo [--keep] [--fast] [--runtime claude]`.
 
 First a plan and one task by hand, then a lead with four agents at once. Agents run on scripts: no key, no network.
 """
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dev import landing, swarm
+from dev import landing, real_agents, swarm
 
 
 class Stage:
@@ -67,15 +67,28 @@ def main() -> None:
     """Walk through an epic with tasks, blockers, learnings and completion."""
     stage = Stage(fast="--fast" in sys.argv)
     try:
-        _plan_and_work(stage)
-        swarm.play(stage)
-        landing.play(stage)
+        if _runtime() == "claude":
+            real_agents.play(stage)
+        else:
+            _plan_and_work(stage)
+            swarm.play(stage)
+            landing.play(stage)
     finally:
         if "--keep" in sys.argv:
             print(f"\nkept in {stage.repo}")
         else:
             stage.stop_agents()
             stage.remove()
+
+
+def _runtime() -> str:
+    """What `--runtime` says; the scripted one without it."""
+    if "--runtime" not in sys.argv:
+        return "scripted"
+    name = (sys.argv[sys.argv.index("--runtime") + 1 :] or [""])[0]
+    if name not in ("scripted", "claude"):
+        sys.exit(f"no demo for the runtime {name!r}: scripted or claude")
+    return name
 
 
 def prepare(stage: Stage) -> str:
@@ -95,6 +108,7 @@ def make_repository(stage: Stage) -> None:
     stage.repo.mkdir()
     stage.git("init", "-b", "main")
     (stage.repo / "shop.py").write_text("PRICES = {}\n")
+    (stage.repo / ".gitignore").write_text("__pycache__/\n")
     stage.git("add", ".")
     stage.git("commit", "-m", "Begin")
 
@@ -146,7 +160,9 @@ def _plan_and_work(stage: Stage) -> None:
 
 
 def _quoted(word: str) -> str:
-    return f'"{word}"' if " " in word else word
+    if " " not in word:
+        return word
+    return f"'{word}'" if '"' in word else f'"{word}"'
 
 
 if __name__ == "__main__":
