@@ -852,6 +852,7 @@ FORBIDDEN = [
     ("outside", "x=src; unset x; rm -rf $x/etc"),
     ("", "x=src; un''set x; rm -rf $x/etc"),
     ("outside", "black ../../../src"),
+    ("wrapper", "sh -c '((touch /etc/x))'"),
     ("", "! ! git push"),
     ("", "! ! trap 'git push' EXIT"),
     ("", "<<< x < /dev/null git push y < /dev/null"),

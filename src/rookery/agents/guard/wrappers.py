@@ -265,6 +265,8 @@ def judge_shell(case: Case, name: str, words: list[Word], scene: Scene) -> bool:
                 rest = rest[1:]
             if not rest:
                 case.deny_unknown("the script")
+            if name in ("sh", "dash", "ash") and "((" in rest[0].text.replace("$((", ""):
+                case.deny("wrapper", f"{name} takes `((` for something else than bash does", "use bash")
             _script(case, rest[0], scene)
             return True
         at += sum(letter in "oO" for letter in text[1:]) if text[1:2] != "-" else 0
