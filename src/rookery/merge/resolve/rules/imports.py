@@ -117,6 +117,10 @@ def _chosen(
             return there
         # One side took it out. If the other changed it, that is an edit against a deletion.
         return Statement("", (), ()) if set(there.names) == set(base.names) else None
+    if ours.lines == theirs.lines or (base is not None and theirs.lines == base.lines):
+        return ours
+    if base is not None and ours.lines == base.lines:
+        return theirs
     was = set(base.names) if base else set()
     left, right = set(ours.names), set(theirs.names)
     names = (was & left & right) | (left - was) | (right - was)

@@ -1,0 +1,121 @@
+"""Import statements of both sides become one set of names, where the file agrees."""
+
+from __future__ import annotations
+
+from .conflicts import declined, resolved, sides
+
+
+def test_names_of_both_sides_are_imported() -> None:
+    given = sides(
+        "a.py",
+        "from shop import cart\n\ncart()\n",
+        "from shop import cart, price\n\ncart()\nprice()\n",
+        "from shop import cart, stock\n\nstock()\ncart()\n",
+    )
+
+    assert resolved(given, "imports").content == b"from shop import cart, price, stock\n\nstock()\ncart()\nprice()\n"
+
+
+def test_a_name_that_one_side_took_out_is_gone() -> None:
+    given = sides(
+        "a.py",
+        "import old\nfrom shop import cart\n\nold()\nx = 1\ncart()\n",
+        "from shop import cart\n\nx = 1\ncart()\n",
+        "import old\nfrom shop import cart, new\n\nold()\nx = 1\ncart(new)\n",
+    )
+
+    assert resolved(given, "imports").content == b"from shop import cart, new\n\nx = 1\ncart(new)\n"
+
+
+def test_a_name_that_is_still_used_is_not_taken_out() -> None:
+    given = sides(
+        "a.py",
+        "from shop import cart, old\n\nx = 1\ncart()\n",
+        "from shop import cart\n\nx = 1\ncart()\n",
+        "from shop import cart, new, old\n\nx = 1\ncart(new, old)\n",
+    )
+
+    declined(given)
+
+
+def test_a_name_that_nobody_uses_is_a_sign_of_something_else() -> None:
+    declined(
+        sides(
+            "a.py",
+            "import a\n\na()\n",
+            "import a\nimport b\n\na()\n",
+            "import a\nimport c\n\na(c)\n",
+        )
+    )
+
+
+def test_one_name_from_two_places_is_refused() -> None:
+    declined(
+        sides(
+            "a.py",
+            "import a\n\na()\n",
+            "import a\nfrom b import x\n\na(x)\n",
+            "import a\nfrom c import x\n\na(x)\n",
+        )
+    )
+
+
+def test_a_module_that_moved_is_left_to_others() -> None:
+    declined(
+        sides(
+            "a.py",
+            "from old import x\n\nx()\n",
+            "from new import x\n\nx()\n",
+            "from old import x\nfrom old.more import y\n\nx(y)\n",
+        )
+    )
+
+
+def test_a_change_within_brackets_is_read_with_its_statement() -> None:
+    head = "from shop import (\n    cart,\n"
+    given = sides(
+        "a.py",
+        f"{head}    zoo,\n)\n\ncart(zoo)\n",
+        f"{head}    price,\n    zoo,\n)\n\ncart(zoo)\nprice()\n",
+        f"{head}    stock,\n    zoo,\n)\n\nstock()\ncart(zoo)\n",
+    )
+
+    assert b"    cart,\n    price,\n    stock,\n    zoo,\n)" in resolved(given, "imports").content
+
+
+def test_typescript() -> None:
+    given = sides(
+        "a.ts",
+        "import { a } from './m';\n\na();\n",
+        "import { a, b } from './m';\n\na();\nb();\n",
+        "import { a, type C } from './m';\nimport d from 'd';\n\nd<C>();\na();\n",
+    )
+    got = resolved(given, "imports").content.decode()
+
+    assert got.startswith("import { a, b, type C } from './m';\nimport d from 'd';\n\n")
+
+
+def test_go() -> None:
+    given = sides(
+        "a.go",
+        'package a\n\nimport (\n\t"fmt"\n\t"time"\n)\n\nvar x = fmt.A + time.B\n',
+        'package a\n\nimport (\n\t"fmt"\n\t"os"\n\t"time"\n)\n\nvar x = fmt.A + time.B\n\nvar o = os.C\n',
+        'package a\n\nimport (\n\t"fmt"\n\t"sync"\n\t"time"\n)\n\nvar s = sync.D\n\nvar x = fmt.A + time.B\n',
+    )
+
+    assert b'\t"fmt"\n\t"os"\n\t"sync"\n\t"time"\n' in resolved(given, "imports").content
+
+
+def test_rust() -> None:
+    given = sides(
+        "a.rs",
+        "use std::io;\n\nfn a() { io() }\n",
+        "use std::fs;\nuse std::io;\n\nfn a() { io() }\n\nfn b() { fs() }\n",
+        "use std::env;\nuse std::io;\n\nfn c() { env() }\n\nfn a() { io() }\n",
+    )
+
+    assert b"use std::env;\nuse std::fs;\nuse std::io;\n" in resolved(given, "imports").content
+
+
+def test_code_between_imports_is_no_import() -> None:
+    declined(sides("a.py", "import a\n\na()\n", "import a\nimport b\nb()\n\na()\n", "import a\nimport c\n\na(c)\n"))
