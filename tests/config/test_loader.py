@@ -149,6 +149,8 @@ def test_every_key_can_be_set_in_a_file_a_variable_and_a_flag(
         ("provision.copy", "[.env]", ".env", (".env",)),
         ("provision.link", "[node_modules]", "node_modules", ("node_modules",)),
         ("merge.tiers", "[agent]", "agent", ("agent",)),
+        ("merge.rules", "[version]", "version", ("version",)),
+        ("merge.unions", "[.gitignore]", ".gitignore", (".gitignore",)),
         ("provision.env", '{A: b, C: "1"}', "A=b, C=1", {"A": "b", "C": "1"}),
         ("sandbox.allow", '["*.example.org"]', "*.example.org", ("*.example.org",)),
         ("sandbox.read", "[~/.nvm]", "~/.nvm", ("~/.nvm",)),
@@ -181,7 +183,7 @@ def test_the_tests_above_know_every_key() -> None:
         *("sandbox.mode", "sandbox.network", "sandbox.allow", "sandbox.read", "sandbox.credentials"),
         *("gates", "merge.strategy", "merge.tiers", "merge.runtime", "merge.model", "merge.agent_timeout"),
         *("merge.batch", "merge.retries", "merge.lease", "merge.wait", "merge.rebase", "merge.clean"),
-        *("merge.gate_output", "merge.gate_disk"),
+        *("merge.gate_output", "merge.gate_disk", "merge.rules", "merge.unions"),
     }
 
 

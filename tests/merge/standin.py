@@ -62,10 +62,15 @@ class Lockfile(Record):
     command: tuple[str, ...]
 
 
+class Settings(Record):
+    rules: tuple[str, ...]
+    unions: tuple[str, ...]
+
+
 seen: list[Sides] = []
 
 
-def resolve(sides: Sides) -> Resolved | Declined:
+def resolve(sides: Sides, *, settings: Settings) -> Resolved | Declined:
     """Files that end in .list are joined, those that end in .bad lose a line; nothing else is resolved."""
     seen.append(sides)
     if sides.path.endswith(".list"):
@@ -90,7 +95,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     seen.clear()
     parts: dict[str, dict[str, Any]] = {
         "model": {"Sides": Sides},
-        "mechanical": {"resolve": resolve},
+        "mechanical": {"resolve": resolve, "Settings": Settings},
         "loss": {"check": check},
         "markers": {
             "has_markers": lambda content: b"<<<<<<<" in content,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from .yard import Yard
-
-pytest.importorskip("rookery.merge.resolve.mechanical", reason="the rules are not part of this tree")
 
 _BEGIN = "first\nsecond\nthird\n"
 
@@ -37,3 +33,26 @@ def test_what_no_rule_proves_is_left_to_people(yard: Yard) -> None:
     assert yard.merge("run").status == 1
     assert yard.states() == {"one": "landed", "two": "failed"}
     assert yard.merge("predict", "two").data[0]["predicted_tier"] == "human"
+
+
+def test_a_rule_that_is_turned_off_leaves_the_file_to_people(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n  rules: [version]\n")
+    yard.commit(notes_txt=_BEGIN)
+    yard.branch("one", notes_txt=_BEGIN + "both\n")
+    yard.branch("two", notes_txt=_BEGIN + "both\nand more\n")
+    assert yard.merge("--branch", "one").status == 0
+    assert yard.merge("predict", "two").data[0]["predicted_tier"] == "human"
+    yard.settings("merge:\n  tiers: [mechanical]\n  rules: [version, contained]\n")
+    assert yard.merge("predict", "two").data[0]["predicted_tier"] == "mechanical"
+
+
+def test_a_file_that_is_declared_to_be_a_heap_of_lines_is_joined(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n  rules: [union]\n")
+    yard.commit(notes_txt=_BEGIN)
+    yard.branch("one", notes_txt=_BEGIN + "a line of one\n")
+    yard.branch("two", notes_txt=_BEGIN + "a line of two\n")
+    assert yard.merge("--branch", "one").status == 0
+    assert yard.merge("predict", "two").data[0]["predicted_tier"] == "human"
+    yard.settings("merge:\n  tiers: [mechanical]\n  unions: [notes.*]\n")
+    assert yard.merge("--branch", "two").status == 0
+    assert yard.show("notes.txt") == _BEGIN + "a line of one\na line of two"

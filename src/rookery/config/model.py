@@ -144,6 +144,12 @@ class GateConfig:
     """How long it may take."""
 
 
+_RULES = (
+    *("superseded", "whitespace", "version", "contained", "fields", "union", "entries", "definitions", "items"),
+    "imports",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MergeConfig:
     """How work lands."""
@@ -154,6 +160,10 @@ class MergeConfig:
         default=("mechanical", "agent"), metadata={"choices": ("mechanical", "agent", "reimagine")}
     )
     """What is tried where a branch conflicts, in the order of these three; whatever is left is for a person."""
+    rules: tuple[str, ...] = field(default=_RULES, metadata={"choices": _RULES})
+    """The rules that may settle conflicts by themselves in the mechanical tier."""
+    unions: tuple[str, ...] = ()
+    """Files whose lines stand for themselves, such as .gitignore: what both sides add to them is all kept."""
     runtime: str = ""
     """The program that resolves conflicts; empty means that of agents."""
     model: str = ""

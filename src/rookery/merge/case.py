@@ -102,9 +102,10 @@ def is_unfinished(path: str, content: bytes) -> str:
     return "it does not parse" if markers.parses(path, content) is False else ""
 
 
-def resolve_mechanically(sides: Any) -> Any:
+def resolve_mechanically(desk: Desk, sides: Any) -> Any:
     """What the rules make of a path: Resolved or Declined."""
-    return _resolver("mechanical").resolve(sides)
+    mechanical, wish = _resolver("mechanical"), desk.config.merge
+    return mechanical.resolve(sides, settings=mechanical.Settings(rules=wish.rules, unions=wish.unions))
 
 
 def lockfile_of(path: str) -> Any:

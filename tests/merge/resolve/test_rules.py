@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rookery.config.model import MergeConfig
 from rookery.merge.resolve.mechanical import Settings, resolve
-from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined
+from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined, Resolved
 from rookery.merge.resolve.rules import DEFAULT
 from rookery.merge.resolve.rules.version import highest
 
@@ -183,7 +184,38 @@ class TestFields:
         declined(sides(path, base, ours, theirs))
 
 
-@pytest.mark.parametrize("rule", DEFAULT)
+class TestUnion:
+    GIVEN = sides(".gitignore", "a\n", "a\nours\nboth\n", "a\nboth\ntheirs\n")
+
+    @pytest.mark.parametrize("pattern", [".gitignore", "*ignore"])
+    def test_where_it_is_declared_all_lines_are_kept_once(self, pattern: str) -> None:
+        got = resolve(self.GIVEN, settings=Settings(unions=("*.txt", pattern)))
+
+        assert isinstance(got, Resolved)
+        assert got.content == b"a\nours\nboth\ntheirs\n"
+
+    def test_where_it_is_not_declared_nothing_is_joined(self) -> None:
+        declined(self.GIVEN)
+        declined(self.GIVEN, Settings(unions=("sub/.gitignore", "gitignore")))
+
+    def test_a_pattern_with_a_slash_means_the_whole_path(self) -> None:
+        given = self.GIVEN.replace(path="sub/.gitignore")
+
+        assert isinstance(resolve(given, settings=Settings(unions=("sub/*",))), Resolved)
+        assert isinstance(resolve(given, settings=Settings(unions=(".gitignore",))), Resolved)
+
+    def test_a_changed_line_is_not_joined(self) -> None:
+        declined(sides(".gitignore", "a\nb\n", "a\nc\n", "a\nd\n"), Settings(unions=(".gitignore",)))
+
+    def test_turned_off_it_is_silent(self) -> None:
+        declined(self.GIVEN, Settings(rules=("version",), unions=(".gitignore",)))
+
+
+def test_the_configuration_knows_every_rule() -> None:
+    assert MergeConfig().rules == DEFAULT
+
+
+@pytest.mark.parametrize("rule", [name for name in DEFAULT if name != "union"])
 def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
     given = {
         "whitespace": sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "ONE  \ntwo\n"),

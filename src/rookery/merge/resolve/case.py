@@ -40,11 +40,13 @@ class Case:
         theirs: Lines,
         ours_history: Sequence[bytes] = (),
         theirs_history: Sequence[bytes] = (),
+        unions: tuple[str, ...] = (),
     ) -> None:
         self.path = path
         self.base = base
         self.ours = ours
         self.theirs = theirs
+        self.unions = unions
         self.regions = tuple(regions(base, ours, theirs))
         self.answers: dict[int, Answer] = {}
         """What was said of regions so far, by their place in `regions`."""

@@ -27,6 +27,8 @@ class Settings(Record):
 
     rules: tuple[str, ...] = DEFAULT
     """The rules that may speak, by name."""
+    unions: tuple[str, ...] = ()
+    """Patterns of files that are heaps of lines, where all lines of both sides are kept."""
     max_bytes: int = 2_000_000
     """A larger file is declined."""
     max_lines: int = 50_000
@@ -46,7 +48,15 @@ def resolve(sides: Sides, *, settings: Settings | None = None) -> Resolved | Dec
     if isinstance(mode, Declined):
         return mode
     base, ours, theirs = read
-    case = Case(sides.path, base.lines, ours.lines, theirs.lines, sides.ours_history, sides.theirs_history)
+    case = Case(
+        sides.path,
+        base.lines,
+        ours.lines,
+        theirs.lines,
+        sides.ours_history,
+        sides.theirs_history,
+        settings.unions,
+    )
     kind = "content" if sides.base is not None else "add/add"
     merged = _merge(case, settings)
     if isinstance(merged, str):

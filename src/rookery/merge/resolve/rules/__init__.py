@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from rookery.merge.resolve import syntax
-from rookery.merge.resolve.rules import additions, contained, fields, imports, superseded, version, whitespace
+from rookery.merge.resolve.rules import additions, contained, fields, imports, superseded, union, version, whitespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ RULES: dict[str, Rule] = {
     version.NAME: version.apply,
     contained.NAME: contained.apply,
     fields.NAME: fields.apply,
+    union.NAME: union.apply,
     additions.ENTRIES: additions.entries,
     syntax.DEFINITIONS: additions.definitions,
     syntax.ITEMS: additions.items,

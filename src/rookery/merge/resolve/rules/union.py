@@ -1,0 +1,34 @@
+"""Both sides added lines to a file that somebody has declared to be a heap of lines: ours, then what theirs adds.
+
+Proof: the declaration says that the order of its lines has no meaning and that none depends on another, and nothing of
+the base is touched. All lines of both are kept, one that both added once.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from rookery.merge.resolve.case import Answer
+from rookery.merge.resolve.novelty import only_added
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.resolve.case import Case
+    from rookery.merge.resolve.regions import Region
+
+NAME = "union"
+
+
+def apply(region: Region, case: Case) -> Answer | None:
+    """All lines of both."""
+    if not only_added(region) or not is_declared(case.path, case.unions):
+        return None
+    known = set(region.ours)
+    more = (line for line in region.theirs if line not in known)
+    return Answer(NAME, (*region.ours, *more), "the file is declared to be a heap of lines, and both sides added some")
+
+
+def is_declared(path: str, unions: tuple[str, ...]) -> bool:
+    """True if a pattern matches the path or, without a slash in it, the file's name."""
+    name = path.rpartition("/")[2]
+    return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in unions)
