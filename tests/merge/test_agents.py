@@ -79,7 +79,12 @@ def test_a_task_whose_agent_is_still_at_work_stays_open(yard: Yard) -> None:
     assert data["entries"][0]["state"] == "landed"
     assert "still at work" in data["entries"][0]["reason"]
     assert yard.rook.json("task", "get", task).data["state"] == "IN_PROGRESS"
-    yard.rook("stop", "bee")
+    # It says that it is done when its work is on the base already: the next landing sees that.
+    yard.rook("mail", "send", "bee", "--subject", "Go on", "--body", "Go on.", "--type", "status")
+    yard.wait_for("bee", "completed")
+    assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
+    assert yard.merge("run").status == 0
+    assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
 
 
 def test_living_agents_whose_files_moved_are_asked_to_rebase(yard: Yard) -> None:

@@ -108,5 +108,12 @@ def test_a_whole_run_is_taken_back_with_its_tasks(yard: Yard) -> None:
     assert yard.main() == before
     assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"PENDING"}
     assert any("taken back" in each["subject"] for each in yard.mail(to="one"))
+    # The branches, which had been removed, are there again, and can land again.
+    assert len(git(yard.folder, "branch", "--list", "rook/*").splitlines()) == 2
+    assert yard.merge("retry", "one").status == 0
+    assert yard.merge("run").status == 0
+    assert yard.show("one.txt") == "one"
+    assert yard.rook.json("task", "get", tasks[0]).data["state"] == "COMPLETED"
+    assert yard.merge("undo", "one").status == 0
     assert git(yard.folder, "status", "--porcelain") == ""
     assert yard.rook.json("run", "undo", "run_nothing").error["code"] == "not_found"

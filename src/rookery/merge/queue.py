@@ -12,7 +12,7 @@ from contextlib import suppress
 from rookery.agents import steps
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.merge import after, batch, gates, land, news, resolving, store
+from rookery.merge import after, batch, gates, land, news, resolving, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.candidate import Candidate, Clash, build
 from rookery.merge.land import Held, Moved
@@ -55,6 +55,7 @@ def work(desk: Desk, base: str, only: Collection[str] = ()) -> Outcome:
     try:
         run = _Run(desk, lease, only)
         run.carry_out()
+        settle.complete_landed(desk, base)
     except BaseException:
         # Whatever it was, an interrupt too: what is not through goes back into the queue at once.
         with suppress(RookError):
@@ -233,7 +234,8 @@ class _Run:
         if isinstance(landed, list):
             for each in landed:
                 self.desk.say(f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n")
-            after.ask_for_rebase(self.desk, landed)
+            with suppress(RookError):  # it has landed, whatever comes of the mail
+                after.ask_for_rebase(self.desk, landed)
             return True
         if isinstance(landed, Moved):
             self._rebuilds += 1

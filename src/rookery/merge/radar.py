@@ -1,8 +1,8 @@
 """Which living branches meet: found while the work goes on, not when it lands.
 
 Two branches are compared only if they changed a common file, and each pair of commits only once: what was found is
-kept by the commits, and commits do not change. An agent's last snapshot counts, so that work which is not committed
-yet is seen too.
+kept by the commits, and commits do not change. The base only goes on, so where a branch parted from it stays, too. An
+agent's last snapshot counts, so that work which is not committed yet is seen.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _files(desk: Desk, branches: list[Branch], base: str) -> dict[str, frozenset
     found: dict[str, frozenset[str]] = {}
     asked: list[tuple[Branch, str]] = []
     for branch in branches:
-        known = desk.db.value("SELECT files FROM radar_files WHERE base = ? AND tip = ?", (tip, branch.commit))
+        known = desk.db.value("SELECT files FROM radar_files WHERE base = ? AND tip = ?", (base, branch.commit))
         if known is not None:
             found[branch.name] = frozenset(json.loads(known))
             continue
@@ -149,7 +149,7 @@ def _files(desk: Desk, branches: list[Branch], base: str) -> dict[str, frozenset
     rows = []
     for (branch, _), paths in zip(asked, changed, strict=True):
         found[branch.name] = frozenset(paths)
-        rows.append((tip, branch.commit, json.dumps(paths)))
+        rows.append((base, branch.commit, json.dumps(paths)))
     if rows:
         with desk.db.write() as db:
             db.execute_many("INSERT OR IGNORE INTO radar_files (base, tip, files) VALUES (?, ?, ?)", rows)

@@ -124,6 +124,11 @@ def is_candidate(db: Database, commit: str) -> bool:
     return db.value("SELECT 1 FROM merges WHERE candidate = ? LIMIT 1", (commit,)) is not None
 
 
+def has_landed(db: Database, task_id: str) -> bool:
+    """True if something of a task has landed and was not taken back."""
+    return db.value("SELECT 1 FROM merges WHERE task_id = ? AND state = ? LIMIT 1", (task_id, LANDED)) is not None
+
+
 def uncleaned(db: Database) -> list[Entry]:
     """What has landed, and whose worktree has not been seen to."""
     rows = db.all(f"SELECT {_COLUMNS} FROM merges WHERE state = ? AND cleaned_at IS NULL", (LANDED,))

@@ -93,7 +93,14 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
     for each in begun:
         each.finish()
     merging.settle()
+    _bring_branch_back(desk, entry)
     return Undone(undone, how, new, f"refs/rookery/{rescue}")
+
+
+def _bring_branch_back(desk: Desk, entry: Entry) -> None:
+    """A branch that was removed because the base contained it is needed again."""
+    if desk.merging.tip(entry.branch) is None:
+        desk.vcs.create_branch(entry.branch, entry.tip)
 
 
 def _record(desk: Desk, entry: Entry, how: str) -> Entry:
@@ -127,6 +134,7 @@ def recover(desk: Desk, lease: Lease) -> None:
             leases.check(db, lease)
             if is_through:
                 _record(desk, entry, how)
+                _bring_branch_back(desk, entry)
             else:
                 store.mark_undoing(db, entry, None)
 

@@ -71,8 +71,8 @@ CREATE TABLE gate_runs (
 CREATE INDEX gate_runs_by_tree ON gate_runs (tree, command, seq);
 CREATE INDEX gate_runs_by_name ON gate_runs (name, seq);
 
--- What a commit changed since it parted from another, and whether two commits go together: facts about commits, so
--- they never grow old.
+-- What a commit changed since it parted from a base, and whether two commits go together: facts about commits, so
+-- they do not grow old.
 CREATE TABLE radar_files (
     base  TEXT NOT NULL,
     tip   TEXT NOT NULL,
