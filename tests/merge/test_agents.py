@@ -26,6 +26,8 @@ def test_done_means_landed(yard: Yard) -> None:
     assert "Agent: bee" in message
     assert [each["type"] for each in yard.mail(to="bee")] == ["merged"]
     assert "merged" in [each["type"] for each in yard.mail(to="human")]
+    # Events and tables tell the same of the task.
+    assert yard.rook.json("doctor", "--category", "tasks").data["status"] == "ok"
     # The worktree has served, and the branch is on the base.
     assert not (yard.folder / ".rookery/worktrees/bee").exists()
     assert git(yard.folder, "branch", "--list", "rook/*") == ""

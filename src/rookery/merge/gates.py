@@ -156,6 +156,7 @@ def _remember(desk: Desk, gate: GateConfig, found: GateRun) -> None:
 def _run(desk: Desk, gate: GateConfig, tree: str, place: Scratch, beat: Callable[[], None]) -> GateRun:
     """Run a gate once, to its end or to its bounds."""
     desk.gate_runs += 1
+    desk.say(f"gate {gate.name}: {gate.run}\n")
     log = os.path.join(desk.path("gates", tree[:12]), f"{_file_name(gate.name)}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     blocks = desk.config.merge.gate_disk * _MEGABYTE // 512

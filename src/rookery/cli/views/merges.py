@@ -34,6 +34,8 @@ def outcome(found: Outcome | list[Predicted], _values: dict[str, Any]) -> list[B
     landed = sum(1 for each in found.entries if each.state == "landed")
     summary = f"{landed} of {len(found.entries)} landed on {found.base}, with {found.gate_runs} gate runs"
     blocks.append(Paragraph((line((summary, "bold")),)))
+    if any(each.state == "waiting" for each in found.entries):
+        blocks.append(text("What waits lands with `rook merge run`, once what stands in its way is gone.", "busy"))
     blocks += [
         text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note") for name in found.flaky
     ]
