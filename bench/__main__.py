@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from bench import agents, cold, hard, hooks, in_process, landing, mail, project, transfer, writers
+from bench import agents, claude, cold, hard, hooks, in_process, landing, mail, project, transfer, writers
 from bench.table import Table, render
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ TOPICS: dict[str, Topic] = {
     "mail": mail.measure,
     "agents": agents.measure,
     "hooks": hooks.measure,
+    "claude": claude.measure,
     "landing": landing.measure,
 }
 

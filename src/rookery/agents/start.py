@@ -16,13 +16,15 @@ from rookery.runtimes.model import Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from rookery.agents.home import Home
     from rookery.agents.model import Session
     from rookery.terminal.tmux import Tmux
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.03
+_LOOK_AGAIN_SECONDS = 0.2
 _PRESS_AGAIN_SECONDS = 0.3
 _LAST_LINES = 15
 
@@ -58,7 +60,7 @@ def start_terminal(home: Home, session: Session) -> None:
     from rookery.terminal.tmux import Tmux
 
     runtime = open_runtime(session.runtime)
-    command = runtime.terminal_command(launch_of(home, session))
+    command = runtime.terminal_command(launch_of(home, session), first_prompt(session))
     tmux = Tmux(home.tmux_socket)
     name = terminal_name(session)
     if not tmux.has(name):
@@ -67,39 +69,50 @@ def start_terminal(home: Home, session: Session) -> None:
         argv = wrap(home, session, command, env, provided, terminal=True)
         tmux.new_session(name, session.worktree, argv, env)
     deadline = time.monotonic() + home.config.agents.boot_timeout
-    while True:
-        screen = tmux.capture(name)
-        pane = tmux.list().get(name)
-        if pane is None or pane.dead:
-            status = None if pane is None else pane.exit_status
-            raise ProgramFailed(f"{session.runtime} ended at once with status {status}:\n{_last_lines(screen)}")
-        if runtime.is_ready(screen):
-            break
-        if time.monotonic() > deadline:
-            raise ProgramFailed(
-                f"{session.runtime} was not ready within {home.config.agents.boot_timeout:g} s:\n{_last_lines(screen)}",
-                hint="agents.boot_timeout says how long it may take",
-            )
-        time.sleep(_POLL_SECONDS)
-    _give_task(home, session, tmux, deadline)
+    if not command.has_prompt:
+        _wait_until(home, session, tmux, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
+        tmux.send_text(name, first_prompt(session))
+    pressed = [0.0]
+
+    def has_begun() -> bool:
+        """True once the program's hook has begun a turn. An Enter that comes too early is lost, so it is repeated."""
+        if store.turns(home.db, session.id):
+            return True
+        if not command.has_prompt and time.monotonic() - pressed[0] >= _PRESS_AGAIN_SECONDS:
+            tmux.enter(name)
+            pressed[0] = time.monotonic()
+        return False
+
+    _wait_until(home, session, tmux, deadline, has_begun, "did not take its task")
 
 
-def _give_task(home: Home, session: Session, tmux: Tmux, deadline: float) -> None:
-    """Type the first prompt, and press Enter until the program's hook has begun a turn: an early one may be lost."""
+def _wait_until(
+    home: Home, session: Session, tmux: Tmux, deadline: float, holds: Callable[[], bool], problem: str
+) -> None:
+    """Wait for it as long as the program lives and may take; raises ProgramFailed with its last words."""
     name = terminal_name(session)
-    tmux.send_text(name, first_prompt(session))
-    pressed = 0.0
-    while not store.turns(home.db, session.id):
+    looked = 0.0
+    while not holds():
         now = time.monotonic()
+        if now - looked >= _LOOK_AGAIN_SECONDS:
+            looked = now
+            pane = tmux.list().get(name)
+            if pane is None or pane.dead:
+                status = None if pane is None else pane.exit_status
+                raise ProgramFailed(
+                    f"{session.runtime} ended at once with status {status}:\n{_last_lines(_screen(tmux, name))}"
+                )
         if now > deadline:
+            limit = home.config.agents.boot_timeout
             raise ProgramFailed(
-                f"{session.runtime} did not take its task:\n{_last_lines(tmux.capture(name))}",
+                f"{session.runtime} {problem} within {limit:g} s:\n{_last_lines(_screen(tmux, name))}",
                 hint="its hooks must be able to run; agents.boot_timeout says how long it may take",
             )
-        if now - pressed >= _PRESS_AGAIN_SECONDS:
-            tmux.enter(name)
-            pressed = now
         time.sleep(_POLL_SECONDS)
+
+
+def _screen(tmux: Tmux, name: str) -> str:
+    return tmux.capture(name) if tmux.has(name) else ""
 
 
 def terminal_name(session: Session) -> str:

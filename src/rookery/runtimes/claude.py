@@ -66,9 +66,11 @@ def turn_command(launch: Launch, prompt: str) -> Command:
     return Command((*_command(launch, model.HEADLESS), *lines), env, user_line(prompt), INTERRUPT_LINE)
 
 
-def terminal_command(launch: Launch) -> Command:
-    """The same program, waiting for prompts in a terminal."""
-    return Command(_command(launch, model.TMUX), _environment(launch))
+def terminal_command(launch: Launch, prompt: str = "") -> Command:
+    """The same program in a terminal. A prompt comes first: some options would take it for one of their values."""
+    program, *words = _command(launch, model.TMUX)
+    first = (prompt,) if prompt else ()
+    return Command((program, *first, *words), _environment(launch), has_prompt=bool(prompt))
 
 
 def is_ready(screen: str) -> bool:

@@ -59,6 +59,8 @@ class Command(Record):
     stdin: str | None = None
     interrupt: str | None = None
     """What to send after `stdin`, which then stays open until the result, to interrupt the turn; else it is SIGINT."""
+    has_prompt: bool = False
+    """The prompt is among the words, so that nothing has to be typed."""
 
 
 class TurnEvent(Record):
@@ -100,8 +102,8 @@ class Runtime(Protocol):
     def read_line(self, line: str) -> Sequence[TurnEvent]:
         """What a line of the child's output says; nothing for lines that say nothing."""
 
-    def terminal_command(self, launch: Launch) -> Command:
-        """The child for an interactive life in a terminal."""
+    def terminal_command(self, launch: Launch, prompt: str = "") -> Command:
+        """The child for an interactive life in a terminal; with its first prompt, if it can begin with one."""
 
     def is_ready(self, screen: str) -> bool:
         """True if what the terminal shows is the program waiting for input."""

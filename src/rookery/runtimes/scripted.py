@@ -78,7 +78,7 @@ def turn_command(launch: Launch, prompt: str) -> Command:
     return Command((*_command(launch), *resume), {}, prompt)
 
 
-def terminal_command(launch: Launch) -> Command:
+def terminal_command(launch: Launch, prompt: str = "") -> Command:
     """The same program, waiting for prompts in a terminal."""
     return Command((*_command(launch), "--interactive"), {})
 
