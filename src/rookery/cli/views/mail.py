@@ -125,9 +125,9 @@ def _one(message: Message) -> list[Block]:
 
 
 def _payload(message: Message) -> str:
-    import json
+    from rookery.base.json import dumps
 
-    return one_line(json.dumps(message.payload, ensure_ascii=False)) if message.payload else ""
+    return one_line(dumps(message.payload)) if message.payload else ""
 
 
 def _step(message: Message, current: str) -> Line:
