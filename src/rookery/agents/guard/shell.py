@@ -41,8 +41,7 @@ def _run(case: Case, text: str, scene: Scene, depth: int) -> None:
     if depth > _DEEPEST:
         case.deny("syntax", "scripts are nested too deeply", WRITE_IT_OUT)
     within = scene.replace(run=lambda inner, around: _run(case, inner, around, depth + 1))
-    source = text.encode()
-    root = parse(case, source)
+    root, source = parse(case, text.encode())
     walk = _Walk(case, source, root)
     if scene.is_eval and walk.values.variables:
         case.deny("syntax", "variables are set where it cannot be followed", WRITE_IT_OUT)

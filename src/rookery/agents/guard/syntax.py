@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rookery.agents.guard.case import Case
 
 LONGEST = 1_000_000
+_MOST_MENDINGS = 8
 _HINT = "write it plainly, one simple command after another"
 
 _KNOWN = names(
@@ -42,6 +43,12 @@ _ON_ONE_LINE = names(
     "variable_assignments negated_command"
 )
 """Nodes that a new line ends in a shell."""
+_LISTS = names("command declaration_command unset_command file_redirect for_statement array redirected_statement")
+_WORDS = names(
+    "word string raw_string ansi_c_string translated_string concatenation simple_expansion expansion number "
+    "command_substitution process_substitution arithmetic_expansion brace_expression command_name $"
+)
+"""Two words that touch are one, whatever the grammar says."""
 _COUNTING = frozenset({"arithmetic_expansion", "c_style_for_statement", "subscript", "postfix_expression", "(("})
 _COMPARING = frozenset({b"-eq", b"-ne", b"-lt", b"-gt", b"-le", b"-ge", b"-v"})
 _KEYWORDS = names("! { } if while until for case select function then do done fi esac elif else in [[ ]] coproc")
@@ -49,20 +56,41 @@ _KEYWORDS = names("! { } if while until for case select function then do done fi
 _parser: Parser | None = None
 
 
-def parse(case: Case, source: bytes) -> Node:
-    """The tree of a script in which every command can be seen."""
+def parse(case: Case, source: bytes) -> tuple[Node, bytes]:
+    """The tree of a script in which every command can be seen, and the text that it is the tree of."""
     if len(source) > LONGEST:
         case.deny("syntax", "the command is too long to judge", "write long text with the Write tool")
     if any((byte < 32 and byte not in (9, 10)) or byte == 127 for byte in source):
         case.deny("syntax", "the command has control characters in it", "leave them out, or write $'\\x1b' in quotes")
-    root = _load().parse(source).root_node
-    if root.has_error:
+    for _ in range(_MOST_MENDINGS):
+        root = _load().parse(source).root_node
+        torn = _torn_variables(root, source)
+        if root.has_error or not torn:
+            break
+        for start, end in reversed(torn):
+            source = b"%s{%s}%s" % (source[: start + 1], source[start + 1 : end], source[end:])
+    if root.has_error or torn:
         case.deny("syntax", "the command cannot be read for sure", _HINT)
     _inspect(case, root, source)
     first, last = (root.children[0], root.children[-1]) if root.children else (root, root)
     if source[: first.start_byte].strip() or source[last.end_byte :].strip():
         case.deny("syntax", "the command cannot be read for sure", _HINT)
-    return root
+    return root, source
+
+
+def _torn_variables(root: Node, source: bytes) -> list[tuple[int, int]]:
+    """Where the grammar takes the `$` from a variable: `$x/$y` has one. Written as `${y}` it is read rightly."""
+    found, waiting = [], [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.type == "$" and node.parent is not None and node.parent.type != "simple_expansion":
+            end = node.end_byte
+            while source[end : end + 1].isalnum() or source[end : end + 1] == b"_":
+                end += 1
+            if end > node.end_byte:
+                found.append((node.start_byte, end))
+    return sorted(found)
 
 
 def _load() -> Parser:
@@ -144,8 +172,10 @@ def _inspect_gaps(case: Case, node: Node, children: list[Node], source: bytes) -
     """Between two parts there may be blanks and continued lines, and before a here-document a `-` that has no node."""
     for before, after in pairwise(children):
         gap = source[before.end_byte : after.start_byte]
-        if not gap and before.type == "$" and after.type == "string":
-            case.deny("syntax", 'a word is written as $"…"', "leave the dollar out")
+        if not gap and node.type in _LISTS and before.type in _WORDS and after.type in _WORDS:
+            case.deny("syntax", "the command cannot be read for sure", "write words apart, and variables as ${name}")
+        if not gap and before.type == "$" and node.type == "concatenation":
+            case.deny("syntax", "a dollar stands before something else", "leave the dollar out, or quote it")
         if gap and (node.type in _TIGHT or before.type == "${"):
             case.deny("syntax", "the command cannot be read for sure", _HINT)
         if not gap or not gap.strip(b" \t"):

@@ -77,7 +77,7 @@ def _assign(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> No
     plain = name.child_by_field_name("name") if name.type == "subscript" else name
     if plain is None:
         return
-    unknown = adds or array
+    unknown = adds or array or _is_transformed(node, source)
     found.setdefault(_name(plain, source), []).append(
         Assignment(
             None if unknown else value,
@@ -88,6 +88,23 @@ def _assign(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> No
     )
 
 
+def _is_transformed(node: Node, source: bytes) -> bool:
+    """`declare` expands braces and, with an attribute, changes the value; a `local` outside of a function fails."""
+    parent = node.parent
+    if parent is None or parent.type != "declaration_command":
+        return False
+    options = {_name(each, source) for each in parent.children if each.type == "word"}
+    outside = parent.children[0].type == "local" and not _has_ancestor(parent, "function_definition")
+    return outside or b"{" in source[node.start_byte : node.end_byte] or not options <= {"-x", "-r", "-g"}
+
+
+def _has_ancestor(node: Node, kind: str) -> bool:
+    above = node.parent
+    while above is not None and above.type != kind:
+        above = above.parent
+    return above is not None
+
+
 def _loop(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> None:
     variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if variable is None or body is None:
@@ -95,7 +112,7 @@ def _loop(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> None
     values = node.children_by_field_name("value")
     here = (body.start_byte, body.end_byte)
     name = _name(variable, source)
-    if not values:
+    if not values or node.children[0].type == "select":  # whose answer may name nothing
         found.setdefault(name, []).append(Assignment(None, body.start_byte, here))
     for value in values:
         found.setdefault(name, []).append(Assignment(value, body.start_byte, here, splits=True))
