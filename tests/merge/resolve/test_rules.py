@@ -159,6 +159,17 @@ class TestFields:
 
         assert resolved(given, "fields").content == b"a: 1\nc: 4\n"
 
+    def test_a_new_key_that_a_bump_of_all_would_have_taken_along_is_left(self) -> None:
+        given = sides(
+            "Cargo.toml",
+            '[d]\na = "0.92.2"\nb = "0.92.2"\n',
+            '[d]\na = "0.92.2"\nb = "0.92.2"\nc = "0.92.2"\n',
+            '[d]\na = "0.92.3"\nb = "0.92.3"\n',
+        )
+
+        declined(given)
+        resolved(given.replace(ours=given.ours.replace(b'c = "0.92.2"', b'c = "7.0.0"')), "fields")
+
     @pytest.mark.parametrize(
         ("path", "base", "ours", "theirs"),
         [

@@ -59,6 +59,11 @@ def highest(base: str, ours: str, theirs: str) -> str | None:
     return "".join(made)
 
 
+def versions_in(line: str) -> set[str]:
+    """Every version that a line names."""
+    return set(_VERSION.findall(line))
+
+
 def _raised(was: str, left: str, right: str) -> str | None:
     if was in (left, right):
         return left if was == right else right
