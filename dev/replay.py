@@ -109,9 +109,9 @@ def measure(history: History, report: Report, settings: Settings, *, every: int 
             continue
         report.files += 1
         sides = sides_of(history, conflict)
-        began = time.perf_counter()
+        began = time.process_time()
         got = resolve(sides, settings=settings)
-        report.milliseconds.append(round((time.perf_counter() - began) * 1000, 2))
+        report.milliseconds.append(round((time.process_time() - began) * 1000, 2))
         if isinstance(got, Declined):
             report.declined[got.reason.partition(" at line")[0].partition(":")[0]] += 1
         else:
@@ -265,7 +265,7 @@ def render(report: Report) -> str:
         f"    different       {total.different:6}  ({total.thrown_away} where people threw clean changes away)",
         f"    lost a line     {total.lost:6}  that people kept",
         f"  declined          {report.files - total.resolved:6}",
-        f"time a file, ms     {took[len(took) // 2]:6.1f}  p50, {high:.1f} p95, {took[-1]:.1f} max",
+        f"CPU ms a file       {took[len(took) // 2]:6.1f}  p50, {high:.1f} p95, {took[-1]:.1f} max",
         "",
         f"{'rule':26}{'as people':>10}{'different':>10}{'thrown away':>12}{'lost':>6}{'agrees':>8}",
     ]

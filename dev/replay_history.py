@@ -87,6 +87,8 @@ class _Git:
 
 @contextmanager
 def _opened(repository: Path) -> Iterator[_Git]:
+    if not repository.is_dir():
+        raise SystemExit(f"there is no folder {repository}")
     with tempfile.TemporaryDirectory(prefix="rook-replay-") as scratch:
         env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         env |= {"LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}

@@ -181,3 +181,22 @@ def test_earlier_versions_are_read_from_both_sides(tmp_path: Path, replay: Calla
     found = json.loads(replay(str(repo.folder), "--json"))
 
     assert found["rules"]["superseded"]["same"] == 1
+
+
+@pytest.mark.parametrize(("made_as", "said"), [(None, "there is no folder"), ("folder", "not a git repository")])
+def test_what_is_no_repository_is_told(tmp_path: Path, made_as: str | None, said: str) -> None:
+    place = tmp_path / "place"
+    if made_as:
+        place.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "dev.replay", str(place)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"},
+    )
+
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
