@@ -96,6 +96,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: dict[str, dict[str, Any]] = {
         "model": {"Sides": Sides},
         "mechanical": {"resolve": resolve, "Settings": Settings},
+        "model": {"Sides": Sides, "Resolved": Resolved},
+        "mechanical": {"resolve": resolve},
         "loss": {"check": check},
         "markers": {
             "has_markers": lambda content: b"<<<<<<<" in content,
@@ -109,8 +111,10 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         },
     }
-    monkeypatch.setitem(sys.modules, "rookery.merge.resolve", types.ModuleType("rookery.merge.resolve"))
+    package = types.ModuleType("rookery.merge.resolve")
+    monkeypatch.setitem(sys.modules, package.__name__, package)
     for name, content in parts.items():
-        module = types.ModuleType(f"rookery.merge.resolve.{name}")
+        module = types.ModuleType(f"{package.__name__}.{name}")
         vars(module).update(content)
+        vars(package)[name] = module
         monkeypatch.setitem(sys.modules, module.__name__, module)

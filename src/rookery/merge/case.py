@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
@@ -16,6 +14,9 @@ if TYPE_CHECKING:
 
     from rookery.merge.desk import Desk
     from rookery.merge.gates import Verdict
+    from rookery.merge.resolve.lockfiles import Lockfile
+    from rookery.merge.resolve.loss import Loss
+    from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
     from rookery.vcs.git_merging import Side
 
 _VERSIONS = 12
@@ -61,8 +62,13 @@ class Case(Record):
         self.replace(outcomes=tuple(turned_down)).record(desk)
 
 
-def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Any:
-    """What each side has at a path, with what it had there on the way; for the resolver and the loss check."""
+# The rules and their parsers cost time to load, so each is loaded where something conflicts.
+
+
+def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Sides:
+    """What each side has at a path, with what it had there on the way; for the rules and the loss check."""
+    from rookery.merge.resolve.model import Sides
+
     merging = desk.merging
     parted = merging.fork_point(case.onto, case.entry.tip)
     histories: list[list[str]] = [[], []]
@@ -77,29 +83,36 @@ def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Any:
     def earlier(ids: list[str], now: Side | None) -> tuple[bytes, ...]:
         return tuple(blobs[each] for each in ids if each in blobs and (now is None or each != now.oid))
 
-    return _resolver("model").Sides(
+    def mode(side: Side | None) -> str | None:
+        return None if side is None else side.mode
+
+    return Sides(
         conflict.path,
         content(conflict.base),
         content(conflict.ours),
         content(conflict.theirs),
-        *(None if side is None else side.mode for side in (conflict.base, conflict.ours, conflict.theirs)),
+        mode(conflict.base),
+        mode(conflict.ours),
+        mode(conflict.theirs),
         earlier(histories[0], conflict.ours),
         earlier(histories[1], conflict.theirs),
     )
 
 
-def losses_of(sides: Any, result: bytes | None, covered: Sequence[Any] = ()) -> list[Any]:
+def losses_of(sides: Sides, result: bytes | None, covered: Sequence[Cover] = ()) -> list[Loss]:
     """The lines that one side put in or took out, and that the result does not show."""
-    found: list[Any] = _resolver("loss").check(sides, result or b"", covered)
-    return found
+    from rookery.merge.resolve.loss import check
+
+    return check(sides, result or b"", covered)
 
 
 def is_unfinished(path: str, content: bytes) -> str:
     """Why a file cannot be the end of a conflict: markers in it, or a text that its language cannot read."""
-    markers = _resolver("markers")
-    if markers.has_markers(content):
+    from rookery.merge.resolve.markers import has_markers, parses
+
+    if has_markers(content):
         return "it still holds conflict markers"
-    return "it does not parse" if markers.parses(path, content) is False else ""
+    return "it does not parse" if parses(path, content) is False else ""
 
 
 def resolve_mechanically(desk: Desk, sides: Any) -> Any:
@@ -108,22 +121,25 @@ def resolve_mechanically(desk: Desk, sides: Any) -> Any:
     return mechanical.resolve(sides, settings=mechanical.Settings(rules=wish.rules, unions=wish.unions))
 
 
-def lockfile_of(path: str) -> Any:
+def resolve_mechanically(sides: Sides) -> Resolved | Declined:
+    """What the rules make of a path."""
+    from rookery.merge.resolve.mechanical import resolve
+
+    return resolve(sides)
+
+
+def lockfile_of(path: str) -> Lockfile | None:
     """How a lock file is made anew; None if it is none."""
-    return _resolver("lockfiles").lockfile_of(path)
+    from rookery.merge.resolve import lockfiles
+
+    return lockfiles.lockfile_of(path)
 
 
-def shown_hunk(hunk: Any) -> dict[str, Any]:
+def shown_hunk(hunk: Hunk) -> dict[str, Any]:
     """A hunk as it is kept: every text of bounded size."""
-    data: dict[str, Any] = hunk.as_dict()
-    data["covers"] = [each.as_dict() for each in data.get("covers", ())]
+    data = hunk.as_dict() | {"covers": [each.as_dict() for each in hunk.covers]}
     return {key: value[:_MOST_TEXT] if isinstance(value, str) else value for key, value in data.items()}
 
 
 def _is_text(side: Side | None) -> bool:
     return side is not None and side.mode in REGULAR
-
-
-def _resolver(part: str) -> Any:
-    """A part of the resolver; its parsers cost time to load, so it is loaded where something conflicts."""
-    return import_module(f"rookery.merge.resolve.{part}")

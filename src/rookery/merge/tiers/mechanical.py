@@ -14,7 +14,6 @@ from rookery.vcs.git_merging import ADD_ADD, CONTENT, REGULAR, Side
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from rookery.merge.case import Case
     from rookery.merge.desk import Desk
@@ -55,6 +54,8 @@ def _is_lock(conflict: Conflict) -> bool:
 
 
 def _resolve(desk: Desk, case: Case, conflict: Conflict) -> tuple[Side | None, FileOutcome]:
+    from rookery.merge.resolve.model import Resolved
+
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
     if conflict.kind not in _TEXT or any(side.mode not in REGULAR for side in sides):
@@ -62,6 +63,8 @@ def _resolve(desk: Desk, case: Case, conflict: Conflict) -> tuple[Side | None, F
     given = cases.sides_of(desk, case, conflict)
     answer: Any = cases.resolve_mechanically(desk, given)
     if not hasattr(answer, "content"):
+    answer = cases.resolve_mechanically(given)
+    if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)
     lost = cases.losses_of(given, answer.content, answer.covers)
     if lost:
@@ -99,6 +102,7 @@ def _regenerate(desk: Desk, case: Case, locks: list[Conflict]) -> Case:
 
 def _run_tool(conflict: Conflict, place: scratch.Scratch) -> tuple[FileOutcome, bytes | None]:
     lock = cases.lockfile_of(conflict.path)
+    assert lock is not None  # noqa: S101 - it is why the path came here
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     folder = os.path.join(place.folder, os.path.dirname(conflict.path))
     if not any(os.path.isfile(os.path.join(folder, each)) for each in lock.manifests):
