@@ -94,10 +94,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put it where the real one is loaded from."""
     seen.clear()
     parts: dict[str, dict[str, Any]] = {
-        "model": {"Sides": Sides},
-        "mechanical": {"resolve": resolve, "Settings": Settings},
         "model": {"Sides": Sides, "Resolved": Resolved},
-        "mechanical": {"resolve": resolve},
+        "mechanical": {"resolve": resolve, "Settings": Settings},
         "loss": {"check": check},
         "markers": {
             "has_markers": lambda content: b"<<<<<<<" in content,

@@ -115,17 +115,12 @@ def is_unfinished(path: str, content: bytes) -> str:
     return "it does not parse" if parses(path, content) is False else ""
 
 
-def resolve_mechanically(desk: Desk, sides: Any) -> Any:
-    """What the rules make of a path: Resolved or Declined."""
-    mechanical, wish = _resolver("mechanical"), desk.config.merge
-    return mechanical.resolve(sides, settings=mechanical.Settings(rules=wish.rules, unions=wish.unions))
+def resolve_mechanically(desk: Desk, sides: Sides) -> Resolved | Declined:
+    """What the rules that the configuration lets speak make of a path."""
+    from rookery.merge.resolve.mechanical import Settings, resolve
 
-
-def resolve_mechanically(sides: Sides) -> Resolved | Declined:
-    """What the rules make of a path."""
-    from rookery.merge.resolve.mechanical import resolve
-
-    return resolve(sides)
+    wish = desk.config.merge
+    return resolve(sides, settings=Settings(rules=wish.rules, unions=wish.unions))
 
 
 def lockfile_of(path: str) -> Lockfile | None:

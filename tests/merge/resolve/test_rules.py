@@ -168,7 +168,8 @@ class TestFields:
         )
 
         declined(given)
-        resolved(given.replace(ours=given.ours.replace(b'c = "0.92.2"', b'c = "7.0.0"')), "fields")
+        other = (given.ours or b"").replace(b'c = "0.92.2"', b'c = "7.0.0"')
+        resolved(given.replace(ours=other), "fields")
 
     @pytest.mark.parametrize(
         ("path", "base", "ours", "theirs"),

@@ -61,9 +61,7 @@ def _resolve(desk: Desk, case: Case, conflict: Conflict) -> tuple[Side | None, F
     if conflict.kind not in _TEXT or any(side.mode not in REGULAR for side in sides):
         return None, found.replace(why=f"a conflict of kind {conflict.kind} is not for rules on text")
     given = cases.sides_of(desk, case, conflict)
-    answer: Any = cases.resolve_mechanically(desk, given)
-    if not hasattr(answer, "content"):
-    answer = cases.resolve_mechanically(given)
+    answer = cases.resolve_mechanically(desk, given)
     if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)
     lost = cases.losses_of(given, answer.content, answer.covers)
