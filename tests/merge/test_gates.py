@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import git
+from rookery.agents.sandbox.probe import probe
 from rookery.base.proctree import marked
 from rookery.merge.gates import matches
 
@@ -201,11 +202,54 @@ def test_a_gate_that_moves_the_real_base_lands_nothing_untested(yard: Yard) -> N
     """It goes by the absolute path: what it moves is seen, and the candidate is built anew on top of it."""
     yard.branch("work", a_txt="a\n")
     other = yard.branch("other", b_txt="b\n")
-    yard.settings("", f"git -C {yard.folder} update-ref refs/heads/main {other}; test -e b.txt || echo without b")
+    yard.settings(
+        "sandbox:\n  mode: 'off'\n",
+        f"git -C {yard.folder} update-ref refs/heads/main {other}; test -e b.txt || echo without b",
+    )
     git(yard.folder, "switch", "-q", "--detach")
     assert yard.merge("--branch", "work").data["gate_runs"] == 2
     assert yard.contains("other")
     assert yard.contains("work")
+
+
+def need_sandbox() -> None:
+    if not probe(None).works:
+        pytest.skip(f"no sandbox here: {probe(None).reason}")
+
+
+def test_a_gate_in_a_sandbox_can_only_read_the_project(yard: Yard, tmp_path: Path) -> None:
+    need_sandbox()
+    elsewhere = tmp_path / "elsewhere"
+    attempts = [
+        f"echo evil > {yard.folder}/README.md",
+        f"echo evil > {yard.folder}/evil.txt",
+        f"git -C {yard.folder} update-ref refs/heads/main HEAD~1",
+        f"git -C {yard.folder} config user.name Evil",
+        f"rm -rf {yard.folder}/.git/refs",
+        f"echo x > {yard.folder}/.rookery/rookery.db",
+    ]
+    tried = "; ".join(f"{each} && exit 7" for each in attempts)
+    yard.settings("", f"{tried}; echo fine > mine.txt && echo fine > $TMPDIR/t && echo fine > {elsewhere}")
+    yard.branch("work", a_txt="a\n")
+    before = (yard.folder / ".git" / "config").read_text()
+    data = yard.merge("--branch", "work").data
+    assert data["entries"][0]["state"] == "landed"
+    assert elsewhere.read_text() == "fine\n"
+    assert (yard.folder / "README.md").read_text() == "hello\n"
+    assert (yard.folder / ".git" / "config").read_text() == before
+    assert git(yard.folder, "status", "--porcelain") == ""
+    yard.assert_tidy()
+
+
+def test_what_is_linked_into_a_checkout_stays_writable_in_the_sandbox(yard: Yard) -> None:
+    need_sandbox()
+    (yard.folder / "deps").mkdir()
+    (yard.folder / ".git" / "info" / "exclude").write_text("deps\n")
+    yard.settings("", "echo cached > deps/cache")
+    config = yard.folder / ".rookery" / "config.local.yaml"
+    config.write_text(config.read_text().replace("provision:\n", "provision:\n  link: [deps]\n"))
+    assert run(yard)[0] == 0
+    assert (yard.folder / "deps" / "cache").read_text() == "cached\n"
 
 
 def test_wrong_words(yard: Yard) -> None:

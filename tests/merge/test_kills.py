@@ -238,7 +238,7 @@ def test_a_base_that_somebody_else_moves_meanwhile_is_built_on(yard: Yard, tmp_p
         f"test -e {once} || {{ touch {once}; cd {yard.folder}; echo theirs > theirs.txt; git add theirs.txt; "
         "git commit -qm Theirs; }"
     )
-    yard.settings("", command)
+    yard.settings("sandbox:\n  mode: 'off'\n", command)
     yard.branch("one", a_txt="a\n")
     data = yard.merge("--branch", "one").data
     assert data["entries"][0]["state"] == "landed"

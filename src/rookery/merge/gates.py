@@ -160,7 +160,7 @@ def _run(desk: Desk, gate: GateConfig, tree: str, place: Scratch, beat: Callable
     log = os.path.join(desk.path("gates", tree[:12]), f"{_file_name(gate.name)}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     blocks = desk.config.merge.gate_disk * _MEGABYTE // 512
-    argv = ("/bin/sh", "-c", _WRAP, "sh", str(blocks), gate.run)
+    argv = (*place.cage, "/bin/sh", "-c", _WRAP, "sh", str(blocks), gate.run)
     began = time.monotonic()
     output = _Output(log, desk.config.merge.gate_output * _MEGABYTE, desk.say)
     try:

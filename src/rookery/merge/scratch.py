@@ -9,6 +9,8 @@ import os
 from contextlib import contextmanager
 
 from rookery.agents.provision import provision
+from rookery.agents.sandbox.model import OFF, ON, NoSandbox
+from rookery.agents.sandbox.probe import probe
 from rookery.base.errors import StorageFailed
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.base.record import Record
@@ -16,6 +18,7 @@ from rookery.config.environ import unmarked_environ
 from rookery.config.model import VcsConfig
 from rookery.vcs import git_scratch
 from rookery.vcs.folders import delete_tree
+from rookery.vcs.git_merging import objects_of
 from rookery.vcs.model import GIT
 
 TYPE_CHECKING = False
@@ -37,6 +40,8 @@ class Scratch(Record):
     """Its files: a checkout that shares nothing with the project's but git's objects."""
     env: dict[str, str]
     """The whole environment for what runs in it."""
+    cage: tuple[str, ...] = ()
+    """Words in front of a program that keep it from writing into the project; nothing where there is no sandbox."""
 
 
 @contextmanager
@@ -58,9 +63,31 @@ def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> I
             session_folder=private,
             hides=lambda paths: git_scratch.hide(folder, paths),
         )
-        yield Scratch(name, folder, _environ(name, folder, temporary, provided))
+        yield Scratch(name, folder, _environ(name, folder, temporary, provided), _cage(desk, top))
     finally:
         _throw_away(top, name)
+
+
+def _cage(desk: Desk, top: str) -> tuple[str, ...]:
+    """The machine as it is, but the project can only be read: its files, its repository and its state.
+
+    What provisioning links to is the project's own, and stays writable: programs keep caches there.
+    """
+    mode = desk.config.sandbox.mode
+    if mode == OFF:
+        return ()
+    found = probe(desk.path("run"))
+    if not found.works:
+        if mode == ON:
+            raise NoSandbox(f"sandbox.mode is on, and nothing can be sandboxed: {found.reason}", hint=found.hint)
+        return ()
+    root = os.path.realpath(desk.home.root)
+    store = os.path.dirname(objects_of(desk.merging.store))
+    linked = [os.path.join(root, os.path.normpath(each.removesuffix("?"))) for each in desk.config.provision.link]
+    words = [found.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
+    words += [word for place in dict.fromkeys((root, store)) for word in ("--ro-bind", place, place)]
+    words += [word for place in (*linked, os.path.realpath(top)) for word in ("--bind-try", place, place)]
+    return (*words, "--")
 
 
 def sweep(desk: Desk) -> None:

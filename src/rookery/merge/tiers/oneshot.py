@@ -112,7 +112,8 @@ def _run(
     log = desk.path("merges", f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     talks = command.interrupt is not None
-    child = start(command.argv, cwd=place.folder, env=env, stdin=None if talks else command.stdin, talks=talks)
+    argv = (*place.cage, *command.argv)
+    child = start(argv, cwd=place.folder, env=env, stdin=None if talks else command.stdin, talks=talks)
     try:
         if talks:
             child.send(command.stdin or "")
