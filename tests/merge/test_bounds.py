@@ -69,3 +69,4 @@ def test_as_a_program_calls_it(folder: Path, event: str, payload: Any, status: i
         check=False,
     )
     assert done.returncode == status, done.stderr
+    assert (b'"permissionDecision": "allow"' in done.stdout) is (status == 0 and event == "pre-tool")
