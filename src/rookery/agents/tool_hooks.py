@@ -32,7 +32,7 @@ def before_tool(root: str, caller: Caller, payload: dict[str, Any]) -> Answer:
         root=root,
         worktree=caller.worktree,
         branch=caller.branch,
-        base=_base(root) if tool == "Bash" and "git" in str(given.get("command")) else "",
+        base=_base(root) if tool == "Bash" else "",
         scope=caller.scope,
         task_id=caller.task_id,
         agent=caller.agent,
