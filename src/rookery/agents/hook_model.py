@@ -25,6 +25,7 @@ class Caller(Record):
     profile: str
     worktree: str
     branch: str
+    base: str
     scope: tuple[str, ...]
     task_id: str | None
     mode: str

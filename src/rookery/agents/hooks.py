@@ -64,8 +64,9 @@ def _caller(db: Database, session_id: str, token: str | None) -> Caller | None:
     token_hash, agent, role, profile, worktree, branch, settings, task_id, mode, turn_id = row
     if token is not None and hash_token(token) != token_hash:
         raise PermissionError("that is not this agent's token")
-    scope = tuple(loads(settings)["files"])
-    return Caller(session_id, agent, role, profile, worktree, branch, scope, task_id, mode, turn_id)
+    told = loads(settings)
+    scope = tuple(told["files"])
+    return Caller(session_id, agent, role, profile, worktree, branch, told["base"], scope, task_id, mode, turn_id)
 
 
 def _read(payload: bytes) -> dict[str, Any]:

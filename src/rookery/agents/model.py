@@ -85,6 +85,8 @@ class Settings(Record):
     skip_review: bool = False
     max_agents: int | None = None
     instructions: str = ""
+    base: str = ""
+    """The branch that it started from, and may take in again."""
     ports: tuple[int, int] | None = None
     """First port and how many."""
     sandbox: str = ""

@@ -109,6 +109,7 @@ def sling(
             skip_review=skip_review,
             max_agents=max_agents,
             instructions=instructions or "",
+            base=base or ctx.config.project.base,
         ),
     )
     return sling_agent(home, request)

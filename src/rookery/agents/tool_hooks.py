@@ -32,7 +32,7 @@ def before_tool(root: str, caller: Caller, payload: dict[str, Any]) -> Answer:
         root=root,
         worktree=caller.worktree,
         branch=caller.branch,
-        base=_base(root) if tool == "Bash" else "",
+        base=caller.base,
         scope=caller.scope,
         task_id=caller.task_id,
         agent=caller.agent,
@@ -87,13 +87,6 @@ def write(
         millis=millis,
         data=data,
     )
-
-
-def _base(root: str) -> str:
-    from rookery.config.compiled import read_config
-    from rookery.config.environ import read_environ
-
-    return read_config(root, read_environ(), {}).project.base
 
 
 def _whole(value: Any) -> int | None:
