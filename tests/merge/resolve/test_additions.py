@@ -42,6 +42,14 @@ def test_two_versions_of_the_same_thing_are_not() -> None:
     declined(sides("a.py", base, ours, theirs))
 
 
+def test_two_that_differ_in_every_line_and_yet_are_alike_are_not() -> None:
+    base = "def a():\n    return 1\n"
+    ours = base + "\n\ndef total_of(items):\n    return sum(item.price for item in items)\n"
+    theirs = base + "\n\ndef sum_up(items):\n    return sum(item.cost for item in items)\n"
+
+    declined(sides("a.py", base, ours, theirs))
+
+
 def test_what_the_other_side_has_elsewhere_is_not_new() -> None:
     base = "def a():\n    return 1\n\n\ndef z():\n    return 26\n"
     moved = "def helper():\n    return 'a helper of some kind'\n"

@@ -41,6 +41,10 @@ def test_functions_match_functions_and_not_their_braces() -> None:
     assert matching(two, one + two) == [(0, 3, 3)]
 
 
+def test_an_insertion_is_seen_as_far_down_as_it_can_be() -> None:
+    assert matching(["one", "", "two"], ["new", "one", "", "x", "", "two"]) == [(0, 1, 2), (2, 5, 1)]
+
+
 @given(LINES, LINES)
 def test_a_side_that_changed_nothing_gives_way(base: list[str], side: list[str]) -> None:
     for found in (regions(base, base, side), regions(base, side, base)):

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.merge.resolve import loss
+from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
+from rookery.merge.resolve.rules import RULES
 
 from .conflicts import declined, resolved, sides
 
@@ -136,10 +138,10 @@ def test_the_mode_that_one_side_changed_is_kept(
 
 
 def test_a_side_that_changed_the_line_ends_keeps_them() -> None:
-    got = resolve(Sides("a", b"one\ntwo\nthree\n", b"one\r\ntwo\r\nthree\r\n", b"one\ntwo\nTHREE\n"))
-
-    assert isinstance(got, Resolved)
-    assert got.content == b"one\r\ntwo\r\nTHREE\r\n"
+    base, tidied, changed = b"one\ntwo\nthree\n", b"one\r\ntwo\r\nthree\r\n", b"one\ntwo\nTHREE\n"
+    for got in (resolve(Sides("a", base, tidied, changed)), resolve(Sides("a", base, changed, tidied))):
+        assert isinstance(got, Resolved)
+        assert got.content == b"one\r\ntwo\r\nTHREE\r\n"
 
 
 def test_byte_order_mark_and_last_newline_are_merged_apart_from_the_lines() -> None:
@@ -150,12 +152,19 @@ def test_byte_order_mark_and_last_newline_are_merged_apart_from_the_lines() -> N
 
 
 def test_a_result_that_would_not_parse_is_declined() -> None:
-    # Each side is fine: the one has closed the bracket at the end of the line, the other on a line of its own.
-    base = "x = [\n    1,\n    2,\n    3]\n"
-    ours = "x = [\n    1,\n    2,\n    3,\n]\n"
-    got = resolve(sides("a.py", base, base.replace("x = [", "x = (").replace("3]", "3)"), ours))
+    # Each side parses and nothing is in conflict: the one made a string of everything, the other put one within.
+    base = "a = 1\nb = 2\nc = 3\n"
+    ours = f's = """\n{base}"""\n'
+    theirs = 'a = 1\nb = 2\nd = """x"""\nc = 3\n'
 
-    assert isinstance(got, Declined)
+    assert "parse" in declined(sides("a.py", base, ours, theirs)).reason
+    resolved(sides("a.txt", base, ours, theirs))
+
+
+def test_a_rule_that_loses_a_line_and_does_not_say_so_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "version", lambda region, _case: Answer("version", region.ours, "so it is"))
+
+    assert "lost: 'theirs'" in declined(sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")).reason
 
 
 def test_hunks_tell_what_was_done() -> None:

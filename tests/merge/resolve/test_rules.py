@@ -22,6 +22,9 @@ class TestWhitespace:
     def test_indentation_is_no_mere_whitespace(self) -> None:
         declined(sides("a.py", "if a:\n    b()\n", "if a:\n  b()\n", "if a:\n    c()\n"))
 
+    def test_a_deletion_is_not_weighed_against_tidying(self) -> None:
+        declined(sides("a.c", "a\nx\nb\n", "a\nx \nb\n", "a\nb\n"))
+
     def test_a_file_that_one_side_emptied_is_not_tidied(self) -> None:
         declined(sides("a.txt", "one \n", "\n", "ONE \n"))
 

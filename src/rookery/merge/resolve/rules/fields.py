@@ -12,7 +12,7 @@ from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import says
 from rookery.merge.resolve.rules.version import highest, versions_in
-from rookery.merge.resolve.syntax import ITEMS, units
+from rookery.merge.resolve.syntax import units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _whole(region: Region, case: Case) -> bool:
     ):
         tree = case.tree(side)
         found = None if tree is None else units(tree, lines, start)
-        if found is None or found.kind != ITEMS or found.parent not in _MAPPINGS:
+        if found is None or found.parent not in _MAPPINGS:
             return False
     return True
 
