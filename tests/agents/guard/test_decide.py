@@ -314,3 +314,13 @@ def test_any_text_gets_a_verdict(bounds: Bounds, text: str) -> None:
             verdict = decide(ROLES["builder"], YOLO, bounds, Call(tool, {"command": value, "file_path": value}))
             assert verdict.verdict in (ALLOW, ASK, DENY)
             assert verdict.verdict == ALLOW or (verdict.reason and verdict.hint and verdict.rule)
+
+
+def test_characters_beyond_ascii_are_letters(bounds: Bounds) -> None:
+    """The parser itself reads beyond a table for them, which ended the process one time in ten."""
+    hard = ("echo \U0001f600é", "cat <<\U0001f600\nx\n\U0001f600", "x=\U0001f600 y[\U0001f600]=1", "a\U0010ffffb *")
+    for text in hard:
+        assert call(bounds, "builder", "Bash", command=text + "\necho").verdict in (ALLOW, ASK, DENY)
+    assert call(bounds, "builder", "Bash", command="touch Größe.txt && git add Größe.txt").verdict == ALLOW
+    assert call(bounds, "builder", "Bash", command="touch ../../Größe.txt").verdict == DENY
+    assert call(bounds, "builder", "Bash", command="é=1 git push").verdict == DENY

@@ -58,7 +58,7 @@ def _plan(
     make_places(repository)
     homes = _homes(env)
     read = [os.path.normpath(os.path.join(homes[0], os.path.expanduser(each))) for each in settings.read]
-    search = os.pathsep.join([env.get("PATH", ""), _folder_of(command.argv[0], env)])
+    search = os.pathsep.join([env.get("PATH", ""), *_folders_of(command.argv[0], env)])
     own_home, runtime = home_folder(home, session), home.runtime_folder(session.id)
     _furnish(home, own_home, runtime)
     common = list(shared_mounts(root, homes, search, read))
@@ -137,12 +137,12 @@ def _homes(env: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(os.path.realpath(each) for each in found))
 
 
-def _folder_of(program: str, env: Mapping[str, str]) -> str:
-    """Where the agent's program really lies."""
+def _folders_of(program: str, env: Mapping[str, str]) -> list[str]:
+    """Where the agent's program is called, and where it really lies."""
     import shutil
 
     path = shutil.which(program, path=env.get("PATH", os.defpath))
-    return "" if path is None else os.path.dirname(os.path.realpath(path))
+    return [] if path is None else [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
 
 
 def _write_plan(path: str, plan: Plan) -> None:
