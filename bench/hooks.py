@@ -15,6 +15,7 @@ from bench.agents import make_repository
 from bench.cold import program_words
 from bench.table import Figure, Table
 from bench.timing import percentile
+from rookery.agents.sandbox.probe import probe
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 _AGENTS = 16
 _CALLS_A_SECOND = 2.0
-_SCRIPT = "```rook-script\n- wait: mail\n```"
+_SCRIPT = "```rook-script\n- hang: true\n```"
+_PLACES = {"plain": "off", "sandbox": "on"}
 _BASH = {"command": "cd src && git status --short && grep -rn 'cp ' . | head -20"}
 _EVENTS: dict[str, tuple[str, dict[str, Any], float]] = {
     "log after a tool call": (
@@ -42,51 +44,52 @@ _EVENTS: dict[str, tuple[str, dict[str, Any], float]] = {
 
 
 def measure(root: str, size: Size) -> Table:
-    """Every hook and the bare interpreter by turns; then all agents together."""
+    """Every hook and the bare interpreter by turns, then all agents together; without a sandbox, and in it."""
     repo = os.path.join(os.path.dirname(root), "hooked")
     rook = program_words()
+    many, seconds = (_AGENTS, 6.0) if size.rounds > 2 else (4, 1.0)
+    notes = ["two processes a tool call: one before, one after; a headless agent has only the first"]
+    figures: list[Figure] = []
     try:
-        make_repository(repo, rook, files=50, tasks=_AGENTS, script=_SCRIPT)
-        agents = _sling(repo, rook)
-        person = {name: value for name, value in agents[0].items() if not name.startswith("ROOKERY_")}
-        figures, baseline = _one_by_one(repo, agents[0], person, size.starts)
-        seconds = 6.0 if size.rounds > 2 else 2.0
-        took, bare = _together(repo, agents, seconds)
-        figures.append(
-            Figure(
-                f"{_AGENTS} agents, {_CALLS_A_SECOND:g} calls a second each: p95 of a hook",
-                percentile(took, 95),
-                baseline,
-                min(took),
-                percentile(took, 95),
-                most=60.0,
-            )
-        )
+        make_repository(repo, rook, files=50, tasks=2 * many, script=_SCRIPT)
+        for place, mode in _PLACES.items():
+            if mode == "on" and not probe(os.path.join(repo, ".rookery", "run")).works:
+                notes.append("in the sandbox it was not measured: bubblewrap does not work here")
+                continue
+            agents = _sling(repo, rook, mode, many)
+            found, baseline = _one_by_one(repo, place, agents[0], size.starts)
+            took, bare = _together(repo, agents, seconds)
+            p95 = percentile(took, 95)
+            name = f"{place}: {many} agents, {_CALLS_A_SECOND:g} calls a second each, p95"
+            figures += [*found, Figure(name, p95, baseline, min(took), p95, most=60.0)]
+            notes.append(f"{place}: {len(took)} hooks in {seconds:g} s, while a bare interpreter took {bare:.3g} ms")
     finally:
+        _stop(repo, rook)
         shutil.rmtree(repo, ignore_errors=True)
-    return Table(
-        "hooks",
-        "python -I -S -c pass",
-        tuple(figures),
-        (
-            "two processes a tool call: one before, one after",
-            f"{len(took)} hooks in {seconds:g} s; the bare interpreter under the same load took {bare:.3g} ms",
-        ),
-    )
+    return Table("hooks", "python -I -S -c pass", tuple(figures), tuple(notes))
 
 
-def _one_by_one(repo: str, agent: dict[str, str], person: dict[str, str], rounds: int) -> tuple[list[Figure], float]:
+def _one_by_one(repo: str, place: str, agent: dict[str, str], rounds: int) -> tuple[list[Figure], float]:
+    person = {name: value for name, value in agent.items() if not name.startswith("ROOKERY_")}
+    events = {name: event for name, event in _EVENTS.items() if place == "plain" or event[0] != "prompt"}
     bare: list[float] = []
-    times: dict[str, list[float]] = {name: [] for name in _EVENTS}
+    times: dict[str, list[float]] = {name: [] for name in events}
     for _ in range(rounds):
-        for name, (event, payload, _aim) in _EVENTS.items():
+        for name, (event, payload, _aim) in events.items():
             bare.append(_fire([sys.executable, "-I", "-S", "-c", "pass"], b"", agent))
             # A headless agent's mail is in its prompt: the one whose mail is looked up is the person.
             environ = person if event == "prompt" else agent
             times[name].append(_fire(hook_command(event), _data(repo, payload), environ))
     baseline = statistics.median(bare)
     figures = [
-        Figure(name, statistics.median(took), baseline, min(took), percentile(took, 95), most_ratio=_EVENTS[name][2])
+        Figure(
+            f"{place}: {name}",
+            statistics.median(took),
+            baseline,
+            min(took),
+            percentile(took, 95),
+            most_ratio=events[name][2],
+        )
         for name, took in times.items()
     ]
     return figures, baseline
@@ -125,31 +128,41 @@ def _data(repo: str, payload: dict[str, Any]) -> bytes:
     return json.dumps({"session_id": "x", "cwd": repo, "tool_use_id": "toolu_1"} | payload).encode()
 
 
-def _sling(repo: str, rook: list[str]) -> list[dict[str, str]]:
-    """Agents that wait, and the environment that the program of each would have."""
-    found = []
-    tasks = json.loads(_run(repo, [*rook, "task", "list", "--json"]))["data"]
-    for task in tasks:
+def _sling(repo: str, rook: list[str], mode: str, many: int) -> list[dict[str, str]]:
+    """Agents that hang in their first turn, and the environment that the program of each has."""
+    with open(os.path.join(repo, ".rookery", "config.local.yaml"), "w") as file:
+        file.write(f"agents:\n  max_concurrent: 100\n  stop_grace: 0.3s\nsandbox:\n  mode: {mode}\n")
+    tasks = json.loads(_run(repo, [*rook, "task", "list", "--state", "PENDING", "--json"]))["data"]
+    for task in tasks[:many]:
         _run(repo, [*rook, "sling", task["id"], "-q"])
     db = Database.open(database_path(repo))
-    for session, agent in db.all("SELECT id, agent FROM sessions ORDER BY seq"):
-        with open(os.path.join(repo, ".rookery", "sessions", session, "token"), encoding="ascii") as file:
-            token = file.read()
-        found.append(
-            {
-                "PATH": os.environ["PATH"],
-                "HOME": os.environ["HOME"],
-                "ROOKERY_ROOT": repo,
-                "ROOKERY_AGENT": agent,
-                "ROOKERY_SESSION": session,
-                "ROOKERY_TOKEN": token,
-            }
-        )
+    slung = db.all("SELECT id, agent FROM sessions ORDER BY seq DESC LIMIT ?", (many,))
     deadline = time.monotonic() + 120
-    while db.value("SELECT count(*) FROM sessions WHERE state <> 'waiting'") and time.monotonic() < deadline:
+    while db.value("SELECT count(*) FROM turns WHERE pid IS NOT NULL") < db.value("SELECT count(*) FROM sessions"):
+        if time.monotonic() > deadline:
+            raise SystemExit("agents did not begin their turns")
         time.sleep(0.1)
     db.close()
-    return found
+    return [_environ(repo, mode, session, agent) for session, agent in slung]
+
+
+def _environ(repo: str, mode: str, session: str, agent: str) -> dict[str, str]:
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
+    env |= {"ROOKERY_ROOT": repo, "ROOKERY_AGENT": agent, "ROOKERY_SESSION": session}
+    if mode == "off":
+        with open(os.path.join(repo, ".rookery", "sessions", session, "token"), encoding="ascii") as file:
+            return env | {"ROOKERY_TOKEN": file.read()}
+    with open(os.path.join(repo, ".rookery", "sessions", session, "sandbox.json"), encoding="utf-8") as file:
+        broker = os.path.join(json.load(file)["sockets"], "broker")
+    deadline = time.monotonic() + 60
+    while not os.path.exists(broker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return env | {"ROOKERY_BROKER": broker}
+
+
+def _stop(repo: str, rook: list[str]) -> None:
+    for agent in json.loads(_run(repo, [*rook, "status", "--json"]))["data"]:
+        _run(repo, [*rook, "stop", agent["agent"], "-q"])
 
 
 def _run(repo: str, argv: list[str]) -> bytes:
