@@ -56,6 +56,35 @@ def test_a_branch_that_is_checked_out_elsewhere_is_refused(git_repository: GitRe
         git_repository.vcs().add_checkout(str(tmp_path / "new"), "main")
 
 
+def test_a_worktree_that_another_git_is_just_making_is_waited_for(
+    git_repository: GitRepository, work: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leads_back = git_repository.path / ".git/worktrees/work/commondir"
+    written = leads_back.read_text()
+    leads_back.write_text("")
+    waits: list[float] = []
+
+    def write_after_a_while(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            leads_back.write_text(written)
+
+    monkeypatch.setattr("rookery.vcs.git_store.sleep", write_after_a_while)
+    other = add(git_repository, "other")
+
+    assert other.current_branch() == "other"
+    assert len(waits) == 3
+
+
+def test_a_worktree_that_is_never_made_whole_is_told(
+    git_repository: GitRepository, work: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (git_repository.path / ".git/worktrees/work/commondir").write_text("")
+    monkeypatch.setattr("rookery.vcs.git_store.sleep", lambda _seconds: None)
+    with pytest.raises(ProgramFailed, match="work/commondir"):
+        add(git_repository, "other")
+
+
 def test_only_this_worktree_ignores_what_is_excluded(git_repository: GitRepository, work: Git) -> None:
     other = add(git_repository, "other")
     work.exclude(["/AGENTS.md"])

@@ -6,7 +6,7 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
-import time
+from time import sleep, time
 
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run, run_bytes
@@ -34,6 +34,8 @@ PATCH = ("--patch", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 
 _READING = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 _WRITING = {"GIT_TERMINAL_PROMPT": "0"}
+_DIED = 128
+_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 
@@ -80,7 +82,12 @@ class GitStore:
         git, words = ["git", "--no-pager"], [*self._options, *args]
         found = cage.find(self._folder)
         argv = [*git, *words] if found is None else found.wrap(git, self._folder, words, whole)
-        return run(argv, cwd=self._folder, timeout=self._timeout, env=whole, stdin=stdin, check=False)
+        for wait in (*_WAITS, None):
+            done = run(argv, cwd=self._folder, timeout=self._timeout, env=whole, stdin=stdin, check=False)
+            if wait is None or not _met_half_made(done):
+                break
+            sleep(wait)
+        return done
 
     def read_bytes(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         """What git prints, byte by byte; raises if it fails."""
@@ -169,7 +176,7 @@ class GitStore:
         """
         ref = HEADS + branch
         words = ("update-ref", "-m", f"rook: {why}", ref, commit, expected)
-        started = time.time()
+        started = time()
         try:
             done = GitStore(self._folder, timeout, options=self._options, env=self._env).run(*words, env=_WRITING)
         except ProgramFailed as error:
@@ -247,6 +254,15 @@ class GitStore:
 def _hooks_for(ref: str) -> tuple[str, ...]:
     """No hook hears of, or can refuse, what is kept for Rookery alone."""
     return ("-c", "core.hooksPath=/dev/null") if ref.startswith(SAVED) else ()
+
+
+def _met_half_made(done: Finished) -> bool:
+    """True if git died, before it did anything, of a worktree that another git is just making.
+
+    Git looks through all worktrees for the branches that are checked out, and does not stand the moment in which the
+    file that leads from a new one to its repository is there and still empty.
+    """
+    return done.status == _DIED and "worktrees/" in done.stderr and "/commondir" in done.stderr
 
 
 def failure(done: Finished, args: tuple[str, ...]) -> Exception:
