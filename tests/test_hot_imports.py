@@ -15,13 +15,16 @@ from typing import Any
 import apsw
 import pytest
 
+from rookery.agents import store
 from rookery.agents.home import Home
+from rookery.agents.model import Turn
+from rookery.agents.observing import unseen_ends
 from rookery.agents.reserve import Request, reserve
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from support import SOURCE
+from support import NOW, SOURCE, add, wait_until
 
 LIBRARIES = str(Path(apsw.__file__).parents[1])
 
@@ -47,6 +50,7 @@ EDGE = {
 }
 STATE = {
     "rookery.agents",
+    "rookery.agents.observing",
     "rookery.agents.pulse",
     "rookery.merge",
     "rookery.merge.pulse",
@@ -99,6 +103,9 @@ ALLOWED = {
     "learning add": EDGE | STATE | TASKS | {"rookery.tasks.learning_ops"},
     "events": EDGE | STATE | {"rookery.events.ops"},
 }
+
+# What a command loads besides if it is the one to notice that a turn has ended.
+NOTICES = {"rookery.base.detach", "rookery.base.proctable", "rookery.base.python"}
 
 # What costs milliseconds and is not needed here.
 HEAVY = {
@@ -210,6 +217,24 @@ def test_a_hot_command_loads_only_what_it_needs(command: str, project: Path, tas
     ours = {name for name in loaded if name.partition(".")[0] == "rookery"}
     assert ours - ALLOWED[command] == set()
     assert {name for name in loaded if name in HEAVY or name.partition(".")[0] in HEAVY} == set()
+
+
+def test_a_command_that_notices_the_end_of_a_turn_only_starts_the_process_that_looks(project: Path, task: str) -> None:
+    db = Database.open(database_path(str(project)))
+    home = Home(str(project), db, load_config(str(project), read_environ({}), {}).config)
+    for name in ("one", "two"):
+        request = Request(add(db), "builder", "human", "0" * 40, name=name, mode="tmux")
+        session = reserve(home, request)
+        store.change_session(db, session, "", actor=name, at=NOW, state="waiting", step="ready", runner_pid=None)
+    turn = Turn("trn_1", session.id, 1, "begin", "done", None, None, 0, None, None, NOW, NOW)
+    store.insert_turn(db, turn, session.agent, at=NOW)
+    assert unseen_ends(db) == 1
+    loaded, _ = load(project, "mail", "check")
+    ours = {name for name in loaded if name.partition(".")[0] == "rookery"}
+    assert ours - ALLOWED["mail check"] == NOTICES
+    assert {name for name in loaded if name in HEAVY or name.partition(".")[0] in HEAVY} == set()
+    wait_until(lambda: unseen_ends(db) is None)
+    db.close()
 
 
 def test_the_lists_can_fail(project: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -48,6 +49,18 @@ assert "signal" not in sys.modules
     assert done.returncode == 0, done.stderr
     one = written_pid(path)
     assert end_tree(one, mark.pair, 0) == []
+
+
+def test_a_lock_that_is_handed_over_ends_with_the_child(mark: Mark, tmp_path: Path) -> None:
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    one = start_detached(["sleep", "300"], cwd="/", env=mark.env, output=str(tmp_path / "log"), keep=[lock])
+    os.close(lock)
+    with open(tmp_path / "lock") as another:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert end_tree(one, mark.pair, 0) == []
+        fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_it_can_be_interrupted_though_its_starter_cannot(mark: Mark, tmp_path: Path) -> None:

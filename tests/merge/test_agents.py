@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conftest import git
+from support import wait_until
 
 from .yard import DONE, Yard
 
@@ -161,14 +162,13 @@ def test_the_radar_sees_work_that_is_not_committed_and_warns_once(yard: Yard) ->
     def warnings(name: str) -> list[str]:
         return [each["subject"] for each in yard.mail(to=name) if "Your work" in each["subject"]]
 
-    yard.rook("status")
-    assert warnings("one") == ["Your work would conflict with two's"]
-    assert warnings("two") == ["Your work would conflict with one's"]
-    # Another turn on the same file is no news; another file is.
+    wait_until(lambda: warnings("one") and warnings("two"))
+    # What each does about the warning is another turn on the same file, and no news.
     yard.wait_for("one", "waiting")
     yard.wait_for("two", "waiting")
-    yard.rook("status")
-    assert len(warnings("one")) == 1
+    wait_until(yard.is_all_seen)
+    assert warnings("one") == ["Your work would conflict with two's"]
+    assert warnings("two") == ["Your work would conflict with one's"]
     for name in ("one", "two"):
         yard.rook("stop", name)
 
@@ -179,6 +179,7 @@ def test_overlap_without_conflict_is_told_apart(yard: Yard) -> None:
     for name, old in (("one", "1"), ("two", "9")):
         yard.sling(name, [{"edit": {"path": "apart.txt", "replace": [old, name]}}, {"commit": name}, *wait])
         yard.wait_for(name, "waiting")
+    wait_until(yard.is_all_seen)
     (meeting,) = yard.rook.json("radar").data["meetings"]
     assert (meeting["kind"], meeting["files"], meeting["conflicts"]) == ("overlap", ["apart.txt"], [])
     before = git(yard.folder, "count-objects", "-v")

@@ -11,6 +11,7 @@ import yaml
 
 from conftest import Rook, git
 from rookery.agents.home import Home
+from rookery.agents.observing import unseen_ends
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
@@ -149,6 +150,14 @@ class Yard:
         """Messages, oldest first."""
         found = self.rook.json("mail", "list", "--limit", "200").data
         return [each for each in reversed(found) if all(each[key] == value for key, value in fitting.items())]
+
+    def is_all_seen(self) -> bool:
+        """True if the radar was looked at since the last turn ended."""
+        db = self.rook.open()
+        try:
+            return unseen_ends(db) is None
+        finally:
+            db.close()
 
     def desk(self) -> Desk:
         """The project, as the code under test sees it; the database is the caller's to close."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.model import COMPLETED, TURN_DONE, WAITING, Session
+from rookery.agents.observing import notice_ends
 from rookery.agents.spent import read_spent
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.agents.wake import start_runner, wake
@@ -64,6 +65,7 @@ def end_turn(home: Home, session_id: str) -> None:
         start_runner(home.root, session.id)  # it sees that the life is over, and ends what is left of it
     elif has_mail:
         wake(home.root, home.db, [session.agent])
+    notice_ends(home.root, home.db)
 
 
 def _close(home: Home, session: Session, turn_id: str) -> None:

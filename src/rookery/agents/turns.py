@@ -25,6 +25,7 @@ from rookery.agents.model import (
     Session,
     Turn,
 )
+from rookery.agents.observing import notice_ends
 from rookery.agents.overlay import first_prompt
 from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.spent import read_spent
@@ -102,6 +103,7 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
     steps.reached("turn snapshotted")
     _settle(home, session, turn, outcome, snapshot)
     wake(home.root, home.db, [session.parent])
+    notice_ends(home.root, home.db)
 
 
 def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: Journal) -> Outcome:

@@ -27,11 +27,14 @@ DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 _started: list[int] = []
 
 
-def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], output: str) -> Identity:
+def start_detached(
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], output: str, keep: Sequence[int] = ()
+) -> Identity:
     """Start a program in a session of its own, with no input; what it says is added to the file `output`.
 
     `env` is its whole environment. Leave out what marks the caller: a child that carries an
-    agent's mark ends with that agent.
+    agent's mark ends with that agent. `keep` are open files beyond the standard streams that it has by the same
+    numbers: a lock that is held through one of them is then its own.
     """
     _collect()
     folder = os.path.abspath(cwd)
@@ -42,8 +45,10 @@ def start_detached(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], out
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
-        *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd not in keep),
     ]
+    for each in keep:
+        os.set_inheritable(each, True)
     command = [*_IN_FOLDER, folder, program, *argv[1:]]
     try:
         pid = os.posix_spawn(

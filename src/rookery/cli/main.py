@@ -102,13 +102,15 @@ def _run(words: list[str]) -> int:
 
 
 def _notice(context: Context, words: list[str]) -> None:
-    """See to agents and landings that were left behind. The command itself is done by now, whatever comes of this."""
+    """See to agents and landings that were left behind, and to turns that have ended. The command itself is done."""
     from rookery.agents import pulse as agents
+    from rookery.agents.observing import notice_ends
     from rookery.merge import pulse as merges
 
     try:
         agents.notice(context)
         merges.notice(context)
+        notice_ends(context.root, context.db)
     except Exception as error:
         from rookery.cli.bug import write_log
 

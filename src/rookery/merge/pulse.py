@@ -1,6 +1,6 @@
-"""A quick look, with every command, for a landing that a kill cut off and for turns whose end the radar has not seen.
+"""A quick look, with every command, for a landing that a kill cut off.
 
-It costs two queries and a glance at a process; only what is really amiss or new loads the rest.
+It costs one query and a glance at a process; only what is really amiss loads the rest.
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ if TYPE_CHECKING:
 
 
 def notice(ctx: Context) -> None:
-    """Settle what was left behind, and look at the radar if a turn has ended."""
+    """Settle what was left behind."""
     bases = _left_behind(ctx)
-    ended = _unseen_turn(ctx)
-    if not bases and ended is None:
-        return
-    from rookery.merge import reaction
-
     if bases:
-        reaction.settle(ctx, bases)
-    if ended is not None:
-        reaction.look(ctx, ended)
+        from rookery.merge.reaction import settle
+
+        settle(ctx, bases)
 
 
 def _left_behind(ctx: Context) -> list[str]:
@@ -37,13 +32,3 @@ def _left_behind(ctx: Context) -> list[str]:
 
     held = {base for base, pid, start in rows if pid is not None and lives(pid, start)}
     return [base for base in dict.fromkeys(row[0] for row in rows) if base not in held]
-
-
-def _unseen_turn(ctx: Context) -> int | None:
-    """The last turn that has ended, if the radar has not been looked at since and there is more than one agent."""
-    found = ctx.db.value(
-        "SELECT seq FROM turns WHERE seq > coalesce((SELECT seq FROM radar_seen WHERE one = 1), 0) "
-        "AND state <> 'running' AND snapshot IS NOT NULL "
-        "AND (SELECT count(*) FROM sessions WHERE state <> 'ended') > 1 ORDER BY seq DESC LIMIT 1"
-    )
-    return None if found is None else int(found)

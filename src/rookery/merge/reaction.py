@@ -1,9 +1,9 @@
-"""What is done, beside any command, about a landing that was cut off and about turns that have ended."""
+"""What is done, beside any command, about a landing that was cut off."""
 
 from __future__ import annotations
 
 from rookery.agents.home import Home
-from rookery.merge import after, land, undo, warnings
+from rookery.merge import after, land, undo
 from rookery.merge import lease as leases
 from rookery.merge.desk import Desk
 from rookery.merge.lease import Holder
@@ -28,15 +28,3 @@ def settle(ctx: Context, bases: Sequence[str]) -> None:
         finally:
             leases.release(desk, lease)
     after.tidy(desk)
-
-
-def look(ctx: Context, ended: int) -> None:
-    """Look at the radar for the turns up to one. Whoever comes first looks; the others need not."""
-    with ctx.db.write() as db:
-        if (db.value("SELECT seq FROM radar_seen WHERE one = 1") or 0) >= ended:
-            return
-        db.execute(
-            "INSERT INTO radar_seen (one, seq) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq",
-            (ended,),
-        )
-    warnings.look(Desk(Home.of(ctx), ctx.actor))

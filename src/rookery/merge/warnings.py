@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.base.errors import RookError
+from rookery.agents import steps
 from rookery.events.store import publish
 from rookery.merge import news, radar
 
@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 
 def look(desk: Desk) -> list[Meeting]:
     """Scan, and warn the living agents of what is new. Gives what was new."""
-    try:
-        found = radar.scan(desk, desk.base())
-    except RookError:
-        return []  # no base, or a git that cannot tell: `rook radar` says so to whoever asks
+    found = radar.scan(desk, desk.base())
+    steps.reached("radar scanned")
     alive = {each.agent for each in found.branches if each.is_alive}
     new = []
     with desk.db.write() as db:
@@ -32,6 +30,7 @@ def look(desk: Desk) -> list[Meeting]:
             )
             publish(db, f"radar.{meeting.kind}", meeting.one, meeting.as_dict(), actor=desk.actor, at=desk.now())
             _warn(desk, meeting, alive)
+    steps.reached("agents warned")
     desk.wake()
     return new
 

@@ -1,0 +1,382 @@
+"""The radar is looked at when a turn has ended, by one process, whoever is killed: everybody is warned, and once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conftest import git
+from rookery.agents import store
+from rookery.agents.model import Session, Turn
+from rookery.agents.observing import MOST_TRIES, notice_ends, unseen_ends
+from rookery.agents.reserve import Request, reserve
+from rookery.agents.sandbox.probe import probe
+from rookery.base.ids import TURN, new_id
+from rookery.merge import observer
+from rookery.merge.desk import Desk
+from support import add, child_environ, rook_argv, wait_until
+
+from .yard import Yard
+
+_SANDBOX = probe(None)
+
+_KILLED = """
+import os, sys
+import rookery.agents.steps as steps
+target = sys.argv.pop(1)
+def reached(step):
+    if step == target:
+        os.kill(os.getpid(), 9)
+steps.reached = reached
+from rookery.merge.observer import main
+main()
+"""
+
+
+class Field:
+    """Two agents in terminals that nobody looks at, and the turns that they end."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        self.folder = yard.folder
+        self.desk: Desk = yard.desk()
+        self.db = self.desk.db
+        yard.commit(shared_txt="1\n2\n3\n")
+        self.one = self._settle("one")
+        self.two = self._settle("two")
+
+    def _settle(self, name: str) -> Session:
+        task = add(self.db, f"Task of {name}")
+        request = Request(task, "builder", "human", self.yard.main(), name=name, mode="tmux")
+        session = reserve(self.desk.home, request)
+        self.yard.branch(session.branch, shared_txt=f"1\n{name}\n3\n")
+        return store.change_session(
+            self.db, session, "", actor=name, at=self.desk.now(), state="waiting", step="ready", runner_pid=None
+        )
+
+    def begin_turn(self, session: Session) -> Turn:
+        """A turn begins."""
+        number = len(store.turns(self.db, session.id)) + 1
+        at = self.desk.now()
+        turn = Turn(new_id(TURN), session.id, number, "begin", "running", None, None, None, None, None, at, None)
+        store.insert_turn(self.db, turn, session.agent, at=at)
+        return turn
+
+    def end_turn(self, turn: Turn) -> None:
+        """And ends; nobody is told."""
+        store.change_turn(self.db, turn, state="done", ended_at=self.desk.now())
+
+    def turn(self, session: Session) -> None:
+        """A whole turn."""
+        self.end_turn(self.begin_turn(session))
+
+    def warnings(self) -> dict[str, int]:
+        """How many warnings each has got."""
+        return dict(self.db.all("SELECT recipient, count(*) FROM messages WHERE sender = 'rook' GROUP BY recipient"))
+
+    def is_seen(self) -> bool:
+        """True if nothing is left to see."""
+        return unseen_ends(self.db) is None
+
+    @property
+    def lock(self) -> Path:
+        """The file whose lock the process holds; what it says is how often that was started."""
+        return self.folder / ".rookery/run/radar.lock"
+
+    @property
+    def log(self) -> str:
+        """What the process has said."""
+        path = self.folder / ".rookery/logs/radar.log"
+        return path.read_text() if path.exists() else ""
+
+    @contextmanager
+    def held(self) -> Iterator[int]:
+        """As if a process were at work."""
+        self.lock.parent.mkdir(exist_ok=True)
+        handle = os.open(self.lock, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+    def wait_for_the_end(self) -> None:
+        """Wait until no process is at work."""
+
+        def is_free() -> bool:
+            with open(self.lock) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+            return True
+
+        wait_until(is_free)
+
+    def killed(self, step: str) -> None:
+        """Look, in a process that is killed right after a step."""
+        with self.held() as lock:
+            argv = [sys.executable, "-c", _KILLED, step, str(self.folder), str(lock), "1"]
+            done = subprocess.run(
+                argv, env=child_environ(), pass_fds=[lock], capture_output=True, timeout=60, check=False
+            )
+        assert done.returncode == -9, (step, done)
+
+
+@pytest.fixture
+def field(yard: Yard) -> Iterator[Field]:
+    field = Field(yard)
+    yield field
+    field.db.close()
+
+
+def test_a_warning_comes_though_nobody_calls_rook_any_more(yard: Yard) -> None:
+    yard.settings("sandbox:\n  mode: 'off'\n")
+    yard.commit(shared_txt="1\n2\n3\n")
+    go = yard.folder.parent / "go"
+    for name in ("one", "two"):
+        steps = [
+            {"run": f"while ! test -e {go}; do sleep 0.02; done"},
+            {"edit": {"path": "shared.txt", "replace": ["2", name]}},
+            {"until": {"mail_from": "rook"}},
+            {"edit": {"path": "warned.txt", "text": "{mail.subject}"}},
+            {"wait": "mail"},
+        ]
+        yard.sling(name, steps)
+    worktrees = yard.folder / ".rookery/worktrees"
+    go.touch()
+    for name, other in (("one", "two"), ("two", "one")):
+        told = worktrees / name / "warned.txt"
+        wait_until(told.exists, 60)
+        assert told.read_text() == f"Your work would conflict with {other}'s"
+    for name in ("one", "two"):
+        yard.rook("stop", name)
+
+
+def test_a_command_that_notices_has_it_done_and_goes_on(field: Field) -> None:
+    field.turn(field.one)
+    assert field.yard.rook("task", "list").status == 0
+    wait_until(field.is_seen)
+    assert field.warnings() == {"one": 1, "two": 1}
+    assert field.db.value("SELECT count(*) FROM events WHERE type = 'radar.conflict' AND actor = 'rook'") == 1
+    field.wait_for_the_end()
+    assert field.lock.read_text() == "1 1\n"
+    assert field.yard.rook("task", "list").status == 0
+    assert field.lock.read_text() == "1 1\n"
+    assert field.log == ""
+
+
+def test_a_turn_that_began_first_and_ended_last_is_seen(field: Field) -> None:
+    long = field.begin_turn(field.one)
+    field.turn(field.two)
+    assert unseen_ends(field.db) == 1
+    field.yard.rook("task", "list")
+    wait_until(field.is_seen)
+    field.end_turn(long)
+    assert unseen_ends(field.db) == 2
+
+
+def test_where_nobody_could_meet_nothing_is_started(field: Field) -> None:
+    assert unseen_ends(field.db) is None
+    field.turn(field.one)
+    for session in (field.one, field.two):
+        store.change_session(field.db, session, "", actor="one", at=field.desk.now(), state="ended")
+    assert unseen_ends(field.db) is None
+    assert field.yard.rook("task", "list").status == 0
+    assert not field.lock.exists()
+
+
+def test_a_first_agent_alone_costs_nothing(yard: Yard) -> None:
+    yard.sling("one", [{"edit": {"path": "a.txt", "text": "a\n"}}, {"wait": "mail"}])
+    yard.wait_for("one", "waiting")
+    assert not (yard.folder / ".rookery/run/radar.lock").exists()
+    yard.rook("stop", "one")
+
+
+def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
+    at = field.desk.now()
+    store.change_session(field.db, field.one, "", actor="one", at=at, state="ended", outcome="completed")
+    field.turn(field.two)
+    field.yard.rook("task", "list")
+    wait_until(field.is_seen)
+    assert field.warnings() == {"two": 1}
+
+
+@pytest.mark.parametrize("step", ["radar scanned", "agents warned", "radar looked", "ends recorded", "radar let go"])
+def test_killed_at_any_step_everybody_is_warned_once(field: Field, step: str) -> None:
+    field.turn(field.one)
+    field.killed(step)
+    assert field.is_seen() == (step in ("ends recorded", "radar let go"))
+    assert field.yard.rook("task", "list").status == 0
+    wait_until(field.is_seen)
+    assert field.warnings() == {"one": 1, "two": 1}
+    assert field.db.value("SELECT count(*) FROM events WHERE type = 'radar.conflict'") == 1
+
+
+def test_many_commands_at_once_start_one_process(field: Field) -> None:
+    field.turn(field.one)
+    children = [
+        subprocess.Popen(rook_argv("task", "list"), cwd=field.folder, env=child_environ(), stdout=subprocess.DEVNULL)
+        for _ in range(6)
+    ]
+    assert [child.wait(60) for child in children] == [0] * 6
+    wait_until(field.is_seen)
+    assert field.lock.read_text() == "1 1\n"
+    assert field.warnings() == {"one": 1, "two": 1}
+
+
+def test_while_one_is_at_work_nobody_starts_another(field: Field) -> None:
+    field.turn(field.one)
+    with field.held():
+        assert field.yard.rook("task", "list").status == 0
+        notice_ends(str(field.folder), field.db)
+    assert field.lock.read_text() == ""
+    assert not field.is_seen()
+
+
+@pytest.mark.parametrize("moment", ["radar looked", "radar let go"])
+def test_a_turn_that_ends_meanwhile_is_looked_at_too(
+    field: Field, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one whose end was noticed by somebody who found us at work, in our last moment."""
+    looks, late = [], [field.two]
+
+    def reached(step: str) -> None:
+        if step == "radar scanned":
+            looks.append(step)
+        if step == moment and late:
+            field.turn(late.pop())
+
+    monkeypatch.setattr("rookery.agents.steps.reached", reached)
+    field.turn(field.one)
+    with field.held() as lock:
+        observer.observe(field.desk.home, lock, 1)
+    assert len(looks) == 2
+    assert field.db.value("SELECT seq FROM radar_seen") == 2
+
+
+def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = []
+
+    def reached(step: str) -> None:
+        if step == "radar let go":
+            field.turn(field.two)
+            others.append(os.open(field.lock, os.O_RDWR))
+            fcntl.flock(others[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    monkeypatch.setattr("rookery.agents.steps.reached", reached)
+    field.turn(field.one)
+    with field.held() as lock:
+        observer.observe(field.desk.home, lock, 1)
+    os.close(others[0])
+    assert unseen_ends(field.db) == 2
+
+
+def test_a_look_that_fails_is_tried_a_few_times_and_again_with_the_next_turn(field: Field) -> None:
+    head = field.folder / ".git" / "HEAD"
+    whole = head.read_text()
+    head.write_text("nonsense\n")
+    field.turn(field.one)
+    for number in range(1, MOST_TRIES + 1):
+        assert not field.is_seen()
+        assert field.yard.rook("task", "list").status == 0
+        field.wait_for_the_end()
+        assert len(field.log.splitlines()) == number, field.log
+    assert field.is_seen()
+    assert f"try {MOST_TRIES} failed" in field.log
+    assert field.yard.rook("task", "list").status == 0
+    field.wait_for_the_end()
+    assert field.lock.read_text() == f"1 {MOST_TRIES}\n"
+    head.write_text(whole)
+    field.turn(field.two)
+    assert field.yard.rook("task", "list").status == 0
+    wait_until(field.is_seen)
+    assert field.warnings() == {"one": 1, "two": 1}
+
+
+def test_a_process_that_always_dies_is_not_started_for_ever(field: Field) -> None:
+    field.turn(field.one)
+    field.lock.parent.mkdir(exist_ok=True)
+    field.lock.write_text(f"1 {MOST_TRIES}\n")
+    notice_ends(str(field.folder), field.db)
+    field.wait_for_the_end()
+    assert field.lock.read_text() == f"1 {MOST_TRIES}\n"
+    assert not field.is_seen()
+    field.turn(field.one)
+    notice_ends(str(field.folder), field.db)
+    wait_until(field.is_seen)
+
+
+@pytest.mark.parametrize("content", ["", "1\n", "1 many\n", "x" * 10_000, "\0\0 \0", "0 9\n", "1 ²\n"])
+def test_a_spoilt_lock_file_is_no_obstacle(field: Field, content: str) -> None:
+    field.lock.parent.mkdir(exist_ok=True)
+    field.lock.write_text(content)
+    field.turn(field.one)
+    notice_ends(str(field.folder), field.db)
+    wait_until(field.is_seen)
+    assert field.lock.read_text() == "1 1\n"
+
+
+def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
+    field.turn(field.one)
+    field.lock.mkdir(parents=True)
+    assert field.yard.rook("task", "list").status == 0
+    assert not list(field.folder.glob(".rookery/logs/bug-*"))
+    field.lock.rmdir()
+    gone = field.folder / "gone"
+    notice_ends(str(gone), field.db)
+    assert not gone.exists()
+
+
+def test_a_project_that_has_gone_is_told_in_a_line(field: Field, tmp_path: Path) -> None:
+    with field.held() as lock:
+        argv = [sys.executable, "-m", "rookery.merge.observer", str(tmp_path / "gone"), str(lock), "1"]
+        done = subprocess.run(argv, env=child_environ(), pass_fds=[lock], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert done.stderr.count(b"\n") == 1
+    assert b"try 1 failed" in done.stderr
+
+
+def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp_path: Path) -> None:
+    """What git is given by the process shows what that has; a caller without standard input is no obstacle."""
+    told = tmp_path / "environment"
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    real = git(field.folder, "--exec-path")
+    program.write_text(f'#!/bin/sh\nenv >> {told}\nexec {real}/git "$@"\n')
+    program.chmod(0o755)
+    field.turn(field.one)
+    token = (field.folder / ".rookery/sessions" / field.one.id / "token").read_text()
+    marks = {"ROOT": str(field.folder), "AGENT": "one", "SESSION": field.one.id, "TOKEN": token, "TURN": "trn_1"}
+    env = {f"ROOKERY_{name}": value for name, value in marks.items()}
+    env |= {"PATH": f"{program.parent}:{os.environ['PATH']}", "ROOKERY_VCS_TIMEOUT": "77s"}
+    argv = ["/bin/sh", "-c", '"$@" <&-', "sh", *rook_argv("mail", "check", "--json")]
+    subprocess.run(argv, cwd=field.folder, env=child_environ(env), timeout=60, check=True)
+    wait_until(field.is_seen)
+    field.wait_for_the_end()
+    ours = {line.partition("=")[0] for line in told.read_text().splitlines() if line.startswith("ROOKERY_")}
+    assert ours == {"ROOKERY_VCS_TIMEOUT"}
+    assert field.warnings() == {"one": 1, "two": 1}
+
+
+@pytest.mark.skipif(not _SANDBOX.works, reason=f"no sandbox here: {_SANDBOX.reason}")
+def test_a_command_from_within_a_sandbox_has_it_done_outside(field: Field) -> None:
+    field.yard.settings("sandbox:\n  mode: 'on'\n")
+    steps = [{"run": "while ! test -e go; do sleep 0.02; done"}, {"rook": ["mail", "check"]}, {"hang": True}]
+    field.yard.sling("three", steps)
+    three = store.living(field.db, "three")
+    assert three is not None
+    assert three.settings.sandbox == "bubblewrap"
+    field.turn(field.one)
+    Path(three.worktree, "go").touch()
+    wait_until(field.is_seen, 60)
+    assert field.warnings() == {"one": 1, "two": 1}
+    assert field.log == ""
+    field.yard.rook("stop", "three")
