@@ -11,6 +11,7 @@ from rookery.base.errors import InvalidInput, InvalidState, NoRepository, Progra
 from rookery.config.model import VcsConfig
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.git import Git
+from rookery.vcs.git_store import is_plain_name
 from rookery.vcs.model import Change, NothingToCommit
 from rookery.vcs.porcelain import parse_status
 
@@ -203,6 +204,17 @@ def test_a_change_within_the_time_of_the_index_is_seen(git_repository: GitReposi
     assert readme.stat().st_size == before.st_size
     git_repository.write("untracked")
     assert [d.path for d in vcs.diff()] == ["README.md", "untracked"]
+
+
+@pytest.mark.parametrize("name", ["rook/bee/task_01", "A", "0", "_", "a/-b", "a-", "0" * 40, "HEAD/a", "refs/a"])
+def test_a_name_that_is_plain_is_one_for_git_too(git_repository: GitRepository, name: str) -> None:
+    assert is_plain_name(name)
+    assert run(git_repository.path, "git", "check-ref-format", "--branch", name).strip() == name
+
+
+@pytest.mark.parametrize("name", ["", "-a", "HEAD", "/a", "a/", "a//b", "a.lock", ".a", "a..b", "@", "ä", "a b", "a\n"])
+def test_what_may_be_no_name_is_left_to_git(name: str) -> None:
+    assert not is_plain_name(name)
 
 
 def test_the_branch_before_is_no_name(git_repository: GitRepository) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _UNFINISHED = "initializing"
 _EXCLUDES = "rookery-exclude"
+_OWN = "worktree"
+"""The scope of a worktree's own configuration."""
 _OURS = "# What Rookery generated in this worktree; rewritten by it."
 _WAITS = (0.01, 0.05, 0.1, 0.3, 1.0)
 _RUNNING = {
@@ -119,8 +121,10 @@ def exclude(store: GitStore, patterns: Sequence[str]) -> None:
     _enable_own_configuration(store)
     path = os.path.join(folder, _EXCLUDES)
     wanted = dict.fromkeys([*_read_own(path), *patterns])
-    _write_excludes(store, path, wanted)
-    _set_own(store, "core.excludesFile", path)
+    listed = _excludes_files(store)
+    _write_excludes(listed, path, wanted)
+    if [each for scope, each in listed if scope == _OWN][-1:] != [path]:
+        _configure(store, "--worktree", "core.excludesFile", path)
     tracked = _tracked(store, patterns)
     if tracked:
         # In a sparse checkout git takes the mark from files that are there, unless it is told to expect them.
@@ -134,7 +138,7 @@ def include(store: GitStore, root: str, patterns: Sequence[str]) -> None:
     path = os.path.join(_linked_folder(store), _EXCLUDES)
     if not os.path.exists(path):
         return
-    _write_excludes(store, path, [each for each in _read_own(path) if each not in patterns])
+    _write_excludes(_excludes_files(store), path, [each for each in _read_own(path) if each not in patterns])
     hidden = [each for each in _tracked(store, patterns) if each in _hidden(store)]
     if hidden:
         listed = "".join(f"{each}\0" for each in hidden)
@@ -271,8 +275,8 @@ def _configure(store: GitStore, *args: str) -> None:
         time.sleep(wait)
 
 
-def _write_excludes(store: GitStore, path: str, patterns: Iterable[str]) -> None:
-    text = _user_excludes(store) + "\n".join((_OURS, *patterns)) + "\n"
+def _write_excludes(listed: Sequence[tuple[str, str]], path: str, patterns: Iterable[str]) -> None:
+    text = _user_excludes(listed) + "\n".join((_OURS, *patterns)) + "\n"
     half = f"{path}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
     with open(half, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
@@ -288,11 +292,16 @@ def _read_own(path: str) -> list[str]:
     return ours.splitlines()
 
 
-def _user_excludes(store: GitStore) -> str:
+def _excludes_files(store: GitStore) -> list[tuple[str, str]]:
+    """Where each scope of the configuration says that ignored files are listed, the last one counts."""
+    text = store.ask("config", "-z", "--show-scope", "--type=path", "--get-all", "core.excludesFile") or ""
+    fields = text.split("\0")
+    return list(zip(fields[:-1:2], fields[1::2], strict=True))
+
+
+def _user_excludes(listed: Sequence[tuple[str, str]]) -> str:
     """What the user ignores in every repository."""
-    listed = store.ask("config", "-z", "--show-scope", "--type=path", "--get-all", "core.excludesFile") or ""
-    fields = listed.split("\0")[:-1]
-    given = [path for scope, path in zip(*[iter(fields)] * 2, strict=True) if scope != "worktree"]
+    given = [path for scope, path in listed if scope != _OWN]
     env = child_environ()
     home = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
     path = given[-1] if given else os.path.join(home, "git", "ignore")

@@ -36,6 +36,7 @@ _READING = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"
 _WRITING = {"GIT_TERMINAL_PROMPT": "0"}
 _DIED = 128
 _WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 
@@ -154,6 +155,8 @@ class GitStore:
 
     def check_saved_name(self, name: str) -> str:
         """The name itself, if something can be kept under it."""
+        if is_plain_name(name):
+            return name
         if "\0" in name or not self.run("check-ref-format", SAVED + name).ok:
             raise InvalidInput(f"{name!r} cannot be the name of a ref", hint="see `git help check-ref-format`")
         return name
@@ -211,6 +214,8 @@ class GitStore:
 
     def check_branch_name(self, name: str) -> str:
         """The name itself, if a branch can have it."""
+        if is_plain_name(name):
+            return name
         done = self.run("check-ref-format", "--branch", name) if "\0" not in name else None
         # `@{-1}` is understood, as the branch before: only a name that stands for itself is one.
         if done is None or done.stdout != name + "\n":
@@ -249,6 +254,12 @@ class GitStore:
         given = self.ask("config", "-z", "--get-regexp", r"^user\.(name|email)$") or ""
         found = dict(entry.split("\n", 1) for entry in given.split("\0") if "\n" in entry)
         return {"user.name": found.get("user.name") or NAME, "user.email": found.get("user.email") or EMAIL}
+
+
+def is_plain_name(name: str) -> bool:
+    """True if the name is so simple that git need not be asked whether a branch can have it."""
+    is_simple = all(word and _PLAIN.issuperset(word) for word in name.split("/"))
+    return is_simple and not name.startswith("-") and name != "HEAD"
 
 
 def _hooks_for(ref: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_what_does_not_fit_is_told(project: Path, settings: dict[str, object], n
 
 @pytest.mark.parametrize(("mode", "status"), [("auto", "warning"), ("on", "error")])
 def test_a_missing_program_is_told(project: Path, monkeypatch: pytest.MonkeyPatch, mode: str, status: str) -> None:
-    monkeypatch.setattr("shutil.which", lambda _name: None)
+    monkeypatch.setenv("PATH", "/nowhere")
     assert findings(project, mode=mode) == {"files": (status, findings(project, mode=mode)["files"][1])}
     assert "bubblewrap is not installed" in findings(project, mode=mode)["files"][1]
 
@@ -66,7 +67,7 @@ def test_an_answer_is_kept_until_the_program_changes(tmp_path: Path, monkeypatch
     program = tmp_path / "bwrap"
     program.write_text("#!/bin/sh\necho asked >> $0.log\n")
     program.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda _name: str(program))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     asked = tmp_path / "bwrap.log"
     for _ in range(3):
         assert probe.probe(str(tmp_path / "run")).works

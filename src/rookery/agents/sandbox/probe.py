@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 
 from rookery.agents.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
+from rookery.base.detach import find_program
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import run
 from rookery.base.record import Record
+from rookery.config.environ import child_environ
 from rookery.config.project import FOLDER
 
 TYPE_CHECKING = False
@@ -93,8 +94,9 @@ def probe(folder: str | None) -> Probe:
     """Whether it works; asked once, and then read from the folder, if there is one."""
     if not sys.platform.startswith("linux"):
         return Probe((), "bubblewrap needs Linux", "run Rookery in a Linux virtual machine or container")
-    program = shutil.which("bwrap")
-    if program is None:
+    try:
+        program = find_program("bwrap", "/", child_environ())
+    except ProgramFailed:
         return Probe((), "bubblewrap is not installed", _INSTALL)
     path = None if folder is None else os.path.join(folder, "sandbox.json")
     about = _about(program)

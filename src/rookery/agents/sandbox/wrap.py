@@ -10,7 +10,6 @@ from rookery.agents.sandbox.places import find_repository, make_places, own_moun
 from rookery.agents.sandbox.probe import probe
 from rookery.base.python import module_command
 from rookery.runtimes.index import open_runtime
-from rookery.terminal.tmux import private_folder
 from rookery.vcs import cage
 from rookery.vcs.git_store import GitStore
 
@@ -124,6 +123,8 @@ def _furnish(home: Home, own_home: str, runtime: str) -> None:
 
 def _sockets(session: Session) -> str:
     """A short path that is nobody else's: a socket's may have 107 bytes, and a project can lie deep."""
+    from rookery.terminal.tmux import private_folder
+
     above = f"/tmp/rookery-{os.getuid()}"  # noqa: S108
     private_folder(above)
     return os.path.join(above, f"sandbox-{session.id[-16:].lower()}")
