@@ -93,7 +93,7 @@ class Field:
     @property
     def log(self) -> str:
         """What the process has said."""
-        path = self.folder / ".rookery/logs/radar.log"
+        path = self.folder / ".rookery/run/radar.log"
         return path.read_text() if path.exists() else ""
 
     @contextmanager

@@ -57,7 +57,10 @@ def unseen_ends(db: Database) -> int | None:
 def _open(root: str) -> int:
     import fcntl
 
-    lock = os.open(os.path.join(_folder(root, "run"), "radar.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    folder = os.path.join(root, ".rookery", "run")
+    if not os.path.isdir(folder):
+        os.mkdir(folder)  # no more than that: a project that has gone is not made again
+    lock = os.open(os.path.join(folder, "radar.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         # Beyond the standard streams: a caller may have none, and the process gets others by those numbers.
         return fcntl.fcntl(lock, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -82,17 +85,9 @@ def _start(root: str, db: Database, lock: int) -> None:
         [*module_command(_OBSERVER), root, str(lock), str(tries)],
         cwd=root,
         env=unmarked_environ(),
-        output=os.path.join(_folder(root, "logs"), "radar.log"),
+        output=os.path.join(root, ".rookery", "run", "radar.log"),
         keep=[lock],
     )
-
-
-def _folder(root: str, name: str) -> str:
-    """A folder of the project's; one that has gone is not made again by us."""
-    path = os.path.join(root, ".rookery", name)
-    if not os.path.isdir(path):
-        os.mkdir(path)
-    return path
 
 
 def _tries(lock: int, ended: int) -> int:
