@@ -14,6 +14,7 @@ import pytest
 
 from conftest import git
 from rookery.agents import store
+from rookery.agents.interactive import end_turn
 from rookery.agents.model import Session, Turn
 from rookery.agents.observing import MOST_TRIES, notice_ends, unseen_ends
 from rookery.agents.reserve import Request, reserve
@@ -142,20 +143,20 @@ def test_a_warning_comes_though_nobody_calls_rook_any_more(yard: Yard) -> None:
     yard.commit(shared_txt="1\n2\n3\n")
     go = yard.folder.parent / "go"
     for name in ("one", "two"):
-        steps = [
-            {"run": f"while ! test -e {go}; do sleep 0.02; done"},
-            {"edit": {"path": "shared.txt", "replace": ["2", name]}},
-            {"until": {"mail_from": "rook"}},
-            {"edit": {"path": "warned.txt", "text": "{mail.subject}"}},
-            {"wait": "mail"},
-        ]
-        yard.sling(name, steps)
-    worktrees = yard.folder / ".rookery/worktrees"
+        begin = {"run": f"while ! test -e {go}; do sleep 0.02; done"}
+        change = {"edit": {"path": "shared.txt", "replace": ["2", name]}}
+        yard.sling(name, [begin, change, {"wait": "mail"}, {"hang": True}])
+    db = yard.rook.open()
     go.touch()
-    for name, other in (("one", "two"), ("two", "one")):
-        told = worktrees / name / "warned.txt"
-        wait_until(told.exists, 60)
-        assert told.read_text() == f"Your work would conflict with {other}'s"
+
+    def told() -> dict[str, str]:
+        return dict(db.all("SELECT recipient, subject FROM messages WHERE sender = 'rook' ORDER BY recipient"))
+
+    wait_until(lambda: len(told()) == 2, 60)
+    assert told() == {"one": "Your work would conflict with two's", "two": "Your work would conflict with one's"}
+    # Whoever was waiting has been woken by it.
+    wait_until(lambda: db.value("SELECT count(*) FROM turns WHERE number = 2 AND state = 'running'") == 2, 60)
+    db.close()
     for name in ("one", "two"):
         yard.rook("stop", name)
 
@@ -171,6 +172,13 @@ def test_a_command_that_notices_has_it_done_and_goes_on(field: Field) -> None:
     assert field.yard.rook("task", "list").status == 0
     assert field.lock.read_text() == "1 1\n"
     assert field.log == ""
+
+
+def test_the_end_of_a_turn_in_a_terminal_is_seen(field: Field) -> None:
+    field.begin_turn(field.one)
+    end_turn(field.desk.home, field.one.id)
+    wait_until(field.is_seen)
+    assert field.warnings() == {"one": 1, "two": 1}
 
 
 def test_a_turn_that_began_first_and_ended_last_is_seen(field: Field) -> None:
@@ -345,7 +353,7 @@ def test_a_project_that_has_gone_is_told_in_a_line(field: Field, tmp_path: Path)
 
 
 def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp_path: Path) -> None:
-    """What git is given by the process shows what that has; a caller without standard input is no obstacle."""
+    """What git is given by the process shows what that has. A caller without standard input is no obstacle."""
     told = tmp_path / "environment"
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()

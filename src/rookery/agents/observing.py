@@ -55,17 +55,10 @@ def unseen_ends(db: Database) -> int | None:
 
 
 def _open(root: str) -> int:
-    import fcntl
-
     folder = os.path.join(root, ".rookery", "run")
     if not os.path.isdir(folder):
         os.mkdir(folder)  # no more than that: a project that has gone is not made again
-    lock = os.open(os.path.join(folder, "radar.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        # Beyond the standard streams: a caller may have none, and the process gets others by those numbers.
-        return fcntl.fcntl(lock, fcntl.F_DUPFD_CLOEXEC, 3)
-    finally:
-        os.close(lock)
+    return os.open(os.path.join(folder, "radar.lock"), os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def _start(root: str, db: Database, lock: int) -> None:
