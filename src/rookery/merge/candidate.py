@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.merge.approval import reviewer_of
 from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
 from rookery.tasks import store as tasks
 
@@ -51,7 +52,7 @@ def build(desk: Desk, entry: Entry, onto: str) -> Candidate | Clash:
 def commit_tree(desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN) -> str:
     """The commit that gives the base a tree, by the strategy that the configuration names."""
     strategy = desk.config.merge.strategy
-    title, trailers = _title(desk, entry), _trailers(entry, tier)
+    title, trailers = _title(desk, entry), _trailers(desk, entry, tier)
     if strategy == REBASE and tier == CLEAN:
         replayed = replay(desk.merging, onto, desk.merging.own_commits(onto, entry.tip), trailers)
         # Commits that do not apply one by one, though their sum does, land as that sum.
@@ -91,8 +92,14 @@ def _title(desk: Desk, entry: Entry) -> str:
     return entry.branch
 
 
-def _trailers(entry: Entry, tier: str) -> str:
-    named = {"Branch": entry.branch, "Task": entry.task_id, "Agent": entry.agent, "Merge-Id": entry.id}
+def _trailers(desk: Desk, entry: Entry, tier: str) -> str:
+    named = {
+        "Branch": entry.branch,
+        "Task": entry.task_id,
+        "Agent": entry.agent,
+        "Reviewed-by": reviewer_of(desk, entry),
+        "Merge-Id": entry.id,
+    }
     if tier != CLEAN:
         named["Conflicts-Resolved"] = tier
     return "".join(f"{name}: {value}\n" for name, value in named.items() if value)
