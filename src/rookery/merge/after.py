@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from rookery.agents import steps, worktrees
 from rookery.agents import store as agents
-from rookery.agents import worktrees
 from rookery.agents.cleaning import clean_worktrees
-from rookery.base.errors import RookError
+from rookery.base.errors import ProgramFailed, RookError
 from rookery.merge import news, store
 from rookery.vcs.folders import delete_tree
 
@@ -31,26 +31,46 @@ def has_own_work(desk: Desk, entry: Entry, tip: str) -> bool:
     return not lives or all(each.base_commit != tip for each in lives)
 
 
-def ask_for_rebase(desk: Desk, landed: Sequence[Entry]) -> None:
-    """Ask living agents to take in what has landed, where it touches files that they have changed too."""
-    wish = desk.config.merge.rebase
-    if wish == "none" or not landed or not agents.sessions(desk.db, alive=True):
+def follow_up(desk: Desk, base: str) -> None:
+    """Ask living agents to take in what has landed, where it touches files that they have changed too; each once."""
+    landed = store.unfollowed(desk.db, base)
+    if not landed:
         return
+    steps.reached("to be followed up")
+    try:
+        wanted = _touched_agents(desk, base, landed)
+    except ProgramFailed as error:  # git has no answer, now or later: the landing stands without it
+        desk.say(f"who would have to rebase on {base} cannot be told: {error.message}\n")
+        wanted = []
+    with desk.db.write() as db:
+        if [each.id for each in store.unfollowed(db, base)] != [each.id for each in landed]:
+            return  # somebody else sees to it, or some of it was taken back
+        for agent, branch, files in wanted:
+            news.ask_to_rebase(desk, agent, branch, base, files)
+        store.mark_followed(db, landed, desk.now())
+    steps.reached("followed up")
+    desk.wake()
+
+
+def _touched_agents(desk: Desk, base: str, landed: Sequence[Entry]) -> list[tuple[str, str, list[str]]]:
+    """Living agents with their branch and the files that concern them."""
+    wish = desk.config.merge.rebase
+    if wish == "none" or not agents.sessions(desk.db, alive=True):
+        return []
     from rookery.merge import radar
 
-    base = landed[0].base
     pairs = [(each.base_before, each.candidate) for each in landed if each.base_before and each.candidate]
     touched = {path for paths in desk.merging.changed_paths(pairs) for path in paths}
     own = {each.branch for each in landed}
-    with desk.db.write():
-        for branch in radar.living_branches(desk):
-            if branch.name in own or not branch.is_alive:
-                continue
-            files = radar.files_of(desk, branch, base)
-            common = sorted(touched & set(files)) if wish == "overlapping" else sorted(touched)
-            if common and (files or wish == "all"):
-                news.ask_to_rebase(desk, branch.agent, branch.name, base, common)
-    desk.wake()
+    found = []
+    for branch in radar.living_branches(desk):
+        if branch.name in own or not branch.is_alive:
+            continue
+        files = radar.files_of(desk, branch, base)
+        common = sorted(touched & set(files)) if wish == "overlapping" else sorted(touched)
+        if common and (files or wish == "all"):
+            found.append((branch.agent, branch.name, common))
+    return found
 
 
 def tidy(desk: Desk) -> None:

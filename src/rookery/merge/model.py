@@ -94,6 +94,9 @@ class Entry(Record):
     updated_at: str
     landed_at: str | None
     cleaned_at: str | None
+    """When its worktree was seen to."""
+    followed_at: str | None
+    """When those whose work it touches were asked to rebase."""
 
     @property
     def is_open(self) -> bool:

@@ -24,7 +24,8 @@ def _left_behind(ctx: Context) -> list[str]:
     rows = ctx.db.all(
         "SELECT base, pid, pid_start FROM merge_leases WHERE holder IS NOT NULL "
         "UNION ALL SELECT base, NULL, NULL FROM merges WHERE state IN ('testing', 'landing') "
-        "UNION ALL SELECT base, NULL, NULL FROM merges WHERE kind = 'undoing'"
+        "UNION ALL SELECT base, NULL, NULL FROM merges WHERE kind = 'undoing' "
+        "UNION ALL SELECT base, NULL, NULL FROM merges WHERE state = 'landed' AND followed_at IS NULL"
     )
     if not rows:
         return []

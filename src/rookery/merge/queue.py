@@ -100,6 +100,7 @@ class _Run:
         for entry in land.recover(self.desk, self.lease):
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
+        self._follow_up()
         while True:
             entries = self._landable(self._queued())
             if not entries:
@@ -234,8 +235,7 @@ class _Run:
         if isinstance(landed, list):
             for each in landed:
                 self.desk.say(f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n")
-            with suppress(RookError):  # it has landed, whatever comes of the mail
-                after.ask_for_rebase(self.desk, landed)
+            self._follow_up()
             return True
         if isinstance(landed, Moved):
             self._rebuilds += 1
@@ -301,6 +301,11 @@ class _Run:
             )
             land.record_landed(desk, ready, desk.now())
         desk.wake()
+        self._follow_up()
+
+    def _follow_up(self) -> None:
+        with suppress(RookError):  # it has landed, whatever comes of the mail
+            after.follow_up(self.desk, self.lease.base)
 
     def _fail(
         self,

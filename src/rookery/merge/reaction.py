@@ -25,6 +25,7 @@ def settle(ctx: Context, bases: Sequence[str]) -> None:
         try:
             land.recover(desk, lease)
             undo.recover(desk, lease)
+            after.follow_up(desk, base)
         finally:
             leases.release(desk, lease)
     after.tidy(desk)

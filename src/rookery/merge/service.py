@@ -64,6 +64,7 @@ def draft(desk: Desk, name: str, base: str, *, priority: int | None = None) -> E
         updated_at=now,
         landed_at=None,
         cleaned_at=None,
+        followed_at=None,
     )
 
 
@@ -129,6 +130,7 @@ def retry(desk: Desk, text: str) -> Entry:
             base_before=None,
             landed_at=None,
             cleaned_at=None,
+            followed_at=None,
         )
 
 

@@ -135,6 +135,20 @@ def uncleaned(db: Database) -> list[Entry]:
     return [_entry(row) for row in rows]
 
 
+def unfollowed(db: Database, base: str) -> list[Entry]:
+    """What has landed on a base, and of which nobody has been told who would have to rebase."""
+    rows = db.all(
+        f"SELECT {_COLUMNS} FROM merges WHERE state = 'landed' AND followed_at IS NULL AND base = ? ORDER BY seq",
+        (base,),
+    )
+    return [_entry(row) for row in rows]
+
+
+def mark_followed(db: Database, entries: Iterable[Entry], at: str) -> None:
+    """Those whose work it touches have been asked to rebase."""
+    db.execute_many("UPDATE merges SET followed_at = ? WHERE id = ?", [(at, each.id) for each in entries])
+
+
 def add_outcomes(db: Database, merge_id: str, outcomes: Iterable[FileOutcome], at: str) -> None:
     """Remember what was done to conflicted files."""
     db.execute_many(

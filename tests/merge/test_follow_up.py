@@ -1,0 +1,88 @@
+"""Agents whose files moved are asked to rebase once: killed at any step, by whoever comes next, two at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from rookery.merge import after, store
+from rookery.merge.desk import Desk
+
+from .yard import DONE, Yard
+
+_WAIT = [{"until": {"mail_type": "dispatch"}}, DONE]
+_STEPS = (
+    "landing recorded",
+    "base moved",
+    "landing written",
+    "indexes follow",
+    "to be followed up",
+    "followed up",
+)
+
+
+@pytest.fixture
+def near(yard: Yard) -> Yard:
+    """A living agent that has changed a file, and a branch that is queued and changes it too."""
+    yard.commit(shared_txt="1\n2\n3\n4\n5\n6\n7\n8\n")
+    yard.sling("near", [{"edit": {"path": "shared.txt", "replace": ["8", "eight"]}}, {"commit": "Eight"}, *_WAIT])
+    yard.wait_for("near", "waiting")
+    yard.branch("work", shared_txt="one\n2\n3\n4\n5\n6\n7\n8\n")
+    assert yard.rook("merge", "enqueue", "work").status == 0
+    return yard
+
+
+def asked(yard: Yard) -> int:
+    return len(yard.mail(to="near", type="rebase_request"))
+
+
+@pytest.mark.parametrize("step", _STEPS)
+def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
+    near.killed(step, "merge", "run")
+    assert near.rook("task", "list").status == 0
+    has_moved = step != "landing recorded"
+    assert (near.states(), asked(near)) == ({"work": "landed" if has_moved else "queued"}, int(has_moved))
+    assert near.merge("run").status == 0
+    assert near.rook("task", "list").status == 0
+    assert (near.states(), asked(near)) == ({"work": "landed"}, 1)
+    near.rook("stop", "near")
+
+
+def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    near.killed("landing written", "merge", "run")
+    one, other = near.desk(), near.desk()
+    find = after._touched_agents
+
+    def find_while_another_asks(desk: Desk, *given: object) -> object:
+        found = find(desk, *given)  # type: ignore[arg-type]
+        if desk is one:
+            after.follow_up(other, "main")
+        return found
+
+    monkeypatch.setattr(after, "_touched_agents", find_while_another_asks)
+    after.follow_up(one, "main")
+    assert store.unfollowed(one.db, "main") == []
+    for desk in (one, other):
+        desk.db.close()
+    assert asked(near) == 1
+    near.rook("stop", "near")
+
+
+def test_where_git_has_no_answer_it_is_not_asked_for_ever(near: Yard) -> None:
+    near.killed("landing written", "merge", "run")
+    db = near.rook.open()
+    with db.write():
+        db.execute("UPDATE merges SET base_before = ? WHERE branch = 'work'", ("f" * 40,))
+    db.close()
+    assert near.rook("task", "list").status == 0
+    desk = near.desk()
+    assert store.unfollowed(desk.db, "main") == []
+    desk.db.close()
+    assert asked(near) == 0
+    near.rook("stop", "near")
+
+
+def test_every_command_finds_out_by_an_index(yard: Yard) -> None:
+    db = yard.rook.open()
+    plan = db.all("EXPLAIN QUERY PLAN SELECT base FROM merges WHERE state = 'landed' AND followed_at IS NULL")
+    db.close()
+    assert "merges_unfollowed" in str(plan)
