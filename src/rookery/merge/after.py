@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from rookery.agents import steps, worktrees
 from rookery.agents import store as agents
 from rookery.agents.cleaning import clean_worktrees
 from rookery.base.errors import ProgramFailed, RookError
-from rookery.merge import news, store
+from rookery.merge import kept, news, store
 from rookery.vcs.folders import delete_tree
 
 TYPE_CHECKING = False
@@ -74,8 +75,10 @@ def _touched_agents(desk: Desk, base: str, landed: Sequence[Entry]) -> list[tupl
 
 
 def tidy(desk: Desk) -> None:
-    """Remove what has served: worktrees of agents whose work is on the base, and old output of gates."""
+    """Remove what has served: worktrees of agents whose work is on the base, old output of gates, and old refs."""
     _prune_logs(desk.path("gates"))
+    with suppress(RookError):  # another git is at the refs: the next landing looks again
+        kept.prune(desk)
     for entry in store.uncleaned(desk.db):
         try:
             is_done = _tidy_one(desk, entry)

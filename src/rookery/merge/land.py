@@ -10,8 +10,8 @@ from __future__ import annotations
 from rookery.agents import steps
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
+from rookery.merge import kept, news, scratch, settle, store
 from rookery.merge import lease as leases
-from rookery.merge import news, scratch, settle, store
 from rookery.merge.model import LANDING, TESTING, Entry
 from rookery.vcs.git_forward import InTheWay
 from rookery.vcs.model import RefMoved
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rookery.merge.desk import Desk
     from rookery.merge.lease import Lease
     from rookery.vcs.git_forward import Forward
-
-REF = "merge/"
 
 
 class Held(Record):
@@ -43,7 +41,7 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
     """Move the base to the last of a stack of candidates, and record every one as landed; all, or none."""
     old, new = stack[0].onto, stack[-1].commit
     for each in stack:
-        desk.merging.keep(REF + each.entry.id, each.commit)
+        desk.merging.keep(kept.MERGE + each.entry.id, each.commit)
     entries = _announce(desk, lease, stack)
     steps.reached("landing recorded")
     try:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from rookery.agents import steps
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.merge import after, batch, gates, land, news, resolving, settle, store
+from rookery.merge import after, batch, gates, kept, land, news, resolving, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.candidate import Candidate, Clash, build
 from rookery.merge.land import Held, Moved
@@ -320,7 +320,7 @@ class _Run:
     ) -> None:
         """A branch leaves the queue, and its agent and lead hear why."""
         if candidate is not None:
-            self.desk.merging.keep(land.REF + entry.id, candidate.commit)  # so that it can be looked at
+            self.desk.merging.keep(kept.MERGE + entry.id, candidate.commit)  # so that it can be looked at
             files = self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
         self.seen[entry.id] = None
         with self.desk.db.write() as db:

@@ -182,6 +182,8 @@ def _gate_runs(desk: Desk, entry: Entry) -> list[GateRun]:
     others = store.select(desk.db, states=(LANDED,), base=entry.base) if entry.landed_at is not None else []
     together = [each.candidate for each in others if each.landed_at == entry.landed_at and each.candidate]
     for commit in dict.fromkeys((entry.candidate, *together)):
+        if desk.merging.store.find_commit(commit) is None:
+            continue  # it was never on a branch, and nobody keeps it any more
         runs = store.gate_runs(desk.db, tree=desk.merging.tree(commit))
         if runs:
             return [run.replace(last_lines=_last_lines(run.log)) for run in reversed(runs)]

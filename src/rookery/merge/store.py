@@ -124,6 +124,21 @@ def is_candidate(db: Database, commit: str) -> bool:
     return db.value("SELECT 1 FROM merges WHERE candidate = ? LIMIT 1", (commit,)) is not None
 
 
+def settled_before(db: Database, count: int) -> dict[str, str]:
+    """All entries but the last so many, save those of which something is under way: ids and states."""
+    rows = db.all(
+        "SELECT id, state FROM merges WHERE seq <= (SELECT max(seq) FROM merges) - ? "
+        f"AND state NOT IN ({marks(len(OPEN))}) AND kind IS NOT 'undoing'",
+        (count, *OPEN),
+    )
+    return dict(rows)
+
+
+def candidates(db: Database) -> dict[str, str]:
+    """Every commit that was made to land an entry, and the tip of the branch that it brings in."""
+    return dict(db.all("SELECT candidate, tip FROM merges WHERE candidate IS NOT NULL"))
+
+
 def has_landed(db: Database, task_id: str) -> bool:
     """True if something of a task has landed and was not taken back."""
     return db.value("SELECT 1 FROM merges WHERE task_id = ? AND state = ? LIMIT 1", (task_id, LANDED)) is not None

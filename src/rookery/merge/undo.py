@@ -8,7 +8,7 @@ from __future__ import annotations
 from rookery.agents import steps
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
-from rookery.merge import gates, news, settle, store
+from rookery.merge import gates, kept, news, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rookery.merge.lease import Lease
 
 MOVED_BACK, REVERTED = "moved back", "reverted"
-_REF = "undo/"
 
 
 class Undone(Record):
@@ -69,7 +68,7 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
         _gate(desk, lease, entry, new, tip)
     rescue = f"rescue/undo/{entry.id}"
     merging.keep(rescue, tip)
-    merging.keep(_REF + entry.id, new)
+    merging.keep(kept.UNDO + entry.id, new)
     with desk.db.write() as db:
         leases.check(db, lease)
         store.mark_undoing(db, entry, UNDOING)
@@ -125,7 +124,7 @@ def recover(desk: Desk, lease: Lease) -> None:
         if entry.base != lease.base:
             continue
         tip = merging.tip(entry.base)
-        new = merging.store.find_commit(f"{SAVED}{_REF}{entry.id}")
+        new = merging.store.find_commit(f"{SAVED}{kept.UNDO}{entry.id}")
         how = MOVED_BACK if new == entry.base_before else REVERTED
         is_through = tip is not None and new is not None and merging.store.contains(new, tip)
         if how == MOVED_BACK:

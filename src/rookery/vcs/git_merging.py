@@ -255,6 +255,15 @@ class Merging:
         """What changed between two commits, for people and models."""
         return self._read(*DIFF, "--patch", old, new, "--", *paths, env={"GIT_LITERAL_PATHSPECS": "1"})
 
+    def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
+        """All that some commits lead to and no branch, tag or remote does, each with its parents."""
+        asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
+        if not asked:
+            return {}
+        words = ("rev-list", "--parents", "--stdin", "--not", "--branches", "--tags", "--remotes")
+        lines = (line.split() for line in self._read(*words, stdin=asked).splitlines())
+        return {commit: parents for commit, *parents in lines}
+
     def keep(self, name: str, commit: str) -> None:
         """Keep a commit under `refs/rookery/<name>`, whatever was kept there before."""
         current = self.store.find_commit(SAVED + name)

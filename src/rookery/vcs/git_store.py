@@ -148,6 +148,12 @@ class GitStore:
             raise failure(gone, ("update-ref",))
         raise moved(ref.removeprefix(HEADS), expected, current)
 
+    def delete_refs(self, refs: Mapping[str, str]) -> None:
+        """Delete refs of Rookery's own that are still where the caller saw them; all, or none."""
+        lines = "".join(f"delete {ref} {commit}\n" for ref, commit in refs.items())
+        words = ("-c", "core.hooksPath=/dev/null", "update-ref", "--no-deref", "-m", "rook: prune", "--stdin")
+        self.write(*words, stdin=lines)
+
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit under `refs/rookery/`."""
         self.check_saved_name(name)

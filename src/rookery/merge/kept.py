@@ -1,0 +1,56 @@
+"""The commits that landing keeps under `refs/rookery/`, and when such a ref may go.
+
+The last ones stay, whatever they are. An older one goes only if git says that a branch, a tag or a remote has all that
+it leads to, save commits that Rookery itself made to land something. So no ref goes that alone holds somebody's work.
+"""
+
+from __future__ import annotations
+
+from rookery.merge import store
+from rookery.merge.model import UNDONE
+from rookery.vcs.git_store import SAVED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rookery.merge.desk import Desk
+
+MERGE, UNDO = "merge/", "undo/"
+"""What was, or was to be, landed; and what the base became when that was taken back."""
+_KEPT = 200
+"""Of how many entries the refs are kept in any case."""
+
+
+def prune(desk: Desk) -> None:
+    """Let go of what is old and held elsewhere."""
+    landings, undoings = (desk.merging.store.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
+    if len(landings) + len(undoings) <= _KEPT:
+        return
+    settled = store.settled_before(desk.db, _KEPT)
+    old = {MERGE + name: commit for name, commit in landings.items() if name in settled}
+    # Of what stands as landed, somebody may be about to say that it is being taken back.
+    old |= {UNDO + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
+    parents = desk.merging.commits_without_branch(old.values())
+    made = store.candidates(desk.db) if parents else {}
+    gone = {SAVED + name: commit for name, commit in old.items() if _is_held_elsewhere(commit, parents, made)}
+    if gone:
+        desk.merging.store.delete_refs(gone)
+
+
+def _is_held_elsewhere(commit: str, parents: Mapping[str, Sequence[str]], made: Mapping[str, str]) -> bool:
+    """True if all that a commit leads to, and no branch has, are merges of ours. `parents` are those without a branch.
+
+    A squashed branch is not among the parents of what was made of it, so that one has its work once more, and stays.
+    """
+    seen: set[str] = set()
+    left = [commit]
+    while left:
+        at = left.pop()
+        if at in seen or at not in parents:  # not in there: a branch has it, and everything before it
+            continue
+        if made.get(at) not in parents[at]:
+            return False
+        seen.add(at)
+        left += parents[at]
+    return True

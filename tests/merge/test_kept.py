@@ -1,0 +1,153 @@
+"""Old refs of landings go, and none that alone holds somebody's work."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from conftest import git
+from rookery.merge import kept
+
+from .yard import Yard
+
+
+def refs(yard: Yard) -> set[str]:
+    """The branches of the entries whose commits are kept, each with what is kept of it."""
+    names = {each["id"]: each["branch"] for each in yard.merge("list", "--all", "--limit", "200").data}
+    listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/merge/", "refs/rookery/undo/")
+    found = (line.split("/")[2:] for line in listed.splitlines())
+    return {f"{kind} {names[merge]}" for kind, merge in found}
+
+
+def prune(yard: Yard) -> None:
+    desk = yard.desk()
+    kept.prune(desk)
+    desk.db.close()
+
+
+def delete_branch(yard: Yard, name: str) -> None:
+    git(yard.folder, "branch", "-qD", name)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the last two stay in any case."""
+    monkeypatch.setattr(kept, "_KEPT", 2)
+
+
+def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard, few: None) -> None:
+    for name in ("one", "two", "three", "four"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+        delete_branch(yard, name)
+    prune(yard)
+    assert refs(yard) == {"merge three", "merge four"}
+    git(yard.folder, "reflog", "expire", "--expire=all", "--all")
+    git(yard.folder, "gc", "-q", "--prune=now")
+    assert yard.merge("undo", "one").status == 0
+    assert not (yard.folder / "one.txt").exists()
+    assert git(yard.folder, "rev-parse", "--verify", "one")
+    yard.assert_tidy()
+
+
+def test_what_failed_long_ago_goes_while_its_branch_is_there_and_stays_without_it(yard: Yard, few: None) -> None:
+    yard.settings("merge:\n  retries: 0\n", "! ls bad*")
+    for name in ("bad1", "bad2"):
+        yard.branch(name, **{f"{name}_txt": "bad\n"})
+        assert yard.merge("--branch", name).status == 1
+    only = git(yard.folder, "rev-parse", "bad2")
+    delete_branch(yard, "bad2")
+    for name in ("one", "two"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+    prune(yard)
+    assert refs(yard) == {"merge bad2", "merge one", "merge two"}
+    git(yard.folder, "reflog", "expire", "--expire=all", "--all")
+    git(yard.folder, "gc", "-q", "--prune=now")
+    assert git(yard.folder, "cat-file", "-t", only) == "commit"
+    # What was thrown away can be asked about.
+    assert yard.merge("explain", "bad1").data["entry"]["kind"] == "gate"
+
+
+@pytest.mark.parametrize("strategy", ["squash", "rebase"])
+def test_a_copy_of_work_whose_branch_is_gone_stays(yard: Yard, few: None, strategy: str) -> None:
+    yard.settings(f"merge:\n  retries: 0\n  strategy: {strategy}\n", "! ls bad*")
+    yard.branch("bad1", bad1_txt="bad\n")
+    yard.commit(base_txt="moved\n")
+    assert yard.merge("--branch", "bad1").status == 1
+    delete_branch(yard, "bad1")
+    for name in ("one", "two", "three"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+        delete_branch(yard, name)
+    prune(yard)
+    # "one" has landed, though its own commit is on no branch: what the base got of it is.
+    assert refs(yard) == {"merge bad1", "merge two", "merge three"}
+
+
+def test_what_the_base_has_lost_stays(yard: Yard, few: None) -> None:
+    before = yard.main()
+    for name in ("one", "two", "three"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+        delete_branch(yard, name)
+    git(yard.folder, "reset", "-q", "--hard", before)  # somebody rewrites the base
+    prune(yard)
+    assert refs(yard) == {"merge one", "merge two", "merge three"}
+
+
+def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard, few: None) -> None:
+    for name in ("one", "two"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+    assert yard.merge("undo", "two").status == 0
+    assert yard.merge("undo", "one").status == 0
+    assert refs(yard) == {"merge one", "merge two", "undo one", "undo two"}
+    for name in ("three", "four"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+    prune(yard)
+    assert refs(yard) == {"merge three", "merge four"}
+    # What the base was is kept for a person.
+    assert len(git(yard.folder, "for-each-ref", "refs/rookery/rescue/undo/").splitlines()) == 2
+
+
+def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard, few: None) -> None:
+    for name in ("one", "two", "three", "four"):
+        yard.branch(name, **{f"{name}_txt": f"{name}\n"})
+        assert yard.merge("--branch", name).status == 0
+    yard.killed("undo recorded", "merge", "undo", "one")
+    prune(yard)
+    listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/")
+    assert f"refs/rookery/undo/{yard.entry('one')['id']}" in listed
+    assert refs(yard) >= {"merge three", "merge four", "merge one"}
+
+
+def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None:
+    tips = {}
+    for number in range(kept._KEPT + 3):
+        merge = f"mrg_{number:026}"
+        tips[merge] = yard.main()
+    lines = "".join(f"create refs/rookery/merge/{name} {tip}\n" for name, tip in tips.items())
+    subprocess.run(["git", "update-ref", "--stdin"], cwd=yard.folder, input=lines, text=True, check=True)
+    yard.branch("one", one_txt="one\n")
+    assert yard.merge("--branch", "one").status == 0
+    # Of these nothing is on record, so they are not ours to judge.
+    assert len(git(yard.folder, "for-each-ref", "refs/rookery/merge/").splitlines()) == kept._KEPT + 4
+    db = yard.rook.open()
+    columns = "branch, base, tip, priority, state, attempts, files, requested_by, created_at, updated_at, followed_at"
+    with db.write():
+        seq = db.value("SELECT seq FROM merges")
+        db.execute("UPDATE merges SET seq = ?", (seq + kept._KEPT + 10,))
+        for number, (merge, tip) in enumerate(tips.items()):
+            db.execute(
+                f"INSERT INTO merges (seq, id, candidate, {columns}) SELECT ?, ?, ?, {columns} FROM merges LIMIT 1",
+                (seq + number, merge, tip),
+            )
+    db.close()
+    yard.branch("two", two_txt="two\n")
+    assert yard.merge("--branch", "two").status == 0
+    left = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/merge/").splitlines()
+    assert len(left) < kept._KEPT
+    assert len([each for each in left if "mrg_0000" not in each]) == 2
