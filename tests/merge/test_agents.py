@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conftest import git
 from support import wait_until
 
@@ -187,3 +189,31 @@ def test_overlap_without_conflict_is_told_apart(yard: Yard) -> None:
     assert git(yard.folder, "count-objects", "-v") == before
     for name in ("one", "two"):
         yard.rook("stop", name)
+
+
+def test_work_that_landed_is_done_whatever_it_waited_for(yard: Yard) -> None:
+    first = str(yard.rook.json("task", "create", "Comes first").data["id"])
+    task = yard.finished("bee", edit("bee.txt", "bee\n"))
+    assert yard.rook("task", "block", task, "--by", first).status == 0
+    (entry,) = yard.merge("--all").data["entries"]
+    assert entry["reason"] == f"it waited for {first} (PENDING)"
+    found = yard.rook.json("task", "get", task).data
+    assert (found["state"], found["commit"]) == ("COMPLETED", entry["tip"])
+    assert found["result"] == f"It has landed although it waited for {first} (PENDING)."
+    assert yard.rook.json("doctor", "--category", "tasks").data["status"] == "ok"
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+def test_a_landed_task_is_done_with_its_last_child(yard: Yard, strategy: str) -> None:
+    yard.settings(f"merge:\n  strategy: {strategy}\n")
+    task = yard.finished("bee", edit("bee.txt", "bee\n"))
+    child = str(yard.rook.json("task", "create", "A rest", "--parent", task).data["id"])
+    (entry,) = yard.merge("--all").data["entries"]
+    assert (entry["state"], "children" in entry["reason"]) == ("landed", True)
+    # Nobody has approved it yet, and nothing says so.
+    assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
+    assert yard.merge("run").status == 0
+    assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
+    assert yard.rook("task", "complete", child).status == 0
+    assert yard.merge("run").status == 0
+    assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"

@@ -103,9 +103,9 @@ def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str
 
 def record_landed(desk: Desk, entry: Entry, now: str) -> Entry:
     """Within a transaction: the base contains the candidate, as git says. What landed at once has one time."""
-    stays_open = settle.complete_task(desk, entry)
+    note = settle.complete_task(desk, entry)
     landed = store.change(
-        desk.db, entry, "land", actor=desk.actor, at=now, landed_at=now, kind=None, reason=stays_open or None, files=()
+        desk.db, entry, "land", actor=desk.actor, at=now, landed_at=now, kind=None, reason=note or None, files=()
     )
     news.tell_landed(desk, landed)
     return landed

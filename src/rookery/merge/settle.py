@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rookery.agents import store as agents
 from rookery.base.errors import Refused
-from rookery.config.environ import HUMAN
 from rookery.merge import store
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
@@ -18,27 +17,20 @@ if TYPE_CHECKING:
 
 
 def complete_task(desk: Desk, entry: Entry) -> str:
-    """Within the landing's transaction: finish the task whose work is now on the base, or say why it stays open."""
+    """Within the landing's transaction: finish the task whose work is now on the base.
+
+    Gives what is to be said of it, if anything: why it stays open, or what it should have waited for.
+    """
     db = desk.db
     task = tasks.get_many(db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
     if task is None or task.is_finished:
         return ""
     if task.state == IN_PROGRESS and task.assignee is not None and agents.living(db, task.assignee) is not None:
         return f"{task.assignee} is still at work on {task.id}"
-    return _finish(desk, task.id, entry.tip)
-
-
-def _finish(desk: Desk, task_id: str, commit: str) -> str:
-    """Approve and complete a task; what stands against that, if something does."""
-    author = Author(desk.actor, desk.now())
-    task = tasks.get(desk.db, task_id)
-    if task.state in (PENDING_REVIEW, NEEDS_REBASE):
-        tasks.change(desk.db, task, "task.approved", author, state=APPROVED, commit=commit)
     try:
-        lifecycle.complete(desk.db, task_id, author, agent=HUMAN, result=task.result, commit=commit)
+        return lifecycle.complete_landed(db, task, Author(desk.actor, desk.now()), commit=entry.tip)
     except Refused as error:
         return error.message
-    return ""
 
 
 def complete_landed(desk: Desk, base: str) -> None:
@@ -51,11 +43,17 @@ def complete_landed(desk: Desk, base: str) -> None:
     )
     tip = desk.merging.tip(base) if rows else None
     for task_id, commit, branch in rows:
-        if tip is None or not store.has_landed(desk.db, task_id) or not desk.merging.store.contains(commit, tip):
+        landed = store.landed_commits(desk.db, task_id, commit)
+        if tip is None or not any(desk.merging.store.contains(each, tip) for each in landed):
             continue
-        with desk.db.write():
-            _finish(desk, task_id, commit)
-        desk.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}\n")
+        author = Author(desk.actor, desk.now())
+        try:
+            with desk.db.write() as db:
+                waited = lifecycle.complete_landed(db, tasks.get(db, task_id), author, commit=commit)
+        except Refused:
+            continue  # it has children that are not finished
+        although = f", although {waited}" if waited else ""
+        desk.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
 
 
 def reopen_task(desk: Desk, entry: Entry) -> None:

@@ -139,9 +139,14 @@ def candidates(db: Database) -> dict[str, str]:
     return dict(db.all("SELECT candidate, tip FROM merges WHERE candidate IS NOT NULL"))
 
 
-def has_landed(db: Database, task_id: str) -> bool:
-    """True if something of a task has landed and was not taken back."""
-    return db.value("SELECT 1 FROM merges WHERE task_id = ? AND state = ? LIMIT 1", (task_id, LANDED)) is not None
+def landed_commits(db: Database, task_id: str, commit: str) -> list[str]:
+    """The commits by which a base would show that it has a task's commit: that itself, or what was made of it.
+
+    None if nothing of the task has landed, or all of it was taken back.
+    """
+    rows = db.all("SELECT tip, candidate FROM merges WHERE task_id = ? AND state = ?", (task_id, LANDED))
+    made = [candidate for tip, candidate in rows if tip == commit and candidate is not None]
+    return [commit, *made] if rows else []
 
 
 def uncleaned(db: Database) -> list[Entry]:

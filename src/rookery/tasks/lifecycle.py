@@ -14,10 +14,13 @@ from rookery.tasks import learnings, ready, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import (
     ACTIVE,
+    APPROVED,
     CANCELLED,
     COMPLETED,
     IN_PROGRESS,
+    NEEDS_REBASE,
     PENDING,
+    PENDING_REVIEW,
     AlreadyClaimed,
     NotReady,
     PendingChildren,
@@ -29,7 +32,7 @@ from rookery.tasks.store import Author
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from rookery.db.database import Database
@@ -91,11 +94,16 @@ def check_completable(db: Database, task: Task, *, agent: str, attempt: int | No
     """Everything that `complete` can be refused for, before anything is done."""
     next_state("complete", task)
     check_holder(task, agent, attempt)
+    check_children(db, task)
+    check_unblocked(db, task)
+
+
+def check_children(db: Database, task: Task) -> None:
+    """Everything beneath the task is finished."""
     if store.has_unfinished_children(db, task.id):
         raise PendingChildren(
             f"{task.id} has children that are not finished", hint=f"`rook task tree {task.id}` shows them"
         )
-    check_unblocked(db, task)
 
 
 def complete(
@@ -120,6 +128,25 @@ def complete(
         task = _finish(db, task, author, result=result, **changes)
         _bubble(db, task, author)
     return assemble_one(db, task)
+
+
+def complete_landed(db: Database, task: Task, author: Author, *, commit: str) -> str:
+    """Finish a task whose work is on the base, whatever still blocked it; what did, if something did.
+
+    A blocker keeps work from beginning. Work that has landed is done; that it came too early is noted in its result.
+    """
+    with db.write():
+        check_children(db, task)
+        blockers = _open_blockers(db, task)
+        waited = f"it waited for {', '.join(blockers)}" if blockers else ""
+        note = f"It has landed although {waited}." if waited else ""
+        if task.state in (PENDING_REVIEW, NEEDS_REBASE):
+            task = store.change(db, task, "task.approved", author, state=APPROVED, commit=commit)
+        next_state("complete", task)
+        result = "\n\n".join(part for part in (task.result, note) if part) or None
+        task = _finish(db, task, author, result=result, commit=commit)
+        _bubble(db, task, author)
+    return waited
 
 
 def reopen(db: Database, text: str, author: Author) -> TaskView:
@@ -216,11 +243,20 @@ def check_unblocked(db: Database, task: Task) -> None:
     """Neither the task nor anything above it waits for a blocker."""
     line = [each.id for each in (task, *store.ancestors(db, task))]
     for waiting, blockers in store.open_blockers(db, line).items():
-        states = [f"{each.id} ({each.state})" for each in store.get_many(db, blockers).values()]
         raise NotReady(
-            f"{waiting} waits for {', '.join(states)}",
+            f"{waiting} waits for {', '.join(_shown(db, blockers))}",
             hint="finish the blockers first, or `rook task unblock`; a cancelled blocker still blocks",
         )
+
+
+def _open_blockers(db: Database, task: Task) -> list[str]:
+    """What the task, or something above it, waits for, each with its state."""
+    line = [each.id for each in (task, *store.ancestors(db, task))]
+    return _shown(db, (each for blockers in store.open_blockers(db, line).values() for each in blockers))
+
+
+def _shown(db: Database, ids: Iterable[str]) -> list[str]:
+    return [f"{each.id} ({each.state})" for each in store.get_many(db, ids).values()]
 
 
 def _finish(db: Database, task: Task, author: Author, **changes: Any) -> Task:
