@@ -297,3 +297,42 @@ def test_kinds_that_no_rule_may_touch_are_left_to_people(yard: Yard, land: Calla
     entry = land("work")
     assert (entry.state, entry.files) == ("failed", ("a.list",))
     assert "modify/delete" in str(entry.reason)
+
+
+def spent(yard: Yard, by: str) -> dict[str, tuple[int, int, int]]:
+    """What each used: prompts, tokens in and tokens out."""
+    found = yard.rook.json("costs", "--by", by).data
+    return {each["name"]: (each["turns"], each["input"], each["output"]) for each in found["rows"]}
+
+
+@pytest.mark.parametrize("tier", ["agent", "reimagine"])
+def test_what_a_tier_used_is_among_the_costs(yard: Yard, land: Callable[..., Entry], tier: str) -> None:
+    yard.settings(f"merge:\n  tiers: [{tier}]\n  model: scripted\n")
+    yard.commit(a_txt="1\n2\n3\n")
+    task = yard.finished("bee", [{"edit": {"path": "a.txt", "replace": ["2", "theirs"]}}, {"commit": "Theirs"}])
+    yard.commit(a_txt="1\nours\n3\n")
+    spend = [{"spend": {"input": 1000, "output": 10}}, {"spend": {"input": 200, "output": 3}}]
+    script(yard, [*spend, {"run": "printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    entry = land("bee")
+    assert (entry.state, entry.tier) == ("landed", tier), entry.reason
+    used = (1, 1200, 13)
+    assert spent(yard, "agent")["merger"] == used
+    assert spent(yard, "role")["merger"] == used
+    assert spent(yard, "turn")[f"merger {tier} of {entry.id}"] == used
+    run = str(entry.run_id)
+    assert (spent(yard, "task"), spent(yard, "epic"), spent(yard, "run")) == ({task: used}, {task: used}, {run: used})
+    (alone,) = yard.rook.json("costs", "--agent", "merger", "--run", run).data["rows"]
+    assert alone["dollars"] == pytest.approx((1200 * 3 + 13 * 15) / 1_000_000)
+    shown = yard.rook.json("run", "show", run).data
+    assert shown["dollars"] == pytest.approx(yard.rook.json("costs", "--run", run).data["total"]["dollars"])
+
+
+def test_what_was_spent_in_vain_counts_too(yard: Yard, land: Callable[..., Entry]) -> None:
+    yard.settings("merge:\n  tiers: [agent]\n  agent_timeout: 3s\n")
+    clash(yard)
+    script(yard, [{"spend": {"input": 500, "output": 5}}, {"hang": True}])
+    entry = land("work")
+    assert entry.state == "failed"
+    assert spent(yard, "task") == {"none": (1, 500, 5)}
+    assert spent(yard, "run") == {"none": (1, 500, 5)}
+    assert "merger" in yard.rook("costs").out.decode()

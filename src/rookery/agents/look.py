@@ -179,9 +179,12 @@ def metrics(db: Database, last: int) -> list[Metric]:
 
 
 def run_report(home: Home, run: Run) -> RunReport:
-    """A run with everybody who was slung in it."""
+    """A run with everybody who was slung in it, and all that was spent on it."""
+    from rookery.costs.store import sum_up
+
     agents = status(home, everybody=True, run_id=run.id)
-    return RunReport(run, tuple(agents), sum(each.dollars for each in agents))
+    spent = sum_up(home.db, "run", agent=None, run=run.id, since=None)
+    return RunReport(run, tuple(agents), spent.total.dollars)
 
 
 _DOLLARS = (

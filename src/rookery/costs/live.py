@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rookery.costs.prices import price
-from rookery.costs.store import GROUPINGS, JOINS, Cost, Costs, add_up
+from rookery.costs.store import GROUPINGS, TASKS, TURN_NAME, Cost, Costs, add_up
 from rookery.costs.transcripts import usage_since
 from rookery.events.telemetry import Telemetry
 
@@ -30,8 +30,10 @@ def add_running(
     rows = {cost.name: cost for cost in settled.rows}
     column = GROUPINGS[settled.by] if settled.by != "model" else "''"
     for name, turn_id, session_id, model, started_at in db.all(
-        f"SELECT {column}, n.id, s.id, s.model, n.started_at FROM turns n {JOINS} WHERE n.state = 'running' "
-        "AND (?1 IS NULL OR s.agent = ?1) AND (?2 IS NULL OR s.run_id = ?2)",
+        f"SELECT {column}, s.turn_id, s.id, s.model, s.started_at FROM ("
+        f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.model, n.id AS turn_id, n.started_at, {TURN_NAME} "
+        f"FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running') s {TASKS} "
+        "WHERE (?1 IS NULL OR s.agent = ?1) AND (?2 IS NULL OR s.run_id = ?2)",
         (agent, run),
     ):
         seen: set[str] = set()

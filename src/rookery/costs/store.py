@@ -1,13 +1,16 @@
-"""What turns used, summed up."""
+"""What turns used, summed up; and what single prompts used that belong to no agent's life."""
 
 from __future__ import annotations
 
 from rookery.base.errors import InvalidInput
+from rookery.base.ids import TURN, new_id
 from rookery.base.record import Record
+from rookery.db.dialect import marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from rookery.db.database import Database
 
@@ -16,9 +19,9 @@ GROUPINGS = {
     "role": "s.role",
     "task": "coalesce(s.task_id, 'none')",
     "epic": "coalesce(g.id, p.id, t.id, 'none')",
-    "run": "s.run_id",
-    "model": "u.model",
-    "turn": "s.agent || ' turn ' || n.number",
+    "run": "coalesce(s.run_id, 'none')",
+    "model": "s.model",
+    "turn": "s.turn",
 }
 
 
@@ -42,25 +45,57 @@ class Costs(Record):
     total: Cost
 
 
-JOINS = (
-    "JOIN sessions s ON s.id = n.session_id LEFT JOIN tasks t ON t.id = s.task_id "
+class OneShot(Record):
+    """One prompt to an agent program: who is said to have asked, why, and on whose behalf."""
+
+    agent: str
+    role: str
+    cause: str
+    task_id: str | None
+    run_id: str | None
+    started_at: str
+
+
+TURN_NAME = "s.agent || ' turn ' || n.number AS turn"
+TASKS = (
+    "LEFT JOIN tasks t ON t.id = s.task_id "
     "LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
 )
-"""From a turn to what its costs can be added up by."""
+"""From whatever used something to the tasks above it."""
+_COUNTS = ("input", "output", "cache_read", "cache_write", "cost_micros")
+_SPENT = (
+    f"SELECT u.turn_id AS id, s.agent, s.role, s.task_id, s.run_id, n.started_at, {TURN_NAME}, u.model, "
+    f"{', '.join('u.' + count for count in _COUNTS)} "
+    "FROM turn_usage u JOIN turns n ON n.id = u.turn_id JOIN sessions s ON s.id = n.session_id "
+    "UNION ALL SELECT id, agent, role, task_id, run_id, started_at, agent || ' ' || cause, model, "
+    f"{', '.join(_COUNTS)} FROM one_shots"
+)
+
+
+def add_one_shot(db: Database, shot: OneShot, usage: Iterable[dict[str, Any]]) -> None:
+    """Keep what a single prompt used, priced; the same model may be told of more than once."""
+    shot_id = new_id(TURN)
+    for each in usage:
+        db.execute(
+            "INSERT INTO one_shots (id, agent, role, cause, task_id, run_id, started_at, model, input, output, "
+            f"cache_read, cache_write, cost_micros) VALUES ({marks(13)}) ON CONFLICT (id, model) DO UPDATE SET "
+            + ", ".join(f"{count} = {count} + excluded.{count}" for count in _COUNTS),
+            (shot_id, *shot._values(), each["model"], *(each[count] for count in _COUNTS)),
+        )
 
 
 def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: str | None) -> Costs:
-    """Add up the usage of turns."""
+    """Add up the usage of turns and single prompts."""
     if by not in GROUPINGS:
         raise InvalidInput(f"costs cannot be grouped by {by}", hint="one of " + ", ".join(GROUPINGS))
     where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
-    for condition, value in (("s.agent = ?", agent), ("s.run_id = ?", run), ("n.started_at >= ?", since)):
+    for condition, value in (("s.agent = ?", agent), ("s.run_id = ?", run), ("s.started_at >= ?", since)):
         if value is not None:
             where.append(condition)
             values.append(value)
     rows = db.all(
-        f"SELECT {GROUPINGS[by]}, count(DISTINCT u.turn_id), sum(u.input), sum(u.output), sum(u.cache_read), "
-        f"sum(u.cache_write), sum(u.cost_micros) FROM turn_usage u JOIN turns n ON n.id = u.turn_id {JOINS} "
+        f"SELECT {GROUPINGS[by]}, count(DISTINCT s.id), sum(s.input), sum(s.output), sum(s.cache_read), "
+        f"sum(s.cache_write), sum(s.cost_micros) FROM ({_SPENT}) s {TASKS} "
         f"WHERE {' AND '.join(where)} GROUP BY 1 ORDER BY 7 DESC, 1",
         values,
     )

@@ -16,12 +16,15 @@ from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
+from rookery.costs.prices import price
+from rookery.costs.store import OneShot, add_one_shot
+from rookery.costs.transcripts import usage_since
 from rookery.merge import bounds, scratch, store
 from rookery.merge import case as cases
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
 from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.index import open_runtime
-from rookery.runtimes.model import ERROR, RESULT, Launch
+from rookery.runtimes.model import ERROR, RESULT, USAGE, Launch
 from rookery.vcs import git_scratch
 from rookery.vcs.git_merging import REGULAR, Conflict
 from rookery.vcs.model import ignore_line
@@ -113,17 +116,20 @@ def _run(
     os.makedirs(os.path.dirname(log), exist_ok=True)
     talks = command.interrupt is not None
     argv = (*place.cage, *command.argv)
+    used: list[dict[str, Any]] = []
+    began = desk.now()
     child = start(argv, cwd=place.folder, env=env, stdin=None if talks else command.stdin, talks=talks)
     try:
         if talks:
             child.send(command.stdin or "")
         with open(log, "wb") as transcript:
-            failure = _listen(desk, child, runtime, transcript, beat, talks=talks)
+            failure = _listen(desk, child, runtime, transcript, used, beat, talks=talks)
         status = child.wait(_LAST_SECONDS)
         last_words = child.last_words
     finally:
         end_tree(child.identity, (scratch.MARK, place.name), 0)
         child.close()
+        _keep_usage(desk, case, tier, launch, began, used)
     if failure is None:
         return ""  # it said that it is done, and only its process stayed
     if failure:
@@ -132,9 +138,19 @@ def _run(
 
 
 def _listen(
-    desk: Desk, child: Child, runtime: Runtime, transcript: IO[bytes], beat: Callable[[], None], *, talks: bool
+    desk: Desk,
+    child: Child,
+    runtime: Runtime,
+    transcript: IO[bytes],
+    used: list[dict[str, Any]],
+    beat: Callable[[], None],
+    *,
+    talks: bool,
 ) -> str | None:
-    """Read the program to its end: what went wrong, nothing, or None if it had a result and would not end."""
+    """Read the program to its end: what went wrong, nothing, or None if it had a result and would not end.
+
+    What it says that it has used is added to `used`.
+    """
     limit = desk.config.merge.agent_timeout
     deadline = time.monotonic() + limit
     failure, rest, has_result = "", b"", False
@@ -148,11 +164,22 @@ def _listen(
         for line in lines:
             for event in runtime.read_line(line.decode("utf-8", "replace")):
                 failure = _failure(event) or failure
+                if event.kind == USAGE:
+                    used.append(event.data)
                 if event.kind == RESULT and talks and not has_result:
                     has_result = True
                     child.close_input()
                     deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
     return f"the agent failed: {failure}" if failure else ""
+
+
+def _keep_usage(desk: Desk, case: Case, tier: str, launch: Launch, began: str, used: Sequence[dict[str, Any]]) -> None:
+    """Spent is spent, whatever came of it. A program that was cut off tells of it in its transcripts, if anywhere."""
+    entry = case.entry
+    told = used or usage_since(launch.folder, "")
+    shot = OneShot(launch.agent, launch.role, f"{tier} of {entry.id}", entry.task_id, entry.run_id, began)
+    with desk.db.write() as db:
+        add_one_shot(db, shot, [price(each, launch.model, desk.config) for each in told])
 
 
 def _hook(event: str) -> tuple[str, ...]:
