@@ -48,6 +48,12 @@ def hide(folder: str, paths: list[str]) -> None:
         file.write("".join(f"{path}\n" for path in paths))
 
 
+def changed_files(folder: str, timeout: float) -> set[str]:
+    """The files of the commit that is checked out which are no longer as it has them."""
+    words = ("-c", "core.fsmonitor=false", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--")
+    return set(open_scratch(folder, timeout).read(*_NO_HOOKS, *words).split("\0")[:-1])
+
+
 def write_tree(store: GitStore, folder: str, commit: str) -> str:
     """All that lies in a scratch folder, made of a commit, as a tree of the real repository.
 

@@ -23,7 +23,8 @@ _LOCKFILES = (
         "npm-shrinkwrap.json", ("package.json",), "npm", ("npm", "install", "--package-lock-only", "--ignore-scripts")
     ),
     Lockfile("pnpm-lock.yaml", ("package.json",), "pnpm", ("pnpm", "install", "--lockfile-only", "--ignore-scripts")),
-    Lockfile("yarn.lock", ("package.json",), "yarn", ("yarn", "install", "--ignore-scripts")),
+    # The first yarn does not know the mode and lets it be; the others do not know --ignore-scripts and fail.
+    Lockfile("yarn.lock", ("package.json",), "yarn", ("yarn", "install", "--mode=update-lockfile")),
     Lockfile("bun.lock", ("package.json",), "bun", ("bun", "install", "--lockfile-only")),
     Lockfile("bun.lockb", ("package.json",), "bun", ("bun", "install", "--lockfile-only")),
     Lockfile("deno.lock", ("deno.json", "deno.jsonc"), "deno", ("deno", "install")),

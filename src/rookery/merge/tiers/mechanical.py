@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import os
-
-from rookery.base.errors import ProgramFailed
-from rookery.base.process import run
 from rookery.merge import case as cases
-from rookery.merge import scratch
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.merge.tiers import lockfiles
 from rookery.vcs.git_merging import ADD_ADD, CONTENT, REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rookery.merge.case import Case
     from rookery.merge.desk import Desk
     from rookery.vcs.git_merging import Conflict
 
 NAME = MECHANICAL
-_LOCK_TIMEOUT = 600.0
 _TEXT = (CONTENT, ADD_ADD)
 """What rules on text may settle. An edit against a deletion is never among it: one of the two is somebody's intent."""
 
 
-def attempt(desk: Desk, case: Case, _beat: Callable[[], None]) -> Case:
+def attempt(desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
     """Settle every file that the rules can settle."""
-    settled: dict[str, Side | None] = {}
+    settled: dict[str, Side] = {}
     outcomes, locks = [], []
     for conflict in case.conflicts:
         if _is_lock(conflict):
@@ -40,13 +35,16 @@ def attempt(desk: Desk, case: Case, _beat: Callable[[], None]) -> Case:
     case = _settle(desk, case, settled).note(*outcomes)
     others = [each for each in case.conflicts if each not in locks]
     if locks and not others:  # a lock file is made from manifests, so these come first
-        case = _regenerate(desk, case, locks)
+        anew, told = lockfiles.regenerate(desk, case, locks, beat)
+        case = _settle(desk, case, anew).note(*told)
     return case
 
 
 def predict(desk: Desk, case: Case, conflict: Conflict) -> bool:
     """True if the rules would settle the file; a lock file may be made anew, if its program is there."""
-    return _is_lock(conflict) or _resolve(desk, case, conflict)[0] is not None
+    if _is_lock(conflict):
+        return lockfiles.can_regenerate(conflict.path)
+    return _resolve(desk, case, conflict)[0] is not None
 
 
 def _is_lock(conflict: Conflict) -> bool:
@@ -74,44 +72,8 @@ def _resolve(desk: Desk, case: Case, conflict: Conflict) -> tuple[Side | None, F
     return made, found.replace(outcome=RESOLVED, why=why, hunks=hunks)
 
 
-def _settle(desk: Desk, case: Case, settled: dict[str, Side | None]) -> Case:
+def _settle(desk: Desk, case: Case, settled: Mapping[str, Side]) -> Case:
     if not settled:
         return case
     left = tuple(each for each in case.conflicts if each.path not in settled)
     return case.replace(tree=desk.merging.replace_files(case.tree, settled), conflicts=left)
-
-
-def _regenerate(desk: Desk, case: Case, locks: list[Conflict]) -> Case:
-    """Let the programs that own lock files write them anew, in a scratch folder with everything else settled."""
-    # Where the two sides conflict, the base's own file is what the program begins from.
-    start = desk.merging.replace_files(case.tree, {each.path: each.ours for each in locks})
-    commit = desk.merging.commit(start, [case.onto], "rook: to make lock files anew")
-    settled: dict[str, Side | None] = {}
-    outcomes = []
-    name = f"lock-{case.entry.id}"
-    with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
-        for conflict in locks:
-            outcome, content = _run_tool(conflict, place)
-            outcomes.append(outcome)
-            if content is not None:
-                settled[conflict.path] = Side(REGULAR[0], desk.merging.write_blob(content))
-    return _settle(desk, case, settled).note(*outcomes)
-
-
-def _run_tool(conflict: Conflict, place: scratch.Scratch) -> tuple[FileOutcome, bytes | None]:
-    lock = cases.lockfile_of(conflict.path)
-    assert lock is not None  # noqa: S101 - it is why the path came here
-    found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
-    folder = os.path.join(place.folder, os.path.dirname(conflict.path))
-    if not any(os.path.isfile(os.path.join(folder, each)) for each in lock.manifests):
-        return found.replace(why=f"nothing to make it from: {' or '.join(lock.manifests)} is not beside it"), None
-    shown = " ".join(lock.command)
-    try:
-        run(lock.command, cwd=folder, env=place.env, timeout=_LOCK_TIMEOUT)
-        with open(os.path.join(place.folder, conflict.path), "rb") as file:
-            content = file.read()
-    except ProgramFailed as error:
-        return found.replace(why=f"`{shown}` could not make it anew: {error.message}"), None
-    except OSError:
-        return found.replace(why=f"`{shown}` did not write it"), None
-    return found.replace(outcome=RESOLVED, why=f"made anew by `{shown}`, never merged as text"), content

@@ -1,0 +1,125 @@
+"""Lock files made anew by the programs that own them, in a scratch folder in which everything else is settled.
+
+Only the lock file is taken. A program that has to change its manifest, too, has made a decision that is not ours.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from rookery.base.errors import ProgramFailed
+from rookery.base.process import start
+from rookery.base.proctree import end_tree
+from rookery.merge import case as cases
+from rookery.merge import scratch
+from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.vcs import git_scratch
+from rookery.vcs.git_merging import REGULAR, Side
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rookery.merge.case import Case
+    from rookery.merge.desk import Desk
+    from rookery.merge.resolve.lockfiles import Lockfile
+    from rookery.merge.scratch import Scratch
+    from rookery.vcs.git_merging import Conflict
+
+_TIMEOUT = 600.0
+_TICK = 0.2
+_SHOWN = 3
+_MOST_SAID = 1_000
+_ENVIRON = {
+    "npm_config_ignore_scripts": "true",
+    "npm_config_audit": "false",
+    "npm_config_fund": "false",
+    "YARN_IGNORE_SCRIPTS": "true",
+    "YARN_ENABLE_SCRIPTS": "false",
+    "POETRY_VIRTUALENVS_CREATE": "false",
+    "PIPENV_VENV_IN_PROJECT": "1",
+    "PIPENV_IGNORE_VIRTUALENVS": "1",
+}
+"""What such a program is told: run no script of a package, ask for no more than is needed, and leave nothing behind in
+the user's home."""
+_UNSET = frozenset({"CI", "VIRTUAL_ENV"})
+"""What it is not told: many write no lock file under CI, and somebody's environment is not the project's."""
+
+
+def can_regenerate(path: str) -> bool:
+    """True if the program that owns a lock file is here."""
+    lock = cases.lockfile_of(path)
+    return lock is not None and shutil.which(lock.command[0]) is not None
+
+
+def regenerate(
+    desk: Desk, case: Case, locks: Sequence[Conflict], beat: Callable[[], None]
+) -> tuple[dict[str, Side], list[FileOutcome]]:
+    """What became of each lock file, and the new ones by their paths."""
+    # Where the two sides conflict, the base's own file is what the program begins from.
+    begin = desk.merging.replace_files(case.tree, {each.path: each.ours for each in locks})
+    commit = desk.merging.commit(begin, [case.onto], "rook: to make lock files anew")
+    made: dict[str, Side] = {}
+    outcomes = []
+    name = f"lock-{case.entry.id}"
+    with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
+        for conflict in locks:
+            found = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
+            lock = cases.lockfile_of(conflict.path)
+            assert lock is not None  # noqa: S101 - it is why the path came here
+            shown = " ".join(lock.command)
+            try:
+                content = _make(desk, lock, conflict.path, place, {each.path for each in locks}, beat)
+            except ProgramFailed as error:
+                outcomes.append(found.replace(why=f"`{shown}` could not make it anew: {error.message}"))
+                continue
+            made[conflict.path] = Side(REGULAR[0], desk.merging.write_blob(content))
+            why = f"made anew by `{shown}`, never merged as text"
+            outcomes.append(found.replace(outcome=RESOLVED, why=why))
+    return made, outcomes
+
+
+def _make(desk: Desk, lock: Lockfile, path: str, place: Scratch, locks: set[str], beat: Callable[[], None]) -> bytes:
+    """The content of a lock file after its program has run; raises ProgramFailed."""
+    folder = os.path.join(place.folder, os.path.dirname(path))
+    if not any(os.path.isfile(os.path.join(folder, each)) for each in lock.manifests):
+        raise ProgramFailed(f"{' or '.join(lock.manifests)} is not beside it")
+    before = git_scratch.changed_files(place.folder, desk.config.vcs.timeout)
+    _run(lock, folder, place, beat)
+    beside = git_scratch.changed_files(place.folder, desk.config.vcs.timeout) - before - locks
+    if beside:
+        raise ProgramFailed(f"it would change {', '.join(sorted(beside)[:_SHOWN])}, too")
+    target = os.path.join(place.folder, path)
+    if os.path.islink(target) or not os.path.isfile(target):
+        raise ProgramFailed("it did not write it")
+    with open(target, "rb") as file:
+        content = file.read()
+    unfinished = cases.is_unfinished(path, content)
+    if unfinished:
+        raise ProgramFailed(unfinished)
+    return content
+
+
+def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) -> None:
+    """Run the program to its end, within the bounds of a gate; raises ProgramFailed."""
+    env = {name: value for name, value in place.env.items() if name not in _UNSET} | _ENVIRON
+    if shutil.which(lock.command[0], path=env.get("PATH")) is None:
+        raise ProgramFailed(f"{lock.command[0]} is not installed")
+    deadline = time.monotonic() + _TIMEOUT
+    child = start((*place.cage, *lock.command), cwd=folder, env=env)
+    said = b""
+    try:
+        for chunk in child.chunks(_TICK):
+            beat()
+            said = (said + chunk)[-_MOST_SAID:]
+            if time.monotonic() > deadline:
+                raise ProgramFailed(f"it did not end within {_TIMEOUT:g} s")
+        status = child.wait(_TICK)
+        if status != 0:
+            last = child.last_words or said.decode("utf-8", "replace").strip()
+            raise ProgramFailed(f"it exited with {status}: {last or 'no last words'}")
+    finally:
+        end_tree(child.identity, (scratch.MARK, place.name), 0)
+        child.close()
