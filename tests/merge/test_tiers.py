@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +16,7 @@ import yaml
 from conftest import git
 from rookery.merge import queue, service, store
 from rookery.merge.model import Entry
+from support import child_environ, rook_argv, wait_until
 
 from . import standin
 from .yard import Yard
@@ -336,3 +341,35 @@ def test_what_was_spent_in_vain_counts_too(yard: Yard, land: Callable[..., Entry
     assert spent(yard, "task") == {"none": (1, 500, 5)}
     assert spent(yard, "run") == {"none": (1, 500, 5)}
     assert "merger" in yard.rook("costs").out.decode()
+
+
+_SAID = {
+    "type": "assistant",
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "message": {"id": "m1", "model": "scripted", "usage": {"input_tokens": 900, "output_tokens": 9}},
+}
+
+
+@pytest.mark.parametrize("step", ["at work", "spent"])
+def test_what_was_spent_for_a_killed_merger_counts_once(yard: Yard, tmp_path: Path, step: str) -> None:
+    """The program of a merger that is killed tells in its transcripts what it used; whoever cleans up reads them."""
+    begun = tmp_path / "begun"
+    yard.settings("merge:\n  tiers: [agent]\n")
+    clash(yard)
+    transcripts = "../private/claude/projects/x"
+    tell = f"mkdir -p {transcripts}; printf '%s\\n' '{json.dumps(_SAID)}' > {transcripts}/y.jsonl"
+    script(yard, [{"run": f"{tell}; touch {begun}"}, *([{"hang": True}] if step == "at work" else [])])
+    yard.rook("merge", "enqueue", "work")
+    if step == "spent":
+        yard.killed("spent", "merge", "run")
+    else:
+        child = subprocess.Popen(
+            rook_argv("merge", "run"), cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL
+        )
+        wait_until(begun.exists, 60)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+    assert yard.rook("task", "list").status == 0
+    assert spent(yard, "agent") == {"merger": (1, 900, 9)}
+    assert not list((yard.folder / ".rookery" / "merges").glob("*.json"))
+    yard.assert_tidy()

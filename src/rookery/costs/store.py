@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rookery.base.errors import InvalidInput
-from rookery.base.ids import TURN, new_id
 from rookery.base.record import Record
 from rookery.db.dialect import marks
 
@@ -48,6 +47,7 @@ class Costs(Record):
 class OneShot(Record):
     """One prompt to an agent program: who is said to have asked, why, and on whose behalf."""
 
+    id: str
     agent: str
     role: str
     cause: str
@@ -73,15 +73,16 @@ _SPENT = (
 
 
 def add_one_shot(db: Database, shot: OneShot, usage: Iterable[dict[str, Any]]) -> None:
-    """Keep what a single prompt used, priced; the same model may be told of more than once."""
-    shot_id = new_id(TURN)
+    """Keep what a single prompt used, priced, by model; nothing if that is kept already."""
+    sums: dict[str, list[int]] = {}
     for each in usage:
-        db.execute(
-            "INSERT INTO one_shots (id, agent, role, cause, task_id, run_id, started_at, model, input, output, "
-            f"cache_read, cache_write, cost_micros) VALUES ({marks(13)}) ON CONFLICT (id, model) DO UPDATE SET "
-            + ", ".join(f"{count} = {count} + excluded.{count}" for count in _COUNTS),
-            (shot_id, *shot._values(), each["model"], *(each[count] for count in _COUNTS)),
-        )
+        known = sums.setdefault(each["model"], [0] * len(_COUNTS))
+        sums[each["model"]] = [so_far + each[count] for so_far, count in zip(known, _COUNTS, strict=True)]
+    columns = ", ".join((*OneShot.__fields__, "model", *_COUNTS))
+    db.execute_many(
+        f"INSERT INTO one_shots ({columns}) VALUES ({marks(13)}) ON CONFLICT (id, model) DO NOTHING",
+        [(*shot._values(), model, *counts) for model, counts in sums.items()],
+    )
 
 
 def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: str | None) -> Costs:

@@ -16,6 +16,7 @@ from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.base.record import Record
 from rookery.config.environ import unmarked_environ
 from rookery.config.model import VcsConfig
+from rookery.merge import spending
 from rookery.vcs import git_scratch
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.git_merging import objects_of
@@ -91,11 +92,13 @@ def _cage(desk: Desk, top: str) -> tuple[str, ...]:
 
 
 def sweep(desk: Desk) -> None:
-    """Throw away what killed processes left."""
+    """Throw away what killed processes left, once what they spent there is counted."""
     top = desk.path("scratch")
     for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
         owner = _read_owner(os.path.join(top, name))
         if owner is None or not is_alive(owner):
+            end_tree(None, (MARK, name), 0)
+            spending.count_left(desk, name, os.path.join(top, name))
             _throw_away(os.path.join(top, name), name)
 
 

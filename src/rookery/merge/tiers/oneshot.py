@@ -16,10 +16,8 @@ from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
-from rookery.costs.prices import price
-from rookery.costs.store import OneShot, add_one_shot
 from rookery.costs.transcripts import usage_since
-from rookery.merge import bounds, scratch, store
+from rookery.merge import bounds, scratch, spending, store
 from rookery.merge import case as cases
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
 from rookery.runtimes.hooks import hook_command
@@ -130,7 +128,7 @@ def _run(
     talks = command.interrupt is not None
     argv = (*place.cage, *command.argv)
     used: list[dict[str, Any]] = []
-    began = desk.now()
+    shot = spending.begin(desk, case.entry, tier, place.name, launch)
     child = start(argv, cwd=place.folder, env=env, stdin=None if talks else command.stdin, talks=talks)
     try:
         if talks:
@@ -142,7 +140,7 @@ def _run(
     finally:
         end_tree(child.identity, (scratch.MARK, place.name), 0)
         child.close()
-        _keep_usage(desk, case, tier, launch, began, used)
+        spending.end(desk, place.name, shot, used or usage_since(private, ""))
     if failure is None:
         return ""  # it said that it is done, and only its process stayed
     if failure:
@@ -184,15 +182,6 @@ def _listen(
                     child.close_input()
                     deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
     return f"the agent failed: {failure}" if failure else ""
-
-
-def _keep_usage(desk: Desk, case: Case, tier: str, launch: Launch, began: str, used: Sequence[dict[str, Any]]) -> None:
-    """Spent is spent, whatever came of it. A program that was cut off tells of it in its transcripts, if anywhere."""
-    entry = case.entry
-    told = used or usage_since(launch.folder, "")
-    shot = OneShot(launch.agent, launch.role, f"{tier} of {entry.id}", entry.task_id, entry.run_id, began)
-    with desk.db.write() as db:
-        add_one_shot(db, shot, [price(each, launch.model, desk.config) for each in told])
 
 
 def _hook(event: str) -> tuple[str, ...]:

@@ -1,0 +1,71 @@
+"""What prompts to agent programs use while something lands, counted once whatever happens to them or to us.
+
+Spent is spent, whatever came of it. A note beside the program's log says on whose behalf it runs; so whoever finds the
+folder of a merger that was killed counts what the transcripts in there tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.agents import steps
+from rookery.base.ids import TURN, new_id
+from rookery.base.record import Record
+from rookery.costs.prices import price
+from rookery.costs.store import OneShot, add_one_shot
+from rookery.costs.transcripts import usage_since
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from rookery.merge.desk import Desk
+    from rookery.merge.model import Entry
+    from rookery.runtimes.model import Launch
+
+
+class Prompt(Record):
+    """A prompt that is under way, and the model that it is for unless the program says otherwise."""
+
+    shot: OneShot
+    model: str
+
+
+def begin(desk: Desk, entry: Entry, tier: str, name: str, launch: Launch) -> Prompt:
+    """Note that a program is about to be started in the scratch folder of that name."""
+    cause = f"{tier} of {entry.id}"
+    shot = OneShot(new_id(TURN), launch.agent, launch.role, cause, entry.task_id, entry.run_id, desk.now())
+    path = _note(desk, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"shot": shot.as_dict(), "model": launch.model}, file)
+    return Prompt(shot, launch.model)
+
+
+def end(desk: Desk, name: str, prompt: Prompt, used: Iterable[dict[str, Any]]) -> None:
+    """Keep what it has used."""
+    priced = [price(each, prompt.model, desk.config) for each in used]
+    with desk.db.write() as db:
+        add_one_shot(db, prompt.shot, priced)
+    steps.reached("spent")
+    os.unlink(_note(desk, name))
+
+
+def count_left(desk: Desk, name: str, top: str) -> None:
+    """Keep what a program had used whose merger was killed."""
+    try:
+        with open(_note(desk, name), encoding="utf-8") as file:
+            noted = json.load(file)
+        prompt = Prompt(OneShot(**noted["shot"]), noted["model"])
+    except FileNotFoundError:
+        return  # no program was at work there, or what it used is kept
+    except (ValueError, KeyError, TypeError):
+        os.unlink(_note(desk, name))  # it was cut off before anything was started
+        return
+    end(desk, name, prompt, usage_since(os.path.join(top, "private"), ""))
+
+
+def _note(desk: Desk, name: str) -> str:
+    return desk.path("merges", f"{name}.json")
