@@ -217,3 +217,17 @@ def test_a_landed_task_is_done_with_its_last_child(yard: Yard, strategy: str) ->
     assert yard.rook("task", "complete", child).status == 0
     assert yard.merge("run").status == 0
     assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
+
+
+def test_a_landed_commit_that_is_no_longer_there_holds_nobody_up(yard: Yard) -> None:
+    task = yard.finished("bee", edit("bee.txt", "bee\n"))
+    assert yard.rook("task", "create", "A rest", "--parent", task).status == 0
+    assert yard.merge("--all").data["entries"][0]["state"] == "landed"
+    db = yard.rook.open()
+    with db.write():
+        db.execute("UPDATE merges SET candidate = ?, tip = ?", ("e" * 40, "f" * 40))
+        db.execute("UPDATE tasks SET commit_id = ? WHERE id = ?", ("f" * 40, task))
+    db.close()
+    yard.branch("work", a_txt="a\n")
+    assert yard.merge("--branch", "work").status == 0
+    assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"

@@ -44,7 +44,7 @@ def complete_landed(desk: Desk, base: str) -> None:
     tip = desk.merging.tip(base) if rows else None
     for task_id, commit, branch in rows:
         landed = store.landed_commits(desk.db, task_id, commit)
-        if tip is None or not any(desk.merging.store.contains(each, tip) for each in landed):
+        if tip is None or not any(_is_on(desk, each, tip) for each in landed):
             continue
         author = Author(desk.actor, desk.now())
         try:
@@ -54,6 +54,12 @@ def complete_landed(desk: Desk, base: str) -> None:
             continue  # it has children that are not finished
         although = f", although {waited}" if waited else ""
         desk.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
+
+
+def _is_on(desk: Desk, commit: str, tip: str) -> bool:
+    """True if a branch has a commit; one that is no longer there at all is on none."""
+    git = desk.merging.store
+    return git.find_commit(commit) is not None and git.contains(commit, tip)
 
 
 def reopen_task(desk: Desk, entry: Entry) -> None:

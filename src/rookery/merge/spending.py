@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 from rookery.agents import steps
 from rookery.base.ids import TURN, new_id
@@ -50,7 +51,7 @@ def end(desk: Desk, name: str, prompt: Prompt, used: Iterable[dict[str, Any]]) -
     with desk.db.write() as db:
         add_one_shot(db, prompt.shot, priced)
     steps.reached("spent")
-    os.unlink(_note(desk, name))
+    _forget(desk, name)
 
 
 def count_left(desk: Desk, name: str, top: str) -> None:
@@ -62,9 +63,14 @@ def count_left(desk: Desk, name: str, top: str) -> None:
     except FileNotFoundError:
         return  # no program was at work there, or what it used is kept
     except (ValueError, KeyError, TypeError):
-        os.unlink(_note(desk, name))  # it was cut off before anything was started
+        _forget(desk, name)  # it was cut off before anything was started
         return
     end(desk, name, prompt, usage_since(os.path.join(top, "private"), ""))
+
+
+def _forget(desk: Desk, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(_note(desk, name))
 
 
 def _note(desk: Desk, name: str) -> str:
