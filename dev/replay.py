@@ -21,10 +21,11 @@ from dev.replay_history import Conflict, History, read
 from rookery.merge.resolve import text
 from rookery.merge.resolve.lockfiles import lockfile_of
 from rookery.merge.resolve.markers import has_markers
-from rookery.merge.resolve.mechanical import Settings, resolve
+from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.resolve.regions import Region, regions
 from rookery.merge.resolve.rules import DEFAULT
+from rookery.merge.resolve.rules.superseded import Lineage
 
 SAME, OTHER_ORDER, DIFFERENT = "same", "same in another order", "different"
 
@@ -102,6 +103,7 @@ def measure(history: History, report: Report, settings: Settings, *, every: int 
     report.clean_same += history.clean_same
     report.clean_different += history.clean_different
     report.conflicted += history.conflicted
+    lineages = _lineages(history)
     for conflict in history.conflicts[::every]:
         why = _left_out(history, conflict)
         if why is not None:
@@ -110,12 +112,20 @@ def measure(history: History, report: Report, settings: Settings, *, every: int 
         report.files += 1
         sides = sides_of(history, conflict)
         began = time.process_time()
-        got = resolve(sides, settings=settings)
+        got = resolve(sides, lineage=lineages[conflict.merge], settings=settings)
         report.milliseconds.append(round((time.process_time() - began) * 1000, 2))
         if isinstance(got, Declined):
             report.declined[got.reason.partition(" at line")[0].partition(":")[0]] += 1
         else:
             _compare(history, conflict, sides, got, report)
+
+
+def _lineages(history: History) -> dict[str, Lineage | None]:
+    """For each merge the side that went on from what the other is."""
+    merges: dict[str, list[Conflict]] = {}
+    for conflict in history.conflicts:
+        merges.setdefault(conflict.merge, []).append(conflict)
+    return {merge: lineage_of(sides_of(history, each) for each in files) for merge, files in merges.items()}
 
 
 def sides_of(history: History, conflict: Conflict) -> Sides:
@@ -141,6 +151,8 @@ def _left_out(history: History, conflict: Conflict) -> str | None:
     ours, theirs = history.blobs[conflict.ours], history.blobs[conflict.theirs]
     if text.read(ours) is None or text.read(theirs) is None:
         return "not text"
+    if conflict.one_sided:
+        return "merge that took one side whole"
     human = history.content(conflict.human)
     if human is not None and has_markers(human) and not has_markers(ours) and not has_markers(theirs):
         return "committed with conflict markers"
@@ -151,7 +163,7 @@ def _compare(history: History, conflict: Conflict, sides: Sides, got: Resolved, 
     contents = (history.content(conflict.human), sides.ours, sides.theirs, got.content)
     human, ours, theirs, mine = (_told(sides.path, content) for content in contents)
     verdict = SAME if mine == human else OTHER_ORDER if sorted(mine) == sorted(human) else DIFFERENT
-    lost = (_at_stake(sides, mine) & Counter(human)) - Counter(mine)
+    lost = (_at_stake(sides) & Counter(human)) - Counter(mine)
     thrown = verdict == DIFFERENT and human in (ours, theirs) and _threw_away(sides, took_ours=human == ours)
     rules = sorted({hunk.rule for hunk in got.hunks}) or ["(no region in conflict)"]
     for score in (report.total, *(report.by_rule.setdefault(rule, Score()) for rule in rules)):
@@ -173,13 +185,15 @@ def _compare(history: History, conflict: Conflict, sides: Sides, got: Resolved, 
         )
 
 
-def _at_stake(sides: Sides, mine: list[str]) -> Counter[str]:
-    """The lines of the result, and those that either side has where both changed something."""
-    stake = Counter(mine)
+def _at_stake(sides: Sides) -> Counter[str]:
+    """What people can have kept: the lines of either side, each as often as the side has it that has it more often."""
+    stake: Counter[str] = Counter()
     for region in _regions(sides):
-        if region.settled is None:
+        if region.settled is not None:
+            stake += Counter(_read(sides.path, region.settled))
+        else:
             stake += Counter(_read(sides.path, region.ours)) | Counter(_read(sides.path, region.theirs))
-    return stake
+    return stake & (Counter(_told(sides.path, sides.ours)) | Counter(_told(sides.path, sides.theirs)))
 
 
 def _threw_away(sides: Sides, *, took_ours: bool) -> bool:

@@ -34,6 +34,8 @@ class Conflict:
     human: str | None
     ours_history: tuple[str, ...] = ()
     theirs_history: tuple[str, ...] = ()
+    one_sided: bool = False
+    """The whole merge has the tree of one parent: nothing of the other was merged, in this file or in any."""
 
 
 @dataclass
@@ -144,6 +146,7 @@ def _redo(
     if not fresh:
         return
     paths = [path for path, sides in fresh if None not in sides[1:]]
+    one_sided = tree in blobs.trees(parents)
     ours = _versions(git, parents[0], parents[1], paths)
     theirs = _versions(git, parents[1], parents[0], paths)
     for path, (base, our, their) in fresh:
@@ -152,6 +155,7 @@ def _redo(
             *(merge, path, modes, base, our, their, human[path]),  # type: ignore[arg-type]
             tuple(blob for blob in ours.get(path, ()) if blob not in (base, our)),
             tuple(blob for blob in theirs.get(path, ()) if blob not in (base, their)),
+            one_sided,
         )
         wanted = (base, our, their, conflict.human, *conflict.ours_history, *conflict.theirs_history)
         if all(blobs.read(blob) for blob in wanted if blob is not None):
@@ -210,6 +214,10 @@ class _Blobs:
             if kind == "blob":
                 self._into[name] = content
         return found
+
+    def trees(self, commits: tuple[str, ...]) -> list[str]:
+        """The tree of each commit."""
+        return [self._ask(f"{commit}^{{tree}}")[0] for commit in commits]
 
     def read(self, blob: str) -> bool:
         """Have a blob's content at hand; false if it is none, or too large."""

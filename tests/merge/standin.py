@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rookery.base.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
 
@@ -70,7 +72,11 @@ class Settings(Record):
 seen: list[Sides] = []
 
 
-def resolve(sides: Sides, *, settings: Settings) -> Resolved | Declined:
+def lineage_of(_files: Sequence[Sides]) -> None:
+    """Neither side went on from the other."""
+
+
+def resolve(sides: Sides, *, lineage: None, settings: Settings) -> Resolved | Declined:
     """Files that end in .list are joined, those that end in .bad lose a line; nothing else is resolved."""
     seen.append(sides)
     if sides.path.endswith(".list"):
@@ -95,7 +101,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     seen.clear()
     parts: dict[str, dict[str, Any]] = {
         "model": {"Sides": Sides, "Resolved": Resolved},
-        "mechanical": {"resolve": resolve, "Settings": Settings},
+        "mechanical": {"resolve": resolve, "lineage_of": lineage_of, "Settings": Settings},
         "loss": {"check": check},
         "markers": {
             "has_markers": lambda content: b"<<<<<<<" in content,

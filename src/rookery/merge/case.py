@@ -9,7 +9,7 @@ from rookery.vcs.git_merging import REGULAR, Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from rookery.merge.desk import Desk
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
     from rookery.vcs.git_merging import Side
 
-_VERSIONS = 12
+_VERSIONS = 40
 _MOST_TEXT = 4_000
 
 
@@ -115,12 +115,14 @@ def is_unfinished(path: str, content: bytes) -> str:
     return "it does not parse" if parses(path, content) is False else ""
 
 
-def resolve_mechanically(desk: Desk, sides: Sides) -> Resolved | Declined:
-    """What the rules that the configuration lets speak make of a path."""
-    from rookery.merge.resolve.mechanical import Settings, resolve
+def resolve_mechanically(desk: Desk, sides: Sequence[Sides]) -> Iterator[Resolved | Declined]:
+    """What the rules that the configuration lets speak make of each conflicted path of a merge."""
+    from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
 
     wish = desk.config.merge
-    return resolve(sides, settings=Settings(rules=wish.rules, unions=wish.unions))
+    lineage = lineage_of(sides)
+    for each in sides:
+        yield resolve(each, lineage=lineage, settings=Settings(rules=wish.rules, unions=wish.unions))
 
 
 def lockfile_of(path: str) -> Lockfile | None:

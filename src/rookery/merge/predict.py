@@ -104,7 +104,8 @@ def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
         return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason="the branch shares no history with the base")
     left = merged.conflicts
     if MECHANICAL in allowed:
-        left = tuple(each for each in left if not mechanical.predict(desk, case, each))
+        settled = mechanical.predict(desk, case)
+        left = tuple(each for each in left if each.path not in settled)
         if not left:
             locks = [each.path for each in merged.conflicts if cases.lockfile_of(each.path) is not None]
             reason = f"lock files would be made anew: {', '.join(locks)}" if locks else "rules settle every conflict"

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
+from rookery.merge.resolve.rules.superseded import Lineage
 
 
 def sides(path: str, base: str | None, ours: str, theirs: str, **more: tuple[str, ...]) -> Sides:
@@ -14,17 +15,17 @@ def sides(path: str, base: str | None, ours: str, theirs: str, **more: tuple[str
     return Sides(path, None if base is None else _text(base), _text(ours), _text(theirs), **history)  # type: ignore[arg-type]
 
 
-def resolved(given: Sides, *rules: str) -> Resolved:
+def resolved(given: Sides, *rules: str, lineage: Lineage | None = None) -> Resolved:
     """The result; fails if there is none, or if another rule made it."""
-    got = resolve(given)
+    got = resolve(given, lineage=lineage)
     assert isinstance(got, Resolved), got
     assert tuple(hunk.rule for hunk in got.hunks) == rules
     return got
 
 
-def declined(given: Sides, settings: Settings | None = None) -> Declined:
+def declined(given: Sides, settings: Settings | None = None, *, lineage: Lineage | None = None) -> Declined:
     """Why there is no result; fails if there is one."""
-    got = resolve(given, settings=settings)
+    got = resolve(given, lineage=lineage, settings=settings)
     assert isinstance(got, Declined), got
     return got
 

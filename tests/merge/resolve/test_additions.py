@@ -34,20 +34,25 @@ def test_what_is_less_than_a_whole_definition_is_not() -> None:
     declined(sides("a.py", base, ours, theirs))
 
 
-def test_two_versions_of_the_same_thing_are_not() -> None:
+def test_two_functions_may_be_alike() -> None:
     base = "def a():\n    return 1\n"
-    ours = base + "\n\ndef read_lines(path):\n    with open(path) as file:\n        return file.read().splitlines()\n"
-    theirs = base + "\n\ndef lines_of(path):\n    with open(path) as file:\n        return list(file)\n"
+    ours = "\n\ndef test_it_adds():\n    case = Case()\n    assert case.add(1) == 1\n"
+    theirs = "\n\ndef test_it_takes():\n    case = Case()\n    assert case.take(1) == 1\n"
 
-    declined(sides("a.py", base, ours, theirs))
+    assert (
+        resolved(sides("a.py", base, base + ours, base + theirs), "definitions").content.decode().count("Case()") == 2
+    )
 
 
-def test_two_that_differ_in_every_line_and_yet_are_alike_are_not() -> None:
-    base = "def a():\n    return 1\n"
-    ours = base + "\n\ndef total_of(items):\n    return sum(item.price for item in items)\n"
-    theirs = base + "\n\ndef sum_up(items):\n    return sum(item.cost for item in items)\n"
-
-    declined(sides("a.py", base, ours, theirs))
+def test_two_items_that_are_alike_are_one_thing_said_twice() -> None:
+    declined(
+        sides(
+            "a.py",
+            "NAMES = [\n    'zero',\n]\n",
+            "NAMES = [\n    'zero',\n    call('the first one', here),\n]\n",
+            "NAMES = [\n    'zero',\n    call('the first one', there),\n]\n",
+        )
+    )
 
 
 def test_what_the_other_side_has_elsewhere_is_not_new() -> None:
@@ -81,6 +86,22 @@ def test_items_of_a_list_are_both_kept() -> None:
 
 def test_two_values_for_one_key_are_not() -> None:
     declined(sides("a.toml", "[t]\na = 1\n", "[t]\na = 1\nlimit = 'low'\n", "[t]\na = 1\nlimit = 'high up'\n"))
+
+
+def test_arms_of_a_match_are_both_kept() -> None:
+    base = "fn a(x: u8) -> u8 {\n    match x {\n        0 => 1,\n        _ => 9,\n    }\n}\n"
+    ours = base.replace("        _", "        1 => of_ours(),\n        _")
+    theirs = base.replace("        _", "        2 => their::way(),\n        _")
+
+    assert (
+        b"1 => of_ours(),\n        2 => their::way(),\n" in resolved(sides("a.rs", base, ours, theirs), "items").content
+    )
+
+
+def test_what_is_ignored_is_a_list() -> None:
+    given = sides(".gitignore", "a\n", "a\nbuild/out\n", "a\n*.cache\n")
+
+    assert resolved(given, "entries").content == b"a\nbuild/out\n*.cache\n"
 
 
 def test_entries_of_a_list_in_prose_are_both_kept() -> None:

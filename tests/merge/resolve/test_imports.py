@@ -5,26 +5,41 @@ from __future__ import annotations
 from .conflicts import declined, resolved, sides
 
 
-def test_names_of_both_sides_are_imported() -> None:
+def test_statements_of_both_sides_are_kept_in_order() -> None:
     given = sides(
         "a.py",
         "from shop import cart\n\ncart()\n",
-        "from shop import cart, price\n\ncart()\nprice()\n",
-        "from shop import cart, stock\n\nstock()\ncart()\n",
+        "from shop import cart\nfrom shop.price import price\n\ncart()\nprice()\n",
+        "from shop import cart\nfrom shop.stock import stock\n\nstock()\ncart()\n",
+    )
+    got = resolved(given, "imports")
+
+    assert got.content.startswith(
+        b"from shop import cart\nfrom shop.price import price\nfrom shop.stock import stock\n"
+    )
+    assert got.covers == ()
+
+
+def test_a_line_that_would_have_to_be_written_anew_is_left() -> None:
+    declined(
+        sides(
+            "a.py",
+            "from shop import cart\n\ncart()\n",
+            "from shop import cart, price\n\ncart()\nprice()\n",
+            "from shop import cart, stock\n\nstock()\ncart()\n",
+        )
     )
 
-    assert resolved(given, "imports").content == b"from shop import cart, price, stock\n\nstock()\ncart()\nprice()\n"
 
-
-def test_a_name_that_one_side_took_out_is_gone() -> None:
-    given = sides(
-        "a.py",
-        "import old\nfrom shop import cart\n\nold()\nx = 1\ncart()\n",
-        "from shop import cart\n\nx = 1\ncart()\n",
-        "import old\nfrom shop import cart, new\n\nold()\nx = 1\ncart(new)\n",
+def test_a_name_that_one_side_took_out_is_for_others_to_decide() -> None:
+    declined(
+        sides(
+            "a.py",
+            "import old\nfrom shop import cart\n\nold()\nx = 1\ncart()\n",
+            "from shop import cart\n\nx = 1\ncart()\n",
+            "import old\nimport new\nfrom shop import cart\n\nold()\nx = 1\ncart(new)\n",
+        )
     )
-
-    assert resolved(given, "imports").content == b"from shop import cart, new\n\nx = 1\ncart(new)\n"
 
 
 def test_a_name_that_is_still_used_is_not_taken_out() -> None:
@@ -86,13 +101,21 @@ def test_a_change_within_brackets_is_read_with_its_statement() -> None:
 def test_typescript() -> None:
     given = sides(
         "a.ts",
-        "import { a } from './m';\n\na();\n",
-        "import { a, b } from './m';\n\na();\nb();\n",
-        "import { a, type C } from './m';\nimport d from 'd';\n\nd<C>();\na();\n",
+        "import {\n  a,\n} from './m';\n\na();\n",
+        "import {\n  a,\n  b,\n} from './m';\n\na();\nb();\n",
+        "import {\n  a,\n  type C,\n} from './m';\nimport d from 'd';\n\nd<C>();\na();\n",
     )
     got = resolved(given, "imports").content.decode()
 
-    assert got.startswith("import { a, b, type C } from './m';\nimport d from 'd';\n\n")
+    assert got.startswith("import {\n  a,\n  b,\n  type C,\n} from './m';\nimport d from 'd';\n\n")
+
+
+def test_statements_in_a_shape_of_their_own_are_kept_whole() -> None:
+    ours = "import 'zone.js'; // for the clock of the page\n"
+    theirs = "import '@scope/polyfills'; // needed in old browsers\n"
+    given = sides("a.ts", "const z = 1;\n", f"{ours}const z = 1;\n", f"{theirs}const z = 1;\n")
+
+    assert resolved(given, "imports").content.decode() == f"{ours}{theirs}const z = 1;\n"
 
 
 def test_go() -> None:

@@ -162,9 +162,19 @@ def test_a_result_that_would_not_parse_is_declined() -> None:
 
 
 def test_a_rule_that_loses_a_line_and_does_not_say_so_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "version", lambda region, _case: Answer("version", region.ours, "so it is"))
+    given = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
+    said = Answer("version", ("ours",), "so it is", replaces=True)
+    monkeypatch.setitem(RULES, "version", lambda _region, _case: said)
 
-    assert "lost: 'theirs'" in declined(sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")).reason
+    assert "lost: 'theirs'" in declined(given).reason
+
+
+def test_a_rule_that_may_replace_nothing_has_to_keep_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
+    said = Answer("version", ("ours",), "so it is", drops=True)
+    monkeypatch.setitem(RULES, "version", lambda _region, _case: said)
+
+    assert "no rule settles" in declined(given).reason
 
 
 def test_hunks_tell_what_was_done() -> None:

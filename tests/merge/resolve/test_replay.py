@@ -70,8 +70,8 @@ def made(tmp_path: Path) -> Repository:
         {"list.md": f"{state}* one big dog\n"},
         {"list.md": f"{state}* pets\n"},
     )
-    repo.merge({"v": "v 1.0.1\n"}, {"v": "v 1.0.2\n"}, {"v": "v 1.0.1\n"})
-    repo.merge({"v": "v 1.1.0\n"}, {"v": "v 1.2.0\n"}, {"v": "v 1.1.0\n"})
+    repo.merge({"v": "v 1.0.1\n"}, {"v": "v 1.0.2\n"}, {"v": "v 1.0.1\n", "n": "by hand\n"})
+    repo.merge({"v": "v 1.1.0\n"}, {"v": "v 1.2.0\n"}, {"v": "v 1.1.0\n", "n": "by hand, too\n"})
     repo.merge(
         {"other.txt": "A\nours\nc\nd\ne\n"}, {"other.txt": "A\ntheirs\nc\nd\ne\n"}, {"other.txt": "A\nx\nc\nd\ne\n"}
     )
@@ -175,12 +175,39 @@ def test_earlier_versions_are_read_from_both_sides(tmp_path: Path, replay: Calla
     repo.commit("Begin it", {"other.txt": "a\nb\nfirst\nd\ne\n"})
     repo.git("checkout", "-q", "main")
     repo.commit("Pick it", {"other.txt": "a\nb\nfirst\nd\ne\n"})
-    repo.commit("Go on", {"other.txt": "a\nb\nsecond\nd\ne\n"})
+    repo.commit("Go on", {"other.txt": "a\nb\nand\nfirst\nagain\nd\ne\n"})
     repo.git("merge", "-q", "--no-commit", "topic", fine=(0, 1))
-    repo.commit("Merge", {"other.txt": "a\nb\nsecond\nd\ne\n"})
+    repo.commit("Merge", {"other.txt": "a\nb\nand\nfirst\nagain\nd\ne\n", "n": "by hand\n"})
     found = json.loads(replay(str(repo.folder), "--json"))
 
     assert found["rules"]["superseded"]["same"] == 1
+
+
+def test_a_side_that_went_on_is_known_by_all_files_of_its_merge(tmp_path: Path, replay: Callable[..., str]) -> None:
+    repo = Repository(tmp_path / "lineage")
+    before = "".join(f"line {number}\n" for number in range(9))
+    names = ["a.txt", "b.txt", "c.txt"]
+    repo.commit("Write", dict.fromkeys(names, before))
+    repo.git("checkout", "-q", "-b", "topic")
+    repo.commit("Begin it", dict.fromkeys(names, before.replace("line 4", "first")))
+    repo.git("checkout", "-q", "main")
+    repo.commit("Pick it", dict.fromkeys(names, before.replace("line 4", "first")))
+    repo.commit("Go on", dict.fromkeys(names, before.replace("line 4", "second")))
+    repo.git("merge", "-q", "--no-commit", "topic", fine=(0, 1))
+    repo.commit("Merge", dict.fromkeys(names, before.replace("line 4", "second")) | {"n": "by hand\n"})
+    found = json.loads(replay(str(repo.folder), "--json"))
+
+    # The contents are the same in all three, and the same conflict counts once for each path.
+    assert found["rules"]["superseded"] | {"same": 3, "lost": 0} == found["rules"]["superseded"]
+
+
+def test_merges_that_took_one_side_whole_are_no_measure(tmp_path: Path, replay: Callable[..., str]) -> None:
+    repo = Repository(tmp_path / "whole")
+    repo.merge({"v": "v 1.0.1\n"}, {"v": "v 1.0.2\n"}, {"v": "v 1.0.1\n"})
+    found = json.loads(replay(str(repo.folder), "--json"))
+
+    assert found["files"] == 0
+    assert found["left_out"] == {"merge that took one side whole": 1}
 
 
 @pytest.mark.parametrize(("made_as", "said"), [(None, "there is no folder"), ("folder", "not a git repository")])

@@ -5,19 +5,23 @@ from __future__ import annotations
 import pytest
 
 from rookery.config.model import MergeConfig
-from rookery.merge.resolve.mechanical import Settings, resolve
+from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
 from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined, Resolved
 from rookery.merge.resolve.rules import DEFAULT
+from rookery.merge.resolve.rules.superseded import Lineage
 from rookery.merge.resolve.rules.version import highest
 
 from .conflicts import declined, resolved, sides
 
 
 class TestWhitespace:
-    def test_the_change_that_can_be_read_wins_over_tidied_line_ends(self) -> None:
-        given = sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "ONE  \ntwo\n")
+    def test_what_was_added_and_can_be_read_wins_over_tidied_line_ends(self) -> None:
+        given = sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "one  \nmore\ntwo\n")
 
-        assert resolved(given, "whitespace").content == b"ONE  \ntwo\n"
+        assert resolved(given, "whitespace").content == b"one  \nmore\ntwo\n"
+
+    def test_a_line_that_one_side_tidied_and_the_other_changed_is_left(self) -> None:
+        declined(sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "ONE  \ntwo\n"))
 
     def test_indentation_is_no_mere_whitespace(self) -> None:
         declined(sides("a.py", "if a:\n    b()\n", "if a:\n  b()\n", "if a:\n    c()\n"))
@@ -31,17 +35,26 @@ class TestWhitespace:
 
 class TestVersion:
     def test_the_higher_of_two_raised_versions_holds(self) -> None:
-        given = sides("setup.cfg", "version = 1.9.0\n", "version = 1.10.0\n", "version = 1.9.1\n")
+        given = sides("setup.cfg", "shop = 1.9.0\n", "shop = 1.10.0\n", "shop = 1.9.1\n")
         got = resolved(given, "version")
 
-        assert got.content == b"version = 1.10.0\n"
-        assert got.covers == (Cover("theirs", ADDED_MISSING, "version = 1.9.1"),)
+        assert got.content == b"shop = 1.10.0\n"
+        assert got.covers == (Cover("theirs", ADDED_MISSING, "shop = 1.9.1"),)
+
+    @pytest.mark.parametrize(
+        ("path", "key"), [("setup.cfg", "version = "), ("VERSION", ""), ("a.py", "__version__ = ")]
+    )
+    def test_the_version_of_the_project_itself_is_for_people_to_say(self, path: str, key: str) -> None:
+        declined(sides(path, f"{key}1.9.0\n", f"{key}1.10.0\n", f"{key}1.9.1\n"))
+
+    def test_a_decimal_number_is_no_version(self) -> None:
+        declined(sides("a.py", "near(4.99)\n", "near(5.01)\n", "near(5.02)\n"))
 
     @pytest.mark.parametrize(
         ("base", "ours", "theirs", "result"),
         [
             ("v1.0.0rc1", "v1.0.0rc2", "v1.0.0", "v1.0.0"),
-            ("1.0", "1.0.1", "1.1", "1.1"),
+            ("==1.0", "==1.0.1", "==1.1", "==1.1"),
             ("2.0.0-beta.1", "2.0.0-beta.2", "2.0.0-beta.10", "2.0.0-beta.10"),
             ("x>=1.2", "x>=1.3", "x>=1.10", "x>=1.10"),
         ],
@@ -68,20 +81,53 @@ class TestVersion:
 
 
 class TestSuperseded:
-    def test_the_side_that_was_the_other_and_went_on_wins(self) -> None:
-        given = sides("a.txt", "a\nb\nc\n", "a\nthird\nc\n", "a\nsecond\nc\n", ours_history=("a\nsecond\nc\n",))
+    BASE = "".join(f"line {number}\n" for number in range(9))
+    OLDER = BASE.replace("line 4", "second")
+    NEWER = BASE.replace("line 4", "third")
 
-        assert resolved(given, "superseded").content == b"a\nthird\nc\n"
+    def test_the_side_that_was_the_other_and_went_on_in_several_files_wins(self) -> None:
+        given = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
+        got = resolved(given, "superseded", lineage=Lineage("ours", 3))
+
+        assert got.content == self.NEWER.encode()
+        assert Cover("theirs", ADDED_MISSING, "second") in got.covers
 
     def test_it_works_for_theirs_too(self) -> None:
-        given = sides("a.txt", "a\nb\nc\n", "a\nsecond\nc\n", "a\nthird\nc\n", theirs_history=("a\nsecond\nc\n",))
+        given = sides("a.txt", self.BASE, self.OLDER, self.NEWER, theirs_history=(self.OLDER,))
 
-        assert resolved(given, "superseded").content == b"a\nthird\nc\n"
+        assert resolved(given, "superseded", lineage=Lineage("theirs", 3)).content == self.NEWER.encode()
 
-    def test_a_deletion_that_came_after_holds(self) -> None:
-        given = sides("a.txt", "a\nb\nc\n", "a\nc\n", "a\nx\nc\n", ours_history=("a\nx\nc\n", "a\ny\nc\n"))
+    def test_in_one_file_alone_it_may_leave_nothing_out(self) -> None:
+        given = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
+        declined(given)
+        declined(given, lineage=Lineage("theirs", 9))
 
-        assert resolved(given, "superseded").content == b"a\nc\n"
+        more = self.OLDER.replace("second", "second\nmore\nand more")
+        given = sides("a.txt", self.BASE, more, self.OLDER, ours_history=(self.OLDER,))
+        assert resolved(given, "superseded").content == more.encode()
+
+    def test_who_rewrote_the_file_did_not_go_on_with_it(self) -> None:
+        rewritten = "".join(f"word {number}\n" for number in range(12))
+        given = sides("a.txt", self.BASE, rewritten, self.OLDER, ours_history=(self.OLDER,))
+
+        declined(given, lineage=Lineage("ours", 9))
+
+    def test_only_a_side_that_went_on_in_many_files_may_shrink_one(self) -> None:
+        given = sides("a.txt", self.BASE, self.BASE.replace("line 4\n", ""), self.OLDER, ours_history=(self.OLDER,))
+
+        declined(given, lineage=Lineage("ours", 7))
+        assert b"second" not in resolved(given, "superseded", lineage=Lineage("ours", 8)).content
+
+    def test_several_files_tell_which_side_went_on(self) -> None:
+        ours = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
+        theirs = sides("b.txt", self.BASE, self.OLDER, self.NEWER, theirs_history=(self.OLDER,))
+        neither = sides("c.txt", self.BASE, self.NEWER, self.OLDER)
+        absent = ours.replace(theirs=None)
+
+        assert lineage_of([ours, ours, neither, ours, absent]) == Lineage("ours", 3)
+        assert lineage_of([ours, ours, neither]) is None
+        assert lineage_of([ours, ours, ours, theirs]) is None
+        assert lineage_of([theirs] * 4) == Lineage("theirs", 4)
 
     def test_a_version_that_had_only_a_part_of_it_proves_nothing(self) -> None:
         history = ("a\nsecond\nc\nd\n",)
@@ -89,7 +135,8 @@ class TestSuperseded:
 
     def test_a_side_that_also_took_something_back_does_not_win(self) -> None:
         history = ("a\nsecond\nc\nD\n",)
-        declined(sides("a.txt", "a\nb\nc\nd\n", "a\nthird\nc\nd\n", "a\nsecond\nc\nD\n", ours_history=history))
+        given = sides("a.txt", "a\nb\nc\nd\n", "a\nthird\nc\nd\n", "a\nsecond\nc\nD\n", ours_history=history)
+        declined(given, lineage=Lineage("ours", 9))
 
     def test_when_each_was_the_other_nobody_wins(self) -> None:
         history = {"ours_history": ("a\ny\nc\n",), "theirs_history": ("a\nx\nc\n",)}
@@ -121,21 +168,26 @@ class TestContained:
     def test_the_same_lines_in_another_order_are_not_contained(self) -> None:
         declined(sides("a.txt", "a\nz\n", "a\none one\ntwo two\nz\n", "a\ntwo two\none one\nthree\nz\n"))
 
-    def test_a_change_of_what_was_there_is_not_an_addition(self) -> None:
-        declined(sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nnew\nmore\nz\n"))
+    def test_the_same_change_and_more_after_it_wins(self) -> None:
+        given = sides("a.txt", "a\nold\nz\n", "a\nnew\nz\n", "a\nnew\nmore\nz\n")
+
+        assert resolved(given, "contained").content == b"a\nnew\nmore\nz\n"
+
+    def test_more_in_between_is_not_the_same_and_more(self) -> None:
+        declined(sides("a.txt", "a\nz\n", "a\none one\ntwo two\nz\n", "a\none one\nand\ntwo two\nz\n"))
 
 
 class TestFields:
-    def test_keys_that_different_sides_changed_are_merged_one_by_one(self) -> None:
+    def test_keys_of_both_sides_are_kept(self) -> None:
         given = sides(
             "package.json",
-            '{\n  "a": "1.0.0",\n  "b": "2.0.0",\n  "c": "3.0.0"\n}\n',
-            '{\n  "a": "1.0.1",\n  "b": "2.0.0",\n  "c": "3.0.0"\n}\n',
+            '{\n  "a": "1.0.0",\n  "c": "3.0.0"\n}\n',
+            '{\n  "a": "1.0.0",\n  "aa": "1.1.1",\n  "c": "3.0.0"\n}\n',
             '{\n  "a": "1.0.0",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n',
         )
         got = resolved(given, "fields").content
 
-        assert got == b'{\n  "a": "1.0.1",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n'
+        assert got == b'{\n  "a": "1.0.0",\n  "aa": "1.1.1",\n  "b": "2.1.0",\n  "c": "3.0.0"\n}\n'
 
     def test_commas_follow_what_was_added_at_the_end(self) -> None:
         given = sides(
@@ -147,37 +199,12 @@ class TestFields:
 
         assert resolved(given, "fields").content == b'{\n  "a": 1,\n  "ours": 2,\n  "theirs": 3\n}\n'
 
-    def test_a_version_that_both_raised_is_the_higher_one(self) -> None:
-        given = sides(
-            "a.toml",
-            '[t]\na = "1.0"\nb = "1"\n',
-            '[t]\na = "1.1"\nb = "1"\nc = "new"\n',
-            '[t]\na = "1.2"\nb = "one"\n',
-        )
-
-        assert resolved(given, "fields").content == b'[t]\na = "1.2"\nb = "one"\nc = "new"\n'
-
-    def test_a_key_that_one_side_took_out_is_gone(self) -> None:
-        given = sides("a.yaml", "a: 1\nb: 2\nc: 3\n", "a: 1\nc: 3\n", "a: 1\nb: 2\nc: 4\n")
-
-        assert resolved(given, "fields").content == b"a: 1\nc: 4\n"
-
-    def test_a_new_key_that_a_bump_of_all_would_have_taken_along_is_left(self) -> None:
-        given = sides(
-            "Cargo.toml",
-            '[d]\na = "0.92.2"\nb = "0.92.2"\n',
-            '[d]\na = "0.92.2"\nb = "0.92.2"\nc = "0.92.2"\n',
-            '[d]\na = "0.92.3"\nb = "0.92.3"\n',
-        )
-
-        declined(given)
-        other = (given.ours or b"").replace(b'c = "0.92.2"', b'c = "7.0.0"')
-        resolved(given.replace(ours=other), "fields")
-
     @pytest.mark.parametrize(
         ("path", "base", "ours", "theirs"),
         [
             ("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\n", "a: 6\nb: 3\n"),
+            ("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\n", "a: 1\nb: 3\n"),
+            ("a.yaml", "a: 1\nb: 2\nc: 3\n", "a: 1\nc: 3\n", "a: 1\nb: 2\nc: 4\n"),
             ("a.yaml", "a: 1\nb: 2\n", "b: 2\n", "a: 6\nb: 3\n"),
             ("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\na: 7\n", "a: 1\nb: 3\n"),
             ("a.yaml", "t: |\n  a: 1\n  b: 2\n", "t: |\n  a: 5\n  b: 2\n", "t: |\n  a: 1\n  b: 3\n"),
@@ -187,6 +214,8 @@ class TestFields:
         ],
         ids=[
             "one key twice",
+            "changed, and not added",
+            "taken out",
             "edit against deletion",
             "a key twice",
             "text in a string",
@@ -233,11 +262,11 @@ def test_the_configuration_knows_every_rule() -> None:
 @pytest.mark.parametrize("rule", [name for name in DEFAULT if name != "union"])
 def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
     given = {
-        "whitespace": sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "ONE  \ntwo\n"),
+        "whitespace": sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "one  \nmore\ntwo\n"),
         "version": sides("a", "v 1.0.0\n", "v 1.0.1\n", "v 1.0.2\n"),
-        "superseded": sides("a", "a\nb\nc\n", "a\nd\nc\n", "a\ne\nc\n", ours_history=("a\ne\nc\n",)),
+        "superseded": sides("a", "a\nc\n", "a\nd\ne\nf\nc\n", "a\ne\nc\n", ours_history=("a\ne\nc\n",)),
         "contained": sides("a.c", "a\nz\n", "a\none\nz\n", "a\none\ntwo\nz\n"),
-        "fields": sides("a.yaml", "a: 1\nb: 2\n", "a: 5\nb: 2\n", "a: 1\nb: 3\n"),
+        "fields": sides("a.json", '{\n  "a": 1\n}\n', '{\n  "a": 1,\n  "b": 2\n}\n', '{\n  "a": 1,\n  "c": 3\n}\n'),
         "entries": sides("a.md", "a\n", "a\n* one thing\n", "a\n* another matter\n"),
         "definitions": sides("a.py", "a\n", "a\ndef b(): return 1\n", "a\nclass D: pass\n"),
         "items": sides("a.py", "a = [\n    1,\n]\n", "a = [\n    1,\n    2,\n]\n", "a = [\n    1,\n    3,\n]\n"),

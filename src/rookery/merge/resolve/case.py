@@ -26,7 +26,9 @@ class Answer(Record):
     lines: Lines
     why: str
     drops: bool = False
-    """True if lines of a side are left out, and the proof says why they may be."""
+    """True if lines are changed or left out, and the proof says why they may be."""
+    replaces: bool = False
+    """True if a line of a side need not be there, because another stands for it."""
 
 
 class Case:

@@ -6,6 +6,8 @@ tier. Whatever the rules say, the result must have no conflict markers, parse if
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rookery.base.record import Record
 from rookery.merge.resolve import loss, text
 from rookery.merge.resolve.case import Answer, Case
@@ -16,7 +18,10 @@ from rookery.merge.resolve.rules import DEFAULT, LATE, RULES, superseded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.merge.resolve.regions import Region
+    from collections.abc import Iterable
+
+    from rookery.merge.resolve.regions import Lines, Region
+    from rookery.merge.resolve.rules.superseded import Lineage
     from rookery.merge.resolve.text import Text
 
 _SYMLINK, _SUBMODULE = "120000", "160000"
@@ -35,7 +40,18 @@ class Settings(Record):
     """A longer file is declined."""
 
 
-def resolve(sides: Sides, *, settings: Settings | None = None) -> Resolved | Declined:
+def lineage_of(files: Iterable[Sides]) -> Lineage | None:
+    """The side of a merge that went on from what the other is now, as its conflicted files tell together."""
+    settings = Settings()
+    winners = []
+    for sides in files:
+        if _refuse(sides, settings) is None and (sides.ours_history or sides.theirs_history):
+            read = _read(sides, settings)
+            winners.append(None if isinstance(read, Declined) else superseded.winner(_case(sides, read, settings)))
+    return superseded.lineage(winners)
+
+
+def resolve(sides: Sides, *, lineage: Lineage | None = None, settings: Settings | None = None) -> Resolved | Declined:
     """The file with both sides' changes, or why that is not for rules to say."""
     settings = settings or Settings()
     refused = _refuse(sides, settings)
@@ -48,23 +64,19 @@ def resolve(sides: Sides, *, settings: Settings | None = None) -> Resolved | Dec
     if isinstance(mode, Declined):
         return mode
     base, ours, theirs = read
-    case = Case(
-        sides.path,
-        base.lines,
-        ours.lines,
-        theirs.lines,
-        sides.ours_history,
-        sides.theirs_history,
-        settings.unions,
-    )
     kind = "content" if sides.base is not None else "add/add"
-    merged = _merge(case, settings)
+    merged = _merge(_case(sides, read, settings), lineage, settings)
     if isinstance(merged, str):
         return Declined(merged, kind)
     lines, hunks = merged
     content = text.surround(tuple(lines), base if sides.base is not None else None, ours, theirs).encode()
     fault = _fault(sides, content, hunks)
     return Declined(fault, kind) if fault else Resolved(content, mode, tuple(hunks))
+
+
+def _case(sides: Sides, read: tuple[Text, Text, Text], settings: Settings) -> Case:
+    base, ours, theirs = (side.lines for side in read)
+    return Case(sides.path, base, ours, theirs, sides.ours_history, sides.theirs_history, settings.unions)
 
 
 def _refuse(sides: Sides, settings: Settings) -> Declined | None:
@@ -109,10 +121,10 @@ def _mode(sides: Sides) -> str | Declined | None:
     return Declined("the sides gave the file different modes", "mode")
 
 
-def _merge(case: Case, settings: Settings) -> tuple[list[str], list[Hunk]] | str:
+def _merge(case: Case, lineage: Lineage | None, settings: Settings) -> tuple[list[str], list[Hunk]] | str:
     """All lines of the result and what was done, or why not."""
     newer = superseded.winner(case) if superseded.NAME in settings.rules else None
-    if newer is not None:
+    if newer is not None and superseded.may_leave_out(case, newer, lineage):
         return _superseded(case, newer)
     late = []
     for region in case.regions:
@@ -153,10 +165,20 @@ def _settle(region: Region, case: Case, settings: Settings, *, late: bool) -> bo
     for name, rule in RULES.items():
         if name in settings.rules and (name in LATE) == late:
             answer = rule(region, case)
-            if answer is not None:
+            if answer is not None and (answer.replaces or _keeps_all(region, case, answer.lines)):
                 case.answers[case.place(region)] = answer
                 return True
     return False
+
+
+def _keeps_all(region: Region, case: Case, lines: Lines) -> bool:
+    """True if every line of both sides is there. What one side took out and the other kept is for people to say."""
+    comma = "," if case.language == "json" else ""
+    there, ours, theirs = (
+        Counter(line.rstrip().removesuffix(comma) for line in side if line.strip())
+        for side in (lines, region.ours, region.theirs)
+    )
+    return not (ours | theirs) - there
 
 
 def _told(region: Region, answer: Answer, start: int) -> Hunk:

@@ -23,17 +23,18 @@ _TELLING = 7
 """A line with fewer characters says too little to be recognised."""
 
 
-def both_new(region: Region, case: Case) -> bool:
-    """True if each side added something here that the other does not know."""
+def are_alike(region: Region) -> bool:
+    """True if both sides added much the same here."""
+    return bool(_telling(region.ours) & _telling(region.theirs)) or _likeness(region.ours, region.theirs) >= _ALIKE
+
+
+def is_known(region: Region, case: Case) -> bool:
+    """True if one side has what the other added here: in another place, or in an earlier version."""
     ours, theirs = _telling(region.ours), _telling(region.theirs)
-    if ours & theirs or alike(region.ours, region.theirs) >= _ALIKE:
-        return False
     by_ours, by_theirs = case.added
-    if ours & by_theirs or theirs & by_ours:
-        return False
-    return not _known(ours - case.base_lines, case.versions(THEIRS)) and not _known(
-        theirs - case.base_lines, case.versions(OURS)
-    )
+    if ours & (by_theirs - theirs) or theirs & (by_ours - ours):
+        return True
+    return _had(ours - case.base_lines, case.versions(THEIRS)) or _had(theirs - case.base_lines, case.versions(OURS))
 
 
 def only_added(region: Region) -> bool:
@@ -46,7 +47,7 @@ def says(lines: Iterable[str]) -> bool:
     return any(line.strip() for line in lines)
 
 
-def alike(left: Lines, right: Lines) -> float:
+def _likeness(left: Lines, right: Lines) -> float:
     """How much of two texts is the same words, from 0 to 1."""
     one, other = Counter(" ".join(left).split()), Counter(" ".join(right).split())
     return 2 * (one & other).total() / max(1, one.total() + other.total())
@@ -56,6 +57,6 @@ def _telling(lines: Iterable[str]) -> set[str]:
     return {text for line in lines if len(text := line.strip()) >= _TELLING}
 
 
-def _known(lines: Set[str], versions: Iterable[Version]) -> bool:
+def _had(lines: Set[str], versions: Iterable[Version]) -> bool:
     """True if an earlier version had most of these lines."""
     return any(2 * sum(line in version.text for line in lines) > len(lines) for version in versions) if lines else False

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DEFINITIONS = "definitions"
 ITEMS = "items"
+IMPORTS = "imports"
 _COMMENTS = frozenset(("comment", "line_comment", "block_comment"))
 _WRAPPED = {"decorated_definition": "definition", "export_statement": "declaration"}
 _DEFINITIONS = frozenset(
@@ -38,7 +39,7 @@ _COLLECTIONS = frozenset(
             "object_type",
         ),
         *("enum_body", "enum_variant_list", "field_declaration_list", "literal_value", "field_initializer_list"),
-        *("block_mapping", "block_sequence", "table", "document", "flow_mapping", "use_list"),
+        *("block_mapping", "block_sequence", "table", "document", "flow_mapping", "match_block"),
     )
 )
 _HUSKS = frozenset(("document", "block_node", "block_mapping", "block_sequence"))
@@ -49,7 +50,7 @@ class Units(Record):
     """Whole nodes that fill a stretch of lines."""
 
     kind: str
-    """`definitions`, `items` of a collection, or `other`."""
+    """`definitions`, `items` of a collection, `imports`, or `other`."""
     parent: str
     names: tuple[str, ...]
 
@@ -85,9 +86,15 @@ def _told(parent: Node, nodes: list[Node]) -> Units | None:
     names = tuple(name for node in nodes for name in _names(node))
     if all(_bare(node).type in _DEFINITIONS for node in nodes) and len(names) >= len(nodes):
         return Units(DEFINITIONS, parent.type, names)
+    if any(map(_is_import, (parent, *nodes))):
+        return Units(IMPORTS, parent.type, names)
     if parent.type in _COLLECTIONS:
         return Units(ITEMS, parent.type, names or tuple(_text(node) for node in nodes))
     return Units("other", parent.type, names)
+
+
+def _is_import(node: Node) -> bool:
+    return "import" in node.type or node.type in ("use_declaration", "use_list")
 
 
 def _bare(node: Node) -> Node:

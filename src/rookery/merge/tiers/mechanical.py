@@ -9,10 +9,11 @@ from rookery.vcs.git_merging import ADD_ADD, CONTENT, REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rookery.merge.case import Case
     from rookery.merge.desk import Desk
+    from rookery.merge.resolve.model import Declined, Resolved, Sides
     from rookery.vcs.git_merging import Conflict
 
 NAME = MECHANICAL
@@ -22,16 +23,8 @@ _TEXT = (CONTENT, ADD_ADD)
 
 def attempt(desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
     """Settle every file that the rules can settle."""
-    settled: dict[str, Side] = {}
-    outcomes, locks = [], []
-    for conflict in case.conflicts:
-        if _is_lock(conflict):
-            locks.append(conflict)
-            continue
-        made, outcome = _resolve(desk, case, conflict)
-        outcomes.append(outcome)
-        if made is not None:
-            settled[conflict.path] = made
+    locks = [each for each in case.conflicts if _is_lock(each)]
+    settled, outcomes = _resolve(desk, case, [each for each in case.conflicts if each not in locks])
     case = _settle(desk, case, settled).note(*outcomes)
     others = [each for each in case.conflicts if each not in locks]
     if locks and not others:  # a lock file is made from manifests, so these come first
@@ -40,32 +33,50 @@ def attempt(desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
     return case
 
 
-def predict(desk: Desk, case: Case, conflict: Conflict) -> bool:
-    """True if the rules would settle the file; a lock file may be made anew, if its program is there."""
-    if _is_lock(conflict):
-        return lockfiles.can_regenerate(conflict.path)
-    return _resolve(desk, case, conflict)[0] is not None
+def predict(desk: Desk, case: Case) -> set[str]:
+    """The files that the rules would settle, and the lock files whose programs are there to make them anew."""
+    locks = [each for each in case.conflicts if _is_lock(each)]
+    settled, _ = _resolve(desk, case, [each for each in case.conflicts if each not in locks])
+    return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(each.path)}
 
 
 def _is_lock(conflict: Conflict) -> bool:
     return conflict.kind in _TEXT and cases.lockfile_of(conflict.path) is not None
 
 
-def _resolve(desk: Desk, case: Case, conflict: Conflict) -> tuple[Side | None, FileOutcome]:
+def _resolve(desk: Desk, case: Case, conflicts: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
+    """What the rules settle, and what is to be said of every file."""
+    settled: dict[str, Side] = {}
+    outcomes = [FileOutcome(each.path, each.kind, NAME, DECLINED, _no_text(each)) for each in conflicts]
+    text = [each for each in conflicts if not _no_text(each)]
+    given = [cases.sides_of(desk, case, each) for each in text]
+    for conflict, sides, answer in zip(text, given, cases.resolve_mechanically(desk, given), strict=True):
+        made, outcome = _told(desk, conflict, sides, answer)
+        outcomes[conflicts.index(conflict)] = outcome
+        if made is not None:
+            settled[conflict.path] = made
+    return settled, outcomes
+
+
+def _no_text(conflict: Conflict) -> str:
+    """Why a conflict is not for rules on text, if it is not."""
+    sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
+    if conflict.kind in _TEXT and all(side.mode in REGULAR for side in sides):
+        return ""
+    return f"a conflict of kind {conflict.kind} is not for rules on text"
+
+
+def _told(desk: Desk, conflict: Conflict, sides: Sides, answer: Resolved | Declined) -> tuple[Side | None, FileOutcome]:
     from rookery.merge.resolve.model import Resolved
 
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
-    sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
-    if conflict.kind not in _TEXT or any(side.mode not in REGULAR for side in sides):
-        return None, found.replace(why=f"a conflict of kind {conflict.kind} is not for rules on text")
-    given = cases.sides_of(desk, case, conflict)
-    answer = cases.resolve_mechanically(desk, given)
     if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)
-    lost = cases.losses_of(given, answer.content, answer.covers)
+    lost = cases.losses_of(sides, answer.content, answer.covers)
     if lost:
         return None, found.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
-    mode = answer.mode or (conflict.theirs or conflict.ours or sides[0]).mode
+    there = conflict.theirs or conflict.ours
+    mode = answer.mode or (there.mode if there else REGULAR[0])
     hunks = tuple(cases.shown_hunk(hunk) for hunk in answer.hunks)
     why = "; ".join(dict.fromkeys(hunk.why for hunk in answer.hunks)) or "both sides go together"
     made = Side(mode, desk.merging.write_blob(answer.content))

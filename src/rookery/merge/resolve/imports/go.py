@@ -27,7 +27,7 @@ def read(lines: Lines) -> list[Statement] | None:
     return found
 
 
-def write(_like: tuple[Statement, ...], _names: tuple[str, ...], _width: int) -> Lines | None:
+def write(_ours: Statement, _theirs: Statement) -> Lines | None:
     """A line has no names that could come and go."""
     return None
 

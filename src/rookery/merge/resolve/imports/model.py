@@ -30,19 +30,20 @@ if TYPE_CHECKING:
         def read(self, lines: Lines) -> list[Statement] | None:
             """The statements that these lines are; None if there is anything else, or less than a whole one."""
 
-        def write(self, like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
-            """One statement with these names, in the manner of others with the same key."""
+        def write(self, ours: Statement, theirs: Statement) -> Lines | None:
+            """One statement with the names of both; None if a line of either would have to be another."""
 
         def local(self, statement: Statement) -> tuple[str, ...]:
             """What the file calls the things that a statement brings in; empty if it brings in no name."""
 
 
-def ordered(names: set[str], first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """Names in the order that both lists keep; where they keep none, the first's, then what the second adds."""
+def ordered(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """All names in the order that both lists keep; where they keep none, the first's, then what the second adds."""
+    names = dict.fromkeys((*first, *second))
     for order in (_exact, _folded, _by_case):
         if all(list(given) == sorted(given, key=order) for given in (first, second)):
             return tuple(sorted(names, key=order))
-    return tuple(dict.fromkeys(name for name in (*first, *second) if name in names))
+    return tuple(names)
 
 
 def _exact(name: str) -> str:

@@ -49,18 +49,13 @@ def read(lines: Lines) -> list[Statement] | None:
     return found
 
 
-def write(like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
-    """One line if the others have one and it fits, else a bracket with one name a line."""
-    names = ordered(set(names), like[0].names, like[-1].names)
-    key = like[0].key
-    indent = key[: len(key) - len(key.lstrip())]
-    flat = f"{key} import {', '.join(names)}"
-    bracketed = [each for each in like if len(each.lines) > 1]
-    if not bracketed and len(flat) <= width:
-        return (flat,)
-    if any(len(each.lines) != len(each.names) + 2 for each in bracketed):
+def write(ours: Statement, theirs: Statement) -> Lines | None:
+    """A bracket with one name a line, if both are such."""
+    if any(len(each.lines) != len(each.names) + 2 for each in (ours, theirs)):
         return None
-    return (f"{key} import (", *(f"{indent}    {name}," for name in names), f"{indent})")
+    inner, names = ours.lines[1], ordered(ours.names, theirs.names)
+    indent = inner[: len(inner) - len(inner.lstrip())]
+    return (ours.lines[0], *(f"{indent}{name}," for name in names), ours.lines[-1])
 
 
 def local(statement: Statement) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, ordered
+from rookery.merge.resolve.imports.model import Statement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +46,9 @@ def read(lines: Lines) -> list[Statement] | None:
     return found
 
 
-def write(like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
-    """On one line, if it fits: how the others are broken is rustfmt's own art."""
-    names = ordered(set(names), like[0].names, like[-1].names)
-    inside = names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
-    flat = f"{like[0].key}{inside};"
-    return (flat,) if len(flat) <= min(width, 100) else None
+def write(_ours: Statement, _theirs: Statement) -> Lines | None:
+    """How names are broken into lines is rustfmt's own art."""
+    return None
 
 
 def local(statement: Statement) -> tuple[str, ...]:

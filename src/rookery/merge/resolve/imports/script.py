@@ -46,23 +46,16 @@ def read(lines: Lines) -> list[Statement] | None:
     return found
 
 
-def write(like: tuple[Statement, ...], names: tuple[str, ...], width: int) -> Lines | None:
-    """One line if it fits and the others have one, else one name a line."""
-    names = ordered(set(names), like[0].names, like[-1].names)
-    head, source = like[0].key.split("\0")
-    stop = ";" if like[0].lines[-1].rstrip().endswith(";") else ""
-    flat = f"{head} {{ {', '.join(names)} }} from {source}{stop}"
-    tall = [each for each in like if len(each.lines) > 1]
-    if not tall and len(flat) <= width:
-        return (flat,)
-    if not tall:
+def write(ours: Statement, theirs: Statement) -> Lines | None:
+    """One name a line, if both are such and end their lines alike."""
+    if len(ours.lines) == 1 or len(theirs.lines) == 1:
         return None
-    first = tall[0].lines[1]
-    indent = first[: len(first) - len(first.lstrip())]
-    comma = "," if tall[0].lines[-2].rstrip().endswith(",") else ""
+    inner, names = ours.lines[1], ordered(ours.names, theirs.names)
+    indent = inner[: len(inner) - len(inner.lstrip())]
+    comma = "," if ours.lines[-2].rstrip().endswith(",") else ""
     listed = [f"{indent}{name}," for name in names]
     listed[-1] = listed[-1][:-1] + comma
-    return (f"{head} {{", *listed, f"}} from {source}{stop}")
+    return (ours.lines[0], *listed, ours.lines[-1])
 
 
 def local(statement: Statement) -> tuple[str, ...]:

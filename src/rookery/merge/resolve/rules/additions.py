@@ -10,7 +10,7 @@ import re
 
 from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
-from rookery.merge.resolve.novelty import both_new, only_added
+from rookery.merge.resolve.novelty import are_alike, is_known, only_added
 from rookery.merge.resolve.syntax import DEFINITIONS, ITEMS, units
 
 TYPE_CHECKING = False
@@ -20,27 +20,35 @@ if TYPE_CHECKING:
 
 ENTRIES = "entries"
 
-# Where replayed histories show that people keep both. In Go they kept one side more often than not.
-_DEFINED_IN = frozenset(("python",))
-_LISTED_IN = frozenset(("python", "toml", "rust"))
+# Where replayed histories show that people keep both. Of two functions in Go they kept one too often.
+_DEFINED_IN = frozenset(("python", "rust", "typescript", "tsx"))
+_LISTED_IN = frozenset(("go", "javascript", "python", "rust", "toml", "tsx", "typescript", "yaml"))
 _PROSE = frozenset(("md", "rst", "txt", "adoc"))
-_LISTS = frozenset(("authors", "contributors", "credits", "thanks", "changes", "changelog", "history", "news"))
-"""Files of prose that have no ending."""
+_LISTS = frozenset(
+    (
+        *("authors", "contributors", "credits", "thanks", "changes", "changelog", "history", "news"),
+        *(".gitignore", ".dockerignore", ".npmignore", ".prettierignore", ".eslintignore"),
+    )
+)
+"""Files of entries that have no ending of their own."""
 _HEADING = re.compile(r"^\s*(#{1,6}\s|([=\-~^*+\"'`#])\2{2,}\s*$|\*\*.+\*\*\s*$)")
 
 
 def definitions(region: Region, case: Case) -> Answer | None:
     """Functions and classes."""
-    return _parsed(region, case, DEFINITIONS) if case.language in _DEFINED_IN else None
+    return parsed(region, case, DEFINITIONS) if case.language in _DEFINED_IN else None
 
 
 def items(region: Region, case: Case) -> Answer | None:
     """Elements of a list, pairs of a mapping, members."""
-    return _parsed(region, case, ITEMS) if case.language in _LISTED_IN else None
+    return parsed(region, case, ITEMS) if case.language in _LISTED_IN else None
 
 
-def _parsed(region: Region, case: Case, kind: str) -> Answer | None:
-    if not only_added(region) or not any(case.around(region)) or not both_new(region, case):
+def parsed(region: Region, case: Case, kind: str) -> Answer | None:
+    """Whole nodes of one kind."""
+    if not only_added(region) or not any(case.around(region)):
+        return None
+    if is_known(region, case) or (kind != DEFINITIONS and are_alike(region)):  # two functions may well be alike
         return None
     ours, theirs = case.tree(OURS), case.tree(THEIRS)
     if ours is None or theirs is None:
@@ -55,12 +63,14 @@ def _parsed(region: Region, case: Case, kind: str) -> Answer | None:
 
 
 def entries(region: Region, case: Case) -> Answer | None:
-    """Points of a list in prose, and lines of a plain list. A heading may belong to what follows, so it is no entry."""
+    """Points of a list in prose, and lines of a plain list. A heading of Markdown may belong to what follows."""
     name = case.path.rpartition("/")[2]
     ending = name.rpartition(".")[2].lower() if "." in name else ""
     both = (*region.ours, *region.theirs)
-    if (ending not in _PROSE and name.lower() not in _LISTS) or any(_HEADING.match(line) for line in both):
+    if ending not in _PROSE and name.lower() not in _LISTS:
         return None
-    if not only_added(region) or not any(case.around(region)) or not both_new(region, case):
+    if ending == "md" and any(_HEADING.match(line) for line in both):
+        return None
+    if not only_added(region) or not any(case.around(region)) or is_known(region, case) or are_alike(region):
         return None
     return Answer(ENTRIES, both, "both sides added entries of their own to a list")

@@ -1,14 +1,15 @@
-"""Both sides added the same at the same place, and one side went on.
+"""Both sides did the same, and one side did more before or after it.
 
-Proof: the base has nothing here, and the longer addition begins with all lines of the shorter one. So the longer side
-shows all that both added.
+Proof: the longer side begins or ends with all lines of the shorter one, and what it has beyond them is nothing that
+the shorter one took out. So the longer side shows all that both did.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
-from rookery.merge.resolve.novelty import only_added
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,18 +20,19 @@ NAME = "contained"
 
 
 def apply(region: Region, _case: Case) -> Answer | None:
-    """The longer addition."""
-    if not only_added(region):
-        return None
-    ours, theirs = _read(region.ours), _read(region.theirs)
+    """The longer side."""
+    base, ours, theirs = _read(region.base), _read(region.ours), _read(region.theirs)
     if len(ours) > len(theirs):
         longer, lines, shorter, name, other = ours, region.ours, theirs, OURS, THEIRS
     else:
         longer, lines, shorter, name, other = theirs, region.theirs, ours, THEIRS, OURS
-    if longer[: len(shorter)] != shorter:
+    if not shorter or shorter not in (longer[: len(shorter)], longer[-len(shorter) :]):
         return None
-    return Answer(NAME, lines, f"{name} begins with all that {other} added here")
+    taken_out = Counter(base) - Counter(shorter)
+    if taken_out & Counter(longer):
+        return None
+    return Answer(NAME, lines, f"{name} shows all that {other} did here, and more")
 
 
 def _read(lines: Lines) -> Lines:
-    return tuple(line for line in lines if line.strip())
+    return tuple(line.rstrip() for line in lines if line.strip())

@@ -1,7 +1,7 @@
-"""Both sides changed different keys of one mapping in JSON, YAML or TOML.
+"""Both sides added keys of their own to one mapping in JSON, YAML or TOML.
 
-Proof: on both sides the region is whole pairs of one mapping, a line each, and no key twice. So it is a table, and each
-key merges by itself: what one side put in, changed or took out holds where the other left the key alone.
+Proof: on both sides the region is whole pairs of one mapping, a line each, and no key twice. So it is a table; what was
+in it is as it was on both sides, and no key was added by both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import says
-from rookery.merge.resolve.rules.version import highest, versions_in
+from rookery.merge.resolve.rules.version import versions_in
 from rookery.merge.resolve.syntax import units
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def apply(region: Region, case: Case) -> Answer | None:
     lines = None if merged is None else _written(merged, region, commas=case.language == "json")
     if not lines:
         return None
-    return Answer(NAME, lines, "the sides changed different keys of one table, or raised the same version", drops=True)
+    return Answer(NAME, lines, "the sides added different keys to one table", drops=True)
 
 
 def _table(pair: re.Pattern[str], lines: Lines) -> Table | None:
@@ -85,22 +85,13 @@ def _lags(base: Table, side: Table, other: Table) -> bool:
 
 
 def _merged(base: Table, ours: Table, theirs: Table) -> list[str] | None:
-    """Each key by itself; None if both sides changed one."""
-    chosen: dict[str, str | None] = {}
-    for key in {**ours, **theirs}:
-        was, left, right = base.get(key), ours.get(key), theirs.get(key)
-        if left == right or right == was:
-            chosen[key] = left
-        elif left == was:
-            chosen[key] = right
-        elif was is None or left is None or right is None:
-            return None
-        else:
-            higher = highest(was, left, right)
-            if higher not in (left, right):
-                return None
-            chosen[key] = higher
-    return [line for key in _order(base, ours, theirs) if (line := chosen[key]) is not None]
+    """All keys; None if a side took one out, or if it has two values."""
+    if not base.keys() <= ours.keys() & theirs.keys():
+        return None
+    if any(ours[key] != theirs[key] for key in ours.keys() & theirs.keys()):
+        return None
+    both = theirs | ours
+    return [both[key] for key in _order(base, ours, theirs)]
 
 
 def _order(base: Table, ours: Table, theirs: Table) -> list[str]:

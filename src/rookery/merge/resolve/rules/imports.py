@@ -1,7 +1,7 @@
-"""Both sides changed import statements: every name that either brought in, none that either took out.
+"""Both sides added imports: every name that either brought in.
 
-Proof: the region is import statements and nothing else, so it is a set of names, and sets merge exactly. The file
-itself is asked too: a name that a side added is used in it, and a name that is left out is not.
+Proof: the region is import statements and nothing else, so it is a set of names, and nobody took one out. The file
+itself is asked too: every name that was added is used in it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.imports import go, python, rust, script
 from rookery.merge.resolve.imports.model import Statement
+from rookery.merge.resolve.rules.additions import parsed
+from rookery.merge.resolve.syntax import IMPORTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ _DIALECTS: dict[str, Dialect] = {
     "go": go,
     "rust": rust,
 }
-_NARROW, _WIDE = 79, 120
 _TALLEST = 60
 """How many lines a statement in brackets may have around a region."""
 _INNER = (" ", "\t", ")", "}")
@@ -47,13 +48,13 @@ def apply(region: Region, case: Case) -> Answer | None:
         read = [dialect.read((*up, *lines, *down)) for lines in (region.base, region.ours, region.theirs)]
         if read[0] is None or read[1] is None or read[2] is None:
             continue
-        merged = _merged(dialect, read[0], read[1], read[2], _width(case))
-        if merged is None or not _agrees(dialect, merged, [read[0], read[1], read[2]], case.elsewhere(region)):
+        merged = _merged(dialect, read[0], read[1], read[2])
+        if merged is None or not _are_used(dialect, merged, read[0], case.elsewhere(region)):
             return None
         lines = _within(tuple(line for statement in merged for line in statement.lines), up, down)
         if lines is not None:
-            return Answer(NAME, lines, "both sides changed imports alone, and these are a set of names", drops=True)
-    return None
+            return Answer(NAME, lines, "both sides added imports alone, and these are a set of names")
+    return parsed(region, case, IMPORTS)  # whole statements, written in a way that is not read above
 
 
 def _contexts(dialect: Dialect, above: Lines, below: Lines) -> Iterator[tuple[Lines, Lines]]:
@@ -78,27 +79,22 @@ def _within(lines: Lines, up: Lines, down: Lines) -> Lines | None:
 
 
 def _merged(
-    dialect: Dialect, base: list[Statement], ours: list[Statement], theirs: list[Statement], width: int
+    dialect: Dialect, base: list[Statement], ours: list[Statement], theirs: list[Statement]
 ) -> list[Statement] | None:
-    """Ours with what theirs added, changed and took out."""
-    tables = [_table(statements) for statements in (base, ours, theirs)]
-    if any(table is None for table in tables):
+    """Ours with what theirs added; None if a side took something out."""
+    before, left, right = (_table(statements) for statements in (base, ours, theirs))
+    if before is None or left is None or right is None:
         return None
-    before, left, right = (table or {} for table in tables)
-    chosen: dict[str, Statement | None] = {}
+    chosen: dict[str, Statement] = {}
     for key in {**left, **right}:
-        statement = _chosen(dialect, before.get(key), left.get(key), right.get(key), width)
+        statement = _chosen(dialect, before.get(key), left.get(key), right.get(key))
         if statement is None:
             return None
-        chosen[key] = statement if statement.lines else None
-    made: list[Statement] = []
-    for each in ours:
-        kept = chosen[each.key] if each.key else each
-        if kept is not None:
-            made.append(kept)
+        chosen[key] = statement
+    made = [chosen[each.key] if each.key else each for each in ours]
     for at, each in enumerate(theirs):
-        if each.key and each.key not in left and chosen[each.key] is not None:
-            made.insert(_place(made, theirs, at), chosen[each.key] or each)
+        if each.key and each.key not in left:
+            made.insert(_place(made, theirs, at), each)
     return made
 
 
@@ -108,39 +104,17 @@ def _table(statements: list[Statement]) -> dict[str, Statement] | None:
 
 
 def _chosen(
-    dialect: Dialect, base: Statement | None, ours: Statement | None, theirs: Statement | None, width: int
+    dialect: Dialect, base: Statement | None, ours: Statement | None, theirs: Statement | None
 ) -> Statement | None:
-    """What becomes of one statement; without lines if it goes; None if that cannot be said."""
+    """What becomes of one statement; None if it, or a name of it, was taken out."""
     if ours is None or theirs is None:
-        there = ours or theirs
-        if base is None or there is None:
-            return there
-        # One side took it out. If the other changed it, that is an edit against a deletion.
-        return Statement("", (), ()) if set(there.names) == set(base.names) else None
-    if ours.lines == theirs.lines or (base is not None and theirs.lines == base.lines):
+        return (ours or theirs) if base is None else None
+    if ours.lines == theirs.lines:
         return ours
-    if base is not None and ours.lines == base.lines:
-        return theirs
-    was = set(base.names) if base else set()
-    left, right = set(ours.names), set(theirs.names)
-    names = (was & left & right) | (left - was) | (right - was)
-    if not names:
+    if base is not None and not set(base.names) <= set(ours.names) & set(theirs.names):
         return None
-    reshaped = [each for each in (ours, theirs) if base is None or _shape(each) != _shape(base)]
-    for each in reshaped or (ours, theirs):
-        if set(each.names) == names and (each.names != base.names if base else True):
-            return each
-    if (left | right) - names:
-        # To take a name out and put another in, in one new line, is more than people agree with.
-        return None
-    like = tuple(reshaped) or (ours, theirs)
-    order = tuple(dict.fromkeys(name for each in (ours, theirs) for name in each.names if name in names))
-    lines = dialect.write(like, order, width)
-    return None if lines is None else Statement(ours.key, order, lines)
-
-
-def _shape(statement: Statement) -> bool:
-    return len(statement.lines) > 1
+    lines = dialect.write(ours, theirs)
+    return None if lines is None else Statement(ours.key, tuple(dict.fromkeys((*ours.names, *theirs.names))), lines)
 
 
 def _place(made: list[Statement], side: list[Statement], at: int) -> int:
@@ -160,20 +134,9 @@ def _in_order(statements: list[Statement]) -> bool:
     return texts == sorted(texts)
 
 
-def _agrees(dialect: Dialect, merged: list[Statement], read: list[list[Statement]], rest: Iterable[str]) -> bool:
-    """True if the rest of the file uses what was added, and does not use what is left out."""
-    base, ours, theirs = ({name: each.key for each in side for name in dialect.local(each)} for side in read)
+def _are_used(dialect: Dialect, merged: list[Statement], base: list[Statement], rest: Iterable[str]) -> bool:
+    """True if the rest of the file uses every name that was added, and none comes from two places."""
     brought = [name for each in merged for name in dialect.local(each)]
-    if len(brought) != len(set(brought)):
-        return False
-    if any(base[name] != side[name] for side in (ours, theirs) for name in base.keys() & side.keys()):
-        # The name comes from elsewhere now: what else the other side takes from the old place may have gone along.
-        return False
     words = {word for line in rest for word in _WORD.findall(line)}
-    added, dropped = set(brought) - set(base), (ours.keys() | theirs.keys()) - set(brought)
-    return added <= words and not dropped & words
-
-
-def _width(case: Case) -> int:
-    longest = max(map(len, case.base or case.ours), default=0)
-    return min(max(longest, _NARROW), _WIDE)
+    added = set(brought) - {name for each in base for name in dialect.local(each)}
+    return len(brought) == len(set(brought)) and added <= words

@@ -3,19 +3,39 @@
 Proof: an earlier version of the winning side, made since the base, equals the other side line by line. So the other
 side is an older state of the winning one, and what is left out of it was changed again on purpose. It is a
 fast-forward that git cannot see, because the commits are not the same: a cherry-pick, a squash, a rebase.
+
+A whole branch that was taken over shows in several files at once. One file alone may be a coincidence, or a state to
+which people went back, so there nothing may be left out at all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
+from rookery.base.record import Record
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import says
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rookery.merge.resolve.case import Case
     from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "superseded"
+
+_SOME, _MANY = 3, 8
+"""In how many files of a merge one side must have gone on before it may change lines, and before it may shrink one."""
+_KEPT = 3
+"""It may leave out one line of so many; a side that rewrote the file did not go on with it."""
+
+
+class Lineage(Record):
+    """Which side of a merge went on from what the other is now, and in how many files."""
+
+    side: str
+    files: int
 
 
 def winner(case: Case) -> str | None:
@@ -29,6 +49,26 @@ def winner(case: Case) -> str | None:
     # Where it took a change of the other back and did nothing else, people are seldom of its opinion.
     undone = any(region.settled not in (None, text_of(region, side)) for region in case.regions)
     return None if undone else side
+
+
+def lineage(winners: Iterable[str | None]) -> Lineage | None:
+    """The side that went on in several files of a merge, while the other did so in none."""
+    found = Counter(winners)
+    for side, other in ((OURS, THEIRS), (THEIRS, OURS)):
+        if found[side] >= _SOME and not found[other]:
+            return Lineage(side, found[side])
+    return None
+
+
+def may_leave_out(case: Case, side: str, lineage: Lineage | None) -> bool:
+    """True if what the side has no more may go: nothing, or a little that it changed while it went on."""
+    newer, older = (case.ours, case.theirs) if side == OURS else (case.theirs, case.ours)
+    gone = (Counter(filter(str.strip, older)) - Counter(newer)).total()
+    if not gone:
+        return True
+    if lineage is None or side != lineage.side or gone * _KEPT > len(older):
+        return False
+    return len(newer) >= len(older) or lineage.files >= _MANY
 
 
 def text_of(region: Region, side: str) -> Lines:

@@ -1,7 +1,8 @@
-"""Both sides raised the same version: the higher one.
+"""Both sides raised the same version of something that they use: the higher one.
 
 Proof: the lines differ in nothing but version numbers, and each number that both sides changed was raised by both. The
-higher is what raising it twice would have given.
+higher is what raising it twice would have given. The version of the project itself is none of these: a release and
+the work after it count each by itself, and which of both a branch is at is for people to say.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ NAME = "version"
 
 _VERSION = re.compile(r"(?<![\w.])v?\d+(?:\.\d+)+(?:[-.+]?[a-z]+[-.]?\d*)*(?![\w.]*\d)", re.IGNORECASE)
 _PART = re.compile(r"\d+|[a-z]+", re.IGNORECASE)
+_OWN = re.compile(r"version|release", re.IGNORECASE)
+_SIGNS = ("=", "~", "^", "<", ">", "@")
 _BEFORE = ("dev", "a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "next", "canary")
 
 
-def apply(region: Region, _case: Case) -> Answer | None:
+def apply(region: Region, case: Case) -> Answer | None:
     """Every line with the higher of its versions."""
-    if not len(region.base) == len(region.ours) == len(region.theirs):
+    if not len(region.base) == len(region.ours) == len(region.theirs) or _OWN.search(case.path):
         return None
     lines = []
     raised = False
@@ -32,7 +35,7 @@ def apply(region: Region, _case: Case) -> Answer | None:
         if base in (ours, theirs) or ours == theirs:
             lines.append(theirs if ours == base else ours)
             continue
-        line = highest(base, ours, theirs)
+        line = None if _is_own(base) else highest(base, ours, theirs)
         if line not in (ours, theirs):
             # Two versions in one line, each raised by one side: that may be a range that nobody has tried.
             return None
@@ -40,9 +43,8 @@ def apply(region: Region, _case: Case) -> Answer | None:
         raised = True
     if not raised:
         return None
-    return Answer(
-        NAME, tuple(lines), "both raised the same version, and nothing else; the higher one holds", drops=True
-    )
+    why = "both raised the same version, and nothing else; the higher one holds"
+    return Answer(NAME, tuple(lines), why, drops=True, replaces=True)
 
 
 def highest(base: str, ours: str, theirs: str) -> str | None:
@@ -52,6 +54,8 @@ def highest(base: str, ours: str, theirs: str) -> str | None:
         return None
     made = [texts[0][0]]
     for was, left, right, after in zip(*map(_VERSION.findall, (base, ours, theirs)), texts[0][1:], strict=True):
+        if _is_number(was, made[-1]):
+            return None
         chosen = left if left == right else _raised(was, left, right)
         if chosen is None:
             return None
@@ -59,9 +63,19 @@ def highest(base: str, ours: str, theirs: str) -> str | None:
     return "".join(made)
 
 
+def _is_own(line: str) -> bool:
+    """True if the line tells which version this is, and not which one of another is used."""
+    return _OWN.search(_VERSION.split(line)[0]) is not None
+
+
 def versions_in(line: str) -> set[str]:
     """Every version that a line names."""
     return set(_VERSION.findall(line))
+
+
+def _is_number(version: str, before: str) -> bool:
+    """True if it may be a decimal number: one dot, and no sign before it that only versions have."""
+    return version.count(".") == 1 and version[0] not in "vV" and before[-1:] not in _SIGNS
 
 
 def _raised(was: str, left: str, right: str) -> str | None:
