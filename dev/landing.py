@@ -13,15 +13,15 @@ _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} i
 _WARNED = {"until": {"mail_from": "rook"}}
 
 _FILES = {
-    "version.py": 'VERSION = "1.0.0"\n',
+    "CHANGES.md": "# What is new\n\n",
     "cart.py": "def total(prices):\n    return sum(prices)\n",
     "check.py": (
-        "import cart, glob, version\n"
+        "import cart, glob\n"
         "assert cart.total([1, 2]) == 3, 'the total is wrong'\n"
         "for name in glob.glob('s*ping.py'):\n"
         "    import shipping\n"
         "    assert shipping.cost(2) == 10, f'two parcels cost 10, not {shipping.cost(2)}'\n"
-        "print('all is well with', version.VERSION)\n"
+        "print('all is well')\n"
     ),
 }
 _BOTH = "def total(prices, discount=0):\n    return round(sum(prices) - discount, 2)\n"
@@ -52,7 +52,8 @@ def play(stage: Stage) -> None:
     stage.rook("merge", "--all", "--dry-run")
 
     stage.say("Land it: gates on just what would land, then the base moves")
-    stage.rook("merge", "--all", may_fail=True)
+    stage.rook("merge", "--all")
+    _check(stage, bob="mechanical", cat="agent")
 
     stage.say("One conflict was settled by a rule, one by an agent; each says why that is safe")
     stage.rook("merge", "explain", "bob")
@@ -68,6 +69,7 @@ def play(stage: Stage) -> None:
     stage.rook("merge", "list", "--all")
 
     stage.say("And one is taken back: the base moves, the task is open again")
+    _check(stage, dan="clean")
     stage.rook("merge", "undo", "dan")
     stage.rook("doctor", "--category", "merge")
 
@@ -92,20 +94,20 @@ def _prepare(stage: Stage) -> None:
 
 
 def _scripts() -> dict[str, list[Any]]:
-    def bump(number: str) -> dict[str, Any]:
-        return {"edit": {"path": "version.py", "text": f'VERSION = "{number}"\n'}}
+    def note(text: str) -> dict[str, Any]:
+        return {"edit": {"path": "CHANGES.md", "text": f"{_FILES['CHANGES.md']}- {text}\n"}}
 
     discount = "def total(prices, discount=0):\n    return sum(prices) - discount\n"
     rounded = "def total(prices):\n    return round(sum(prices), 2)\n"
     return {
         "ann": [
-            bump("1.0.1"),
+            note("A total takes a discount off."),
             {"edit": {"path": "cart.py", "text": discount}},
             {"commit": "Take a discount"},
             _WARNED,
             _DONE,
         ],
-        "bob": [bump("1.1.0"), {"commit": "Call it 1.1.0"}, _DONE],
+        "bob": [note("Parcels will be shipped soon."), {"commit": "Announce shipping"}, _DONE],
         "cat": [{"edit": {"path": "cart.py", "text": rounded}}, {"commit": "Round the total"}, _WARNED, _DONE],
         "dan": [
             {"edit": {"path": "shipping.py", "text": "def cost(parcels):\n    return parcels * 4\n"}},
@@ -116,6 +118,13 @@ def _scripts() -> dict[str, list[Any]]:
             _DONE,
         ],
     }
+
+
+def _check(stage: Stage, **tiers: str) -> None:
+    """End the demo if something did not land as it tells."""
+    landed = {each["agent"]: each["tier"] for each in stage.ask("merge", "list", "--all") if each["state"] == "landed"}
+    if not landed.items() >= tiers.items():
+        raise SystemExit(f"the demo did not go as it tells: {tiers} was to land, {landed} did")
 
 
 def _states(stage: Stage) -> dict[str, str]:

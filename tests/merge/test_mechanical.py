@@ -56,3 +56,25 @@ def test_a_file_that_is_declared_to_be_a_heap_of_lines_is_joined(yard: Yard) -> 
     yard.settings("merge:\n  tiers: [mechanical]\n  unions: [notes.*]\n")
     assert yard.merge("--branch", "two").status == 0
     assert yard.show("notes.txt") == _BEGIN + "a line of one\na line of two"
+
+
+def test_a_side_that_went_on_in_several_files_wins_in_all_of_them(yard: Yard) -> None:
+    yard.settings("merge:\n  tiers: [mechanical]\n")
+    before = "".join(f"line {number}\n" for number in range(9))
+    older, newer = before.replace("line 4", "picked"), before.replace("line 4", "picked, and gone on")
+    names = ("a_txt", "b_txt", "c_txt")
+    yard.commit(**dict.fromkeys(names, before))
+    yard.branch("work", **dict.fromkeys(names, older))
+    yard.commit(beside="so that it is another commit\n", **dict.fromkeys(names, older))
+    yard.commit(**dict.fromkeys(names[:2], newer))
+    # In two files alone it may be a coincidence.
+    assert yard.merge("predict", "work").data[0]["predicted_tier"] == "human"
+    yard.commit(c_txt=newer)
+    assert yard.merge("predict", "work").data[0]["predicted_tier"] == "mechanical"
+
+    assert yard.merge("--branch", "work").status == 0
+
+    assert [yard.show(name) + "\n" for name in ("a.txt", "b.txt", "c.txt")] == [newer] * 3
+    outcomes = yard.merge("explain", "work").data["outcomes"]
+    assert {outcome["hunks"][0]["rule"] for outcome in outcomes} == {"superseded"}
+    assert "picked" in {cover["line"] for outcome in outcomes for cover in outcome["hunks"][0]["covers"]}
