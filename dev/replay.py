@@ -1,4 +1,4 @@
-"""How the mechanical tier does on real histories: `./rook-dev replay REPO… [--limit N] [--cache DIR] [--json]`.
+"""How the mechanical tier does on real histories: `./rook-dev replay REPO… [--limit N] [--rules all] [--json]`.
 
 Every merge of two commits is done again; where git finds a conflict, the file is resolved by our rules and compared
 with what people committed. Nothing is written to the repositories.
@@ -24,7 +24,7 @@ from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.resolve.regions import Region, regions
-from rookery.merge.resolve.rules import DEFAULT
+from rookery.merge.resolve.rules import ALL
 from rookery.merge.resolve.rules.superseded import Lineage
 
 SAME, OTHER_ORDER, DIFFERENT = "same", "same in another order", "different"
@@ -103,7 +103,7 @@ def measure(history: History, report: Report, settings: Settings, *, every: int 
     report.clean_same += history.clean_same
     report.clean_different += history.clean_different
     report.conflicted += history.conflicted
-    lineages = _lineages(history)
+    lineages = _lineages(history, settings)
     for conflict in history.conflicts[::every]:
         why = _left_out(history, conflict)
         if why is not None:
@@ -120,12 +120,15 @@ def measure(history: History, report: Report, settings: Settings, *, every: int 
             _compare(history, conflict, sides, got, report)
 
 
-def _lineages(history: History) -> dict[str, Lineage | None]:
+def _lineages(history: History, settings: Settings) -> dict[str, Lineage | None]:
     """For each merge the side that went on from what the other is."""
     merges: dict[str, list[Conflict]] = {}
     for conflict in history.conflicts:
         merges.setdefault(conflict.merge, []).append(conflict)
-    return {merge: lineage_of(sides_of(history, each) for each in files) for merge, files in merges.items()}
+    return {
+        merge: lineage_of((sides_of(history, each) for each in files), settings=settings)
+        for merge, files in merges.items()
+    }
 
 
 def sides_of(history: History, conflict: Conflict) -> Sides:
@@ -222,7 +225,8 @@ def _read(path: str, lines: Iterable[str]) -> list[str]:
 def main() -> None:
     """Replay the repositories that are named."""
     options = _parse()
-    settings = Settings(rules=tuple(options.rules or Settings().rules))
+    rules = ALL if options.rules == ["all"] else tuple(options.rules or Settings().rules)
+    settings = Settings(rules=rules)
     report = Report()
     for repository in options.repositories:
         history = _history(repository, options.limit, options.cache)
@@ -235,7 +239,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("repositories", nargs="+", type=Path, metavar="REPO", help="a clone, or a bare git directory")
     parser.add_argument("--limit", type=int, help="only the newest N merges of each")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th conflicted file")
-    parser.add_argument("--rules", nargs="+", choices=DEFAULT, help="only these rules")
+    parser.add_argument(
+        "--rules", nargs="+", choices=("all", *ALL), help="only these rules; `all` has those on request"
+    )
     parser.add_argument("--cache", type=Path, help="keep what git found in this folder, and use it the next time")
     parser.add_argument("--json", action="store_true", help="for programs, with every difference")
     return parser.parse_args()

@@ -72,7 +72,7 @@ class Settings(Record):
 seen: list[Sides] = []
 
 
-def lineage_of(_files: Sequence[Sides]) -> None:
+def lineage_of(_files: Sequence[Sides], *, settings: Settings) -> None:
     """Neither side went on from the other."""
 
 

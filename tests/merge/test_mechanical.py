@@ -59,7 +59,7 @@ def test_a_file_that_is_declared_to_be_a_heap_of_lines_is_joined(yard: Yard) -> 
 
 
 def test_a_side_that_went_on_in_several_files_wins_in_all_of_them(yard: Yard) -> None:
-    yard.settings("merge:\n  tiers: [mechanical]\n")
+    yard.settings("merge:\n  tiers: [mechanical]\n  rules: [superseded, lineage]\n")
     before = "".join(f"line {number}\n" for number in range(9))
     older, newer = before.replace("line 4", "picked"), before.replace("line 4", "picked, and gone on")
     names = ("a_txt", "b_txt", "c_txt")
@@ -76,5 +76,5 @@ def test_a_side_that_went_on_in_several_files_wins_in_all_of_them(yard: Yard) ->
 
     assert [yard.show(name) + "\n" for name in ("a.txt", "b.txt", "c.txt")] == [newer] * 3
     outcomes = yard.merge("explain", "work").data["outcomes"]
-    assert {outcome["hunks"][0]["rule"] for outcome in outcomes} == {"superseded"}
+    assert {outcome["hunks"][0]["rule"] for outcome in outcomes} == {"lineage"}
     assert "picked" in {cover["line"] for outcome in outcomes for cover in outcome["hunks"][0]["covers"]}

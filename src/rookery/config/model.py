@@ -144,10 +144,8 @@ class GateConfig:
     """How long it may take."""
 
 
-_RULES = (
-    *("superseded", "whitespace", "version", "contained", "fields", "union", "entries", "definitions", "items"),
-    "imports",
-)
+_RULES = ("superseded", "whitespace", "contained", "fields", "union", "entries", "definitions", "items", "imports")
+_RULES_THAT_REPLACE = ("lineage", "version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +158,8 @@ class MergeConfig:
         default=("mechanical", "agent"), metadata={"choices": ("mechanical", "agent", "reimagine")}
     )
     """What is tried where a branch conflicts, in the order of these three; whatever is left is for a person."""
-    rules: tuple[str, ...] = field(default=_RULES, metadata={"choices": _RULES})
-    """The rules that may settle conflicts by themselves in the mechanical tier."""
+    rules: tuple[str, ...] = field(default=_RULES, metadata={"choices": (*_RULES, *_RULES_THAT_REPLACE)})
+    """The rules that may settle conflicts; `lineage` and `version` put one line in place of another."""
     unions: tuple[str, ...] = ()
     """Files whose lines stand for themselves, such as .gitignore: what both sides add to them is all kept."""
     runtime: str = ""

@@ -119,10 +119,10 @@ def resolve_mechanically(desk: Desk, sides: Sequence[Sides]) -> Iterator[Resolve
     """What the rules that the configuration lets speak make of each conflicted path of a merge."""
     from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
 
-    wish = desk.config.merge
-    lineage = lineage_of(sides)
+    settings = Settings(rules=desk.config.merge.rules, unions=desk.config.merge.unions)
+    lineage = lineage_of(sides, settings=settings)
     for each in sides:
-        yield resolve(each, lineage=lineage, settings=Settings(rules=wish.rules, unions=wish.unions))
+        yield resolve(each, lineage=lineage, settings=settings)
 
 
 def lockfile_of(path: str) -> Lockfile | None:

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
+from rookery.merge.resolve.rules import ALL
 from rookery.merge.resolve.rules.superseded import Lineage
 
 
@@ -17,7 +18,7 @@ def sides(path: str, base: str | None, ours: str, theirs: str, **more: tuple[str
 
 def resolved(given: Sides, *rules: str, lineage: Lineage | None = None) -> Resolved:
     """The result; fails if there is none, or if another rule made it."""
-    got = resolve(given, lineage=lineage)
+    got = resolve(given, lineage=lineage, settings=Settings(rules=ALL))
     assert isinstance(got, Resolved), got
     assert tuple(hunk.rule for hunk in got.hunks) == rules
     return got
@@ -25,7 +26,7 @@ def resolved(given: Sides, *rules: str, lineage: Lineage | None = None) -> Resol
 
 def declined(given: Sides, settings: Settings | None = None, *, lineage: Lineage | None = None) -> Declined:
     """Why there is no result; fails if there is one."""
-    got = resolve(given, lineage=lineage, settings=settings)
+    got = resolve(given, lineage=lineage, settings=settings or Settings(rules=ALL))
     assert isinstance(got, Declined), got
     return got
 

@@ -97,7 +97,7 @@ def replay() -> Callable[..., str]:
 
 
 def test_every_outcome_is_counted(made: Repository, replay: Callable[..., str]) -> None:
-    found: dict[str, Any] = json.loads(replay(str(made.folder), "--json"))
+    found: dict[str, Any] = json.loads(replay(str(made.folder), "--json", "--rules", "all"))
 
     assert found["merges"] == 7
     assert found["clean"] == {"same": 1, "different": 0}
@@ -195,10 +195,10 @@ def test_a_side_that_went_on_is_known_by_all_files_of_its_merge(tmp_path: Path, 
     repo.commit("Go on", dict.fromkeys(names, before.replace("line 4", "second")))
     repo.git("merge", "-q", "--no-commit", "topic", fine=(0, 1))
     repo.commit("Merge", dict.fromkeys(names, before.replace("line 4", "second")) | {"n": "by hand\n"})
-    found = json.loads(replay(str(repo.folder), "--json"))
+    found = json.loads(replay(str(repo.folder), "--json", "--rules", "all"))
 
     # The contents are the same in all three, and the same conflict counts once for each path.
-    assert found["rules"]["superseded"] | {"same": 3, "lost": 0} == found["rules"]["superseded"]
+    assert found["rules"]["lineage"] | {"same": 3, "lost": 0} == found["rules"]["lineage"]
 
 
 def test_merges_that_took_one_side_whole_are_no_measure(tmp_path: Path, replay: Callable[..., str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from rookery.config.model import MergeConfig
 from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
-from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined, Resolved
-from rookery.merge.resolve.rules import DEFAULT
+from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined, Resolved, Sides
+from rookery.merge.resolve.rules import ALL, DEFAULT
 from rookery.merge.resolve.rules.superseded import Lineage
 from rookery.merge.resolve.rules.version import highest
 
@@ -87,7 +89,7 @@ class TestSuperseded:
 
     def test_the_side_that_was_the_other_and_went_on_in_several_files_wins(self) -> None:
         given = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
-        got = resolved(given, "superseded", lineage=Lineage("ours", 3))
+        got = resolved(given, "lineage", lineage=Lineage("ours", 3))
 
         assert got.content == self.NEWER.encode()
         assert Cover("theirs", ADDED_MISSING, "second") in got.covers
@@ -95,7 +97,7 @@ class TestSuperseded:
     def test_it_works_for_theirs_too(self) -> None:
         given = sides("a.txt", self.BASE, self.OLDER, self.NEWER, theirs_history=(self.OLDER,))
 
-        assert resolved(given, "superseded", lineage=Lineage("theirs", 3)).content == self.NEWER.encode()
+        assert resolved(given, "lineage", lineage=Lineage("theirs", 3)).content == self.NEWER.encode()
 
     def test_in_one_file_alone_it_may_leave_nothing_out(self) -> None:
         given = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
@@ -116,7 +118,7 @@ class TestSuperseded:
         given = sides("a.txt", self.BASE, self.BASE.replace("line 4\n", ""), self.OLDER, ours_history=(self.OLDER,))
 
         declined(given, lineage=Lineage("ours", 7))
-        assert b"second" not in resolved(given, "superseded", lineage=Lineage("ours", 8)).content
+        assert b"second" not in resolved(given, "lineage", lineage=Lineage("ours", 8)).content
 
     def test_several_files_tell_which_side_went_on(self) -> None:
         ours = sides("a.txt", self.BASE, self.NEWER, self.OLDER, ours_history=(self.OLDER,))
@@ -124,10 +126,11 @@ class TestSuperseded:
         neither = sides("c.txt", self.BASE, self.NEWER, self.OLDER)
         absent = ours.replace(theirs=None)
 
-        assert lineage_of([ours, ours, neither, ours, absent]) == Lineage("ours", 3)
-        assert lineage_of([ours, ours, neither]) is None
-        assert lineage_of([ours, ours, ours, theirs]) is None
-        assert lineage_of([theirs] * 4) == Lineage("theirs", 4)
+        assert _lineage(ours, ours, neither, ours, absent) == Lineage("ours", 3)
+        assert _lineage(ours, ours, neither) is None
+        assert _lineage(ours, ours, ours, theirs) is None
+        assert _lineage(*[theirs] * 4) == Lineage("theirs", 4)
+        assert lineage_of([theirs] * 4, settings=Settings()) is None
 
     def test_a_version_that_had_only_a_part_of_it_proves_nothing(self) -> None:
         history = ("a\nsecond\nc\nd\n",)
@@ -255,11 +258,25 @@ class TestUnion:
         declined(self.GIVEN, Settings(rules=("version",), unions=(".gitignore",)))
 
 
+def _lineage(*files: Sides) -> Lineage | None:
+    return lineage_of(files, settings=Settings(rules=ALL))
+
+
 def test_the_configuration_knows_every_rule() -> None:
+    (known,) = (each for each in fields(MergeConfig) if each.name == "rules")
+
     assert MergeConfig().rules == DEFAULT
+    assert known.metadata["choices"] == ALL
 
 
-@pytest.mark.parametrize("rule", [name for name in DEFAULT if name != "union"])
+def test_by_themselves_the_rules_leave_every_line_in_place() -> None:
+    raised = sides("a", "shop==1.0.0\n", "shop==1.0.1\n", "shop==1.0.2\n")
+
+    resolved(raised, "version")
+    declined(raised, Settings())
+
+
+@pytest.mark.parametrize("rule", [name for name in ALL if name not in ("union", "lineage")])
 def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
     given = {
         "whitespace": sides("a.txt", "one  \ntwo\n", "one\ntwo\n", "one  \nmore\ntwo\n"),
@@ -274,4 +291,4 @@ def test_a_rule_that_is_turned_off_is_silent(rule: str) -> None:
     }[rule]
 
     resolved(given, rule)
-    declined(given, Settings(rules=tuple(name for name in DEFAULT if name != rule)))
+    declined(given, Settings(rules=tuple(name for name in ALL if name != rule)))

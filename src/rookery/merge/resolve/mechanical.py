@@ -40,9 +40,10 @@ class Settings(Record):
     """A longer file is declined."""
 
 
-def lineage_of(files: Iterable[Sides]) -> Lineage | None:
+def lineage_of(files: Iterable[Sides], *, settings: Settings) -> Lineage | None:
     """The side of a merge that went on from what the other is now, as its conflicted files tell together."""
-    settings = Settings()
+    if superseded.LINEAGE not in settings.rules:
+        return None
     winners = []
     for sides in files:
         if _refuse(sides, settings) is None and (sides.ours_history or sides.theirs_history):
@@ -123,9 +124,10 @@ def _mode(sides: Sides) -> str | Declined | None:
 
 def _merge(case: Case, lineage: Lineage | None, settings: Settings) -> tuple[list[str], list[Hunk]] | str:
     """All lines of the result and what was done, or why not."""
-    newer = superseded.winner(case) if superseded.NAME in settings.rules else None
-    if newer is not None and superseded.may_leave_out(case, newer, lineage):
-        return _superseded(case, newer)
+    newer = superseded.winner(case)
+    rule = None if newer is None else superseded.rule_for(case, newer, lineage)
+    if newer is not None and rule in settings.rules:
+        return _superseded(case, rule, newer)
     late = []
     for region in case.regions:
         if region.settled is None and not _settle(region, case, settings, late=False):
@@ -139,13 +141,13 @@ def _merge(case: Case, lineage: Lineage | None, settings: Settings) -> tuple[lis
     return _assembled(case)
 
 
-def _superseded(case: Case, newer: str) -> tuple[list[str], list[Hunk]]:
+def _superseded(case: Case, rule: str, newer: str) -> tuple[list[str], list[Hunk]]:
     """The side that went on."""
     older = THEIRS if newer == OURS else OURS
     why = f"{newer} once was just what {older} is now, and went on from there"
     for at, region in enumerate(case.regions):
         if region.settled is None:
-            case.answers[at] = Answer(superseded.NAME, superseded.text_of(region, newer), why, drops=True)
+            case.answers[at] = Answer(rule, superseded.text_of(region, newer), why, drops=True)
     return _assembled(case)
 
 

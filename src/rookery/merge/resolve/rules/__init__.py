@@ -1,6 +1,6 @@
 """The rules, in the order in which they are asked. Each has its proof; what it cannot prove it leaves.
 
-`superseded` looks at the file as a whole, and is asked before all others.
+`superseded` and `lineage` look at the file as a whole, and are asked before all others.
 """
 
 from __future__ import annotations
@@ -30,4 +30,7 @@ RULES: dict[str, Rule] = {
 }
 LATE = frozenset((imports.NAME,))
 """Those that ask what became of the rest of the file."""
-DEFAULT = (superseded.NAME, *RULES)
+ON_REQUEST = (superseded.LINEAGE, version.NAME)
+"""Those that put one line in the place of another."""
+DEFAULT = (superseded.NAME, *(name for name in RULES if name not in ON_REQUEST))
+ALL = (*DEFAULT, *ON_REQUEST)

@@ -1,11 +1,12 @@
 """One side once was just what the other is now, and went on from there.
 
 Proof: an earlier version of the winning side, made since the base, equals the other side line by line. So the other
-side is an older state of the winning one, and what is left out of it was changed again on purpose. It is a
-fast-forward that git cannot see, because the commits are not the same: a cherry-pick, a squash, a rebase.
+side is an older state of the winning one. It is a fast-forward that git cannot see, because the commits are not the
+same: a cherry-pick, a squash, a rebase.
 
-A whole branch that was taken over shows in several files at once. One file alone may be a coincidence, or a state to
-which people went back, so there nothing may be left out at all.
+`superseded` lets the winning side stand where it still has every line of the other. Where it changed some of them
+again, `lineage` may follow it, if it was asked for: people now and then go back to the older line. A whole branch that
+was taken over shows in several files at once; one file alone may be a coincidence.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "superseded"
+LINEAGE = "lineage"
 
 _SOME, _MANY = 3, 8
 """In how many files of a merge one side must have gone on before it may change lines, and before it may shrink one."""
@@ -60,15 +62,15 @@ def lineage(winners: Iterable[str | None]) -> Lineage | None:
     return None
 
 
-def may_leave_out(case: Case, side: str, lineage: Lineage | None) -> bool:
-    """True if what the side has no more may go: nothing, or a little that it changed while it went on."""
+def rule_for(case: Case, side: str, lineage: Lineage | None) -> str | None:
+    """The rule by which the side that went on may stand."""
     newer, older = (case.ours, case.theirs) if side == OURS else (case.theirs, case.ours)
     gone = (Counter(filter(str.strip, older)) - Counter(newer)).total()
     if not gone:
-        return True
+        return NAME
     if lineage is None or side != lineage.side or gone * _KEPT > len(older):
-        return False
-    return len(newer) >= len(older) or lineage.files >= _MANY
+        return None
+    return LINEAGE if len(newer) >= len(older) or lineage.files >= _MANY else None
 
 
 def text_of(region: Region, side: str) -> Lines:
