@@ -80,7 +80,7 @@ def _render_list(section: Section, given: Mapping[str, Any]) -> str:
 def _render_key(key: Key, given: Mapping[str, Any]) -> str:
     about = textwrap.wrap(key.documentation, _WIDTH)
     if key.choices:
-        about.append("One of: " + ", ".join(key.choices) + ".")
+        about += textwrap.wrap("One of: " + ", ".join(key.choices) + ".", _WIDTH)
     text = "".join(f"  # {line}\n" for line in about)
     if key.name in given:
         return f"{text}  {key.field}: {yaml_value(key, given[key.name])}\n"
