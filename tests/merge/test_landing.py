@@ -41,6 +41,40 @@ def test_the_strategy_says_what_the_base_gets(yard: Yard, strategy: str, commits
         assert git(yard.folder, "rev-list", "--merges", f"{before}..main") == ""
 
 
+@pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
+def test_a_branch_that_goes_on_after_it_has_landed_lands_again(yard: Yard, strategy: str) -> None:
+    yard.settings(f"merge:\n  strategy: {strategy}\n  tiers: []\n")
+    yard.commit(a_txt="one\ntwo\nthree\n")
+    yard.branch("work", a_txt="one\nfirst\nthree\n")
+    assert yard.merge("--branch", "work").status == 0
+    git(yard.folder, "switch", "-q", "work")
+    yard.commit(a_txt="one\nsecond\nthree\n", b_txt="b\n")
+    git(yard.folder, "switch", "-q", "main")
+    yard.commit(c_txt="c\n")
+    assert yard.merge("predict", "work").data[0]["predicted_tier"] == "clean"
+
+    assert yard.merge("--branch", "work").status == 0
+
+    assert (yard.show("a.txt"), yard.show("b.txt"), yard.show("c.txt")) == ("one\nsecond\nthree", "b", "c")
+    if strategy == "squash":
+        assert git(yard.folder, "log", "-1", "--format=%B", "main").count("\n- ") == 1
+
+
+def test_what_was_taken_back_lands_again_with_what_came_after(yard: Yard) -> None:
+    yard.settings("merge:\n  strategy: squash\n  tiers: []\n")
+    yard.commit(a_txt="one\ntwo\nthree\n")
+    yard.branch("work", a_txt="one\nfirst\nthree\n")
+    assert yard.merge("--branch", "work").status == 0
+    assert yard.merge("undo", "work").status == 0
+    git(yard.folder, "switch", "-q", "work")
+    yard.commit(b_txt="b\n")
+    git(yard.folder, "switch", "-q", "main")
+
+    assert yard.merge("--branch", "work").status == 0
+
+    assert (yard.show("a.txt"), yard.show("b.txt")) == ("one\nfirst\nthree", "b")
+
+
 def test_another_base_can_be_named(yard: Yard) -> None:
     git(yard.folder, "branch", "next")
     yard.branch("work", a_txt="a\n")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.merge import store
 from rookery.merge.approval import reviewer_of
-from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
+from rookery.merge.model import CLEAN, LANDED, REBASE, SQUASH, Entry
 from rookery.tasks import store as tasks
 
 TYPE_CHECKING = False
@@ -43,10 +44,31 @@ class Clash(Record):
 
 def build(desk: Desk, entry: Entry, onto: str) -> Candidate | Clash:
     """The commit that lands a branch onto another commit, or what stands against it."""
-    merged = desk.merging.merge(onto, entry.tip)
+    merged = merge(desk, entry, onto)
     if not merged.is_clean:
         return Clash(entry, onto, merged)
     return Candidate(entry, onto, commit_tree(desk, entry, onto, merged.tree))
+
+
+def merge(desk: Desk, entry: Entry, onto: str) -> Merged:
+    """A branch merged onto a commit, from where they parted: that is what landed of the branch before, if it did.
+
+    A squash or a rebase leaves no trace of that in the history, so git would merge once more what is there already.
+    """
+    landed = _landed_before(desk, entry, onto)
+    if landed is not None:
+        onto = desk.merging.joined(onto, landed)
+    return desk.merging.merge(onto, entry.tip)
+
+
+def _landed_before(desk: Desk, entry: Entry, onto: str) -> str | None:
+    """The tip that the branch had when it landed last, if it went on from there and git does not know of it."""
+    contains = desk.merging.store.contains
+    for last in store.select(desk.db, states=(LANDED,), base=entry.base, branch=entry.branch, limit=1):
+        if not last.tip or not last.candidate or contains(last.tip, onto):
+            return None
+        return last.tip if contains(last.tip, entry.tip) and contains(last.candidate, onto) else None
+    return None
 
 
 def commit_tree(desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN) -> str:
@@ -59,9 +81,11 @@ def commit_tree(desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = C
         if isinstance(replayed, str) and desk.merging.tree(replayed) == tree:
             return replayed
     if strategy in (SQUASH, REBASE):
+        landed = _landed_before(desk, entry, onto)
+        known = [f"^{each}" for each in (onto, landed) if each]
         said = desk.merging.store.read(
             *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=- %s"),
-            *(entry.tip, f"^{onto}", "--"),
+            *(entry.tip, *known, "--"),
         )
         return desk.merging.commit(tree, [onto], f"{title}\n\n{said}\n{trailers}")
     return desk.merging.commit(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")

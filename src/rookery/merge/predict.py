@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
+from rookery.merge import candidate
 from rookery.merge import case as cases
 from rookery.merge.case import Case
 from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, REIMAGINE, UNKNOWN, Entry
@@ -78,7 +79,7 @@ def _predict_all(desk: Desk, entries: Sequence[Entry], tips: dict[str, str], lan
             found[entry.branch] = _of(entry, LANDED, needs_agent=False, reason=f"{entry.base} contains it")
         else:
             entry = entry.replace(tip=tips[entry.branch])
-            merged = desk.merging.merge(onto, entry.tip)
+            merged = candidate.merge(desk, entry, onto)
             if not merged.is_clean:
                 later.append(entry)
                 continue
@@ -92,7 +93,7 @@ def _predict_all(desk: Desk, entries: Sequence[Entry], tips: dict[str, str], lan
 
 
 def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
-    merged = desk.merging.merge(base, entry.tip)
+    merged = candidate.merge(desk, entry, base)
     if merged.is_clean:
         changed = desk.merging.changed_paths([(base, merged.tree)])[0]
         return _of(entry, CLEAN, changed, needs_agent=False, reason="it goes together with all before it")

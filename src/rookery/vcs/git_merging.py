@@ -122,6 +122,10 @@ class Merging:
         root = self._bare_commit(base)
         return self.merge(self._bare_commit(ours, root), self._bare_commit(theirs, root))
 
+    def joined(self, commit: str, other: str) -> str:
+        """A commit with the files of one, which git takes to contain the other as well. Nothing leads to it."""
+        return self._bare_commit(commit, commit, other)
+
     def _bare_commit(self, tree: str, *parents: str) -> str:
         words = [word for parent in parents for word in ("-p", parent)]
         return self._read("commit-tree", f"{tree}^{{tree}}", *words, "-m", "rook", env=_NOBODY).strip()
