@@ -7,67 +7,15 @@ import types
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rookery.base.record import Record
+from rookery.merge.resolve.lockfiles import Lockfile
+from rookery.merge.resolve.loss import Loss
+from rookery.merge.resolve.mechanical import Settings
+from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pytest
-
-
-class Sides(Record):
-    path: str
-    base: bytes | None
-    ours: bytes | None
-    theirs: bytes | None
-    base_mode: str | None = None
-    ours_mode: str | None = None
-    theirs_mode: str | None = None
-    ours_history: tuple[bytes, ...] = ()
-    theirs_history: tuple[bytes, ...] = ()
-
-
-class Hunk(Record):
-    rule: str
-    why: str
-    start: int
-    end: int
-    ours: str
-    base: str
-    theirs: str
-    result: str
-    covers: tuple[Any, ...] = ()
-
-
-class Resolved(Record):
-    content: bytes
-    mode: str | None
-    hunks: tuple[Hunk, ...]
-
-    @property
-    def covers(self) -> tuple[Any, ...]:
-        return ()
-
-
-class Declined(Record):
-    reason: str
-    kind: str
-
-
-class Loss(Record):
-    line: str
-
-
-class Lockfile(Record):
-    name: str
-    manifests: tuple[str, ...]
-    command: tuple[str, ...]
-
-
-class Settings(Record):
-    rules: tuple[str, ...]
-    unions: tuple[str, ...]
-
 
 seen: list[Sides] = []
 
@@ -93,7 +41,9 @@ def check(sides: Sides, result: bytes, _covered: Any = ()) -> list[Loss]:
     """Lines that a side added and the result lacks."""
     base, after = Counter((sides.base or b"").splitlines()), Counter(result.splitlines())
     added = [Counter((side or b"").splitlines()) - base for side in (sides.ours, sides.theirs)]
-    return [Loss(line.decode()) for line in dict.fromkeys((*added[0], *added[1])) if not after[line]]
+    return [
+        Loss(OURS, ADDED_MISSING, line.decode(), 1) for line in dict.fromkeys((*added[0], *added[1])) if not after[line]
+    ]
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +59,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
         },
         "lockfiles": {
             "lockfile_of": lambda path: (
-                Lockfile("x.lock", ("x.toml",), ("sh", "-c", "sort x.toml > x.lock"))
+                Lockfile("x.lock", ("x.toml",), "sh", ("sh", "-c", "sort x.toml > x.lock"))
                 if path.endswith("x.lock")
                 else None
             )

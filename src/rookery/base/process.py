@@ -15,7 +15,7 @@ from rookery.base.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import IO
+    from typing import IO, AnyStr
 
     from rookery.base.child import Child
 
@@ -66,14 +66,7 @@ def run(
         )
     except OSError as error:
         raise _cannot_start(argv, cwd, error) from error
-    try:
-        out, err = child.communicate(stdin, timeout=timeout)
-    except subprocess.TimeoutExpired as error:
-        _end_group(child)
-        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
-    except BaseException:
-        _end_group(child)
-        raise
+    out, err = _communicate(argv, child, stdin, timeout)
     finished = Finished(tuple(argv), child.returncode, out, err)
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
@@ -101,14 +94,7 @@ def run_bytes(
         )
     except OSError as error:
         raise _cannot_start(argv, cwd, error) from error
-    try:
-        out, err = child.communicate(stdin, timeout=timeout)
-    except subprocess.TimeoutExpired as error:
-        _end_group(child)
-        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
-    except BaseException:
-        _end_group(child)
-        raise
+    out, err = _communicate(argv, child, stdin, timeout)
     if child.returncode != 0:
         said = err.decode("utf-8", "replace").strip()
         raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {said}")
@@ -167,6 +153,20 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
         return ProgramFailed(f"the folder {cwd} is gone")
     hint = f"install {argv[0]}, or add it to PATH"
     return ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
+
+
+def _communicate(
+    argv: Sequence[str], child: subprocess.Popen[AnyStr], stdin: AnyStr | None, timeout: float
+) -> tuple[AnyStr, AnyStr]:
+    """All that the child says; it is ended with its group where it takes too long or we are interrupted."""
+    try:
+        return child.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        _end_group(child)
+        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
+    except BaseException:
+        _end_group(child)
+        raise
 
 
 def _end_group(child: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:

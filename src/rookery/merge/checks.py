@@ -12,10 +12,8 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
-from rookery.merge import land, scratch, store, undo
-from rookery.merge import lease as leases
+from rookery.merge import reaction, scratch, store
 from rookery.merge.desk import Desk
-from rookery.merge.lease import Holder
 from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
 
 TYPE_CHECKING = False
@@ -83,15 +81,7 @@ def _settle(root: str, bases: list[str]) -> str:
     db = Database.open(database_path(root))
     desk = Desk(Home(root, db, load_config(root, read_environ(), {}).config), "doctor")
     try:
-        for base in bases:
-            lease = leases.acquire(desk, base)
-            if isinstance(lease, Holder):
-                continue
-            try:
-                land.recover(desk, lease)
-                undo.recover(desk, lease)
-            finally:
-                leases.release(desk, lease)
+        reaction.settle(desk, bases)
         scratch.sweep(desk)
     finally:
         db.close()

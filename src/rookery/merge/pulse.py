@@ -14,9 +14,11 @@ def notice(ctx: Context) -> None:
     """Settle what was left behind."""
     bases = _left_behind(ctx)
     if bases:
+        from rookery.agents.home import Home
+        from rookery.merge.desk import Desk
         from rookery.merge.reaction import settle
 
-        settle(ctx, bases)
+        settle(Desk(Home.of(ctx), ctx.actor), bases)
 
 
 def _left_behind(ctx: Context) -> list[str]:

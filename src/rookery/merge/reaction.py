@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from rookery.agents.home import Home
 from rookery.merge import after, land, undo
 from rookery.merge import lease as leases
-from rookery.merge.desk import Desk
 from rookery.merge.lease import Holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rookery.ops.context import Context
+    from rookery.merge.desk import Desk
 
 
-def settle(ctx: Context, bases: Sequence[str]) -> None:
+def settle(desk: Desk, bases: Sequence[str]) -> None:
     """Finish or put back what a killed merger left; nothing where a merger is alive."""
-    desk = Desk(Home.of(ctx), ctx.actor)
     for base in bases:
         lease = leases.acquire(desk, base)
         if isinstance(lease, Holder):

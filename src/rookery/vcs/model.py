@@ -61,6 +61,7 @@ class UnknownRevision(Refused):
     """The name stands for no commit here."""
 
     code = "unknown_revision"
+    default_hint = "name a branch, a tag or a commit; `rook vcs log` shows the last ones"
 
 
 class Change(Record):

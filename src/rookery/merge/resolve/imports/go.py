@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement
+from rookery.merge.resolve.imports.model import Statement, read_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,15 +16,12 @@ _VERSION = re.compile(r"^v\d+$")
 
 def read(lines: Lines) -> list[Statement] | None:
     """The statements that these lines are."""
-    found: list[Statement] = []
-    for line in lines:
-        if not line.strip():
-            found.append(Statement("", (), ("",), atomic=True))
-        elif match := _LINE.match(line.rstrip()):
-            found.append(Statement(match[0].strip(), (_called(match[1], match[2]),), (line,), atomic=True))
-        else:
-            return None
-    return found
+    return read_by(lines, lambda at: _statement(lines[at]))
+
+
+def _statement(line: str) -> Statement | None:
+    match = _LINE.match(line.rstrip())
+    return None if match is None else Statement(match[0].strip(), (_called(match[1], match[2]),), (line,), atomic=True)
 
 
 def write(_ours: Statement, _theirs: Statement) -> Lines | None:

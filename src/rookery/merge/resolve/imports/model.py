@@ -6,6 +6,7 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
     from rookery.merge.resolve.regions import Lines
@@ -35,6 +36,19 @@ if TYPE_CHECKING:
 
         def local(self, statement: Statement) -> tuple[str, ...]:
             """What the file calls the things that a statement brings in; empty if it brings in no name."""
+
+
+def read_by(lines: Lines, statement_at: Callable[[int], Statement | None]) -> list[Statement] | None:
+    """All that the lines are, blank ones included; None where no statement begins."""
+    found: list[Statement] = []
+    at = 0
+    while at < len(lines):
+        each = statement_at(at) if lines[at].strip() else Statement("", (), ("",), atomic=True)
+        if each is None:
+            return None
+        found.append(each)
+        at += len(each.lines)
+    return found
 
 
 def ordered(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

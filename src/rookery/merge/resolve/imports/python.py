@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, ordered
+from rookery.merge.resolve.imports.model import Statement, ordered, read_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,34 +19,27 @@ _CLOSE = re.compile(r"^\s*([\w, ]*)\)$")
 
 def read(lines: Lines) -> list[Statement] | None:
     """The statements that these lines are."""
-    found: list[Statement] = []
-    at = 0
-    while at < len(lines):
-        line = lines[at].rstrip()
-        end = at + 1
-        if not line:
-            found.append(Statement("", (), ("",), atomic=True))
-        elif match := _WHOLE.match(line):
-            found.append(Statement(f"{match[1]}import {match[2]}", (match[2],), (lines[at],), atomic=True))
-        elif match := _FROM.match(line):
-            found.append(
-                Statement(f"{match[1]}from {match[2]}", _split(match[3]), (lines[at],), atomic=match[3] == "*")
-            )
-        elif match := _OPEN.match(line):
-            names = list(_split(match[3]))
-            while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
-                names += _split(inner[1])
-                end += 1
-            last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
-            if last is None:
-                return None
-            names += _split(last[1])
-            end += 1
-            found.append(Statement(f"{match[1]}from {match[2]}", tuple(names), lines[at:end]))
-        else:
-            return None
-        at = end
-    return found
+    return read_by(lines, lambda at: _statement(lines, at))
+
+
+def _statement(lines: Lines, at: int) -> Statement | None:
+    line = lines[at].rstrip()
+    if match := _WHOLE.match(line):
+        return Statement(f"{match[1]}import {match[2]}", (match[2],), (lines[at],), atomic=True)
+    if match := _FROM.match(line):
+        return Statement(f"{match[1]}from {match[2]}", _split(match[3]), (lines[at],), atomic=match[3] == "*")
+    match = _OPEN.match(line)
+    if match is None:
+        return None
+    names = list(_split(match[3]))
+    end = at + 1
+    while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
+        names += _split(inner[1])
+        end += 1
+    last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
+    if last is None:
+        return None
+    return Statement(f"{match[1]}from {match[2]}", (*names, *_split(last[1])), lines[at : end + 1])
 
 
 def write(ours: Statement, theirs: Statement) -> Lines | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement
+from rookery.merge.resolve.imports.model import Statement, read_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,31 +19,27 @@ _CLOSE = re.compile(r"^\s*\};$")
 
 def read(lines: Lines) -> list[Statement] | None:
     """The statements that these lines are."""
-    found: list[Statement] = []
-    at = 0
-    while at < len(lines):
-        line = lines[at].rstrip()
-        end = at + 1
-        if not line:
-            found.append(Statement("", (), ("",), atomic=True))
-        elif match := _WHOLE.match(line):
-            name = match[2] or match[3] or match[1].rpartition("::")[2]
-            found.append(Statement(line.strip(), (name,), (lines[at],), atomic=True))
-        elif match := _FLAT.match(line):
-            found.append(Statement(match[1], _split(match[2]), (lines[at],)))
-        elif match := _OPEN.match(line):
-            names: list[str] = []
-            while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
-                names += _split(inner[1])
-                end += 1
-            if end == len(lines) or not _CLOSE.match(lines[end].rstrip()):
-                return None
-            end += 1
-            found.append(Statement(match[1], tuple(names), lines[at:end]))
-        else:
-            return None
-        at = end
-    return found
+    return read_by(lines, lambda at: _statement(lines, at))
+
+
+def _statement(lines: Lines, at: int) -> Statement | None:
+    line = lines[at].rstrip()
+    if match := _WHOLE.match(line):
+        name = match[2] or match[3] or match[1].rpartition("::")[2]
+        return Statement(line.strip(), (name,), (lines[at],), atomic=True)
+    if match := _FLAT.match(line):
+        return Statement(match[1], _split(match[2]), (lines[at],))
+    match = _OPEN.match(line)
+    if match is None:
+        return None
+    names: list[str] = []
+    end = at + 1
+    while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
+        names += _split(inner[1])
+        end += 1
+    if end == len(lines) or not _CLOSE.match(lines[end].rstrip()):
+        return None
+    return Statement(match[1], tuple(names), lines[at : end + 1])
 
 
 def write(_ours: Statement, _theirs: Statement) -> Lines | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, ordered
+from rookery.merge.resolve.imports.model import Statement, ordered, read_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,31 +19,27 @@ _CLOSE = re.compile(r"^\} from (['\"][^'\"]+['\"]);?$")
 
 def read(lines: Lines) -> list[Statement] | None:
     """The statements that these lines are."""
-    found: list[Statement] = []
-    at = 0
-    while at < len(lines):
-        line = lines[at].rstrip()
-        end = at + 1
-        if not line:
-            found.append(Statement("", (), ("",), atomic=True))
-        elif match := _FLAT.match(line):
-            found.append(Statement(_key(match[1], match[2], match[4]), _split(match[3]), (lines[at],)))
-        elif match := _OTHER.match(line):
-            found.append(Statement(line.rstrip(";"), (match[2],) if match[2] else (), (lines[at],), atomic=True))
-        elif match := _OPEN.match(line):
-            names = []
-            while end < len(lines) and (inner := _NAME.match(lines[end].rstrip())):
-                names.append(inner[1])
-                end += 1
-            last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
-            if last is None:
-                return None
-            end += 1
-            found.append(Statement(_key(match[1], match[2], last[1]), tuple(names), lines[at:end]))
-        else:
-            return None
-        at = end
-    return found
+    return read_by(lines, lambda at: _statement(lines, at))
+
+
+def _statement(lines: Lines, at: int) -> Statement | None:
+    line = lines[at].rstrip()
+    if match := _FLAT.match(line):
+        return Statement(_key(match[1], match[2], match[4]), _split(match[3]), (lines[at],))
+    if match := _OTHER.match(line):
+        return Statement(line.rstrip(";"), (match[2],) if match[2] else (), (lines[at],), atomic=True)
+    match = _OPEN.match(line)
+    if match is None:
+        return None
+    names = []
+    end = at + 1
+    while end < len(lines) and (inner := _NAME.match(lines[end].rstrip())):
+        names.append(inner[1])
+        end += 1
+    last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
+    if last is None:
+        return None
+    return Statement(_key(match[1], match[2], last[1]), tuple(names), lines[at : end + 1])
 
 
 def write(ours: Statement, theirs: Statement) -> Lines | None:

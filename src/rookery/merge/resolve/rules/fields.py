@@ -11,7 +11,6 @@ import re
 from rookery.merge.resolve.case import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import says
-from rookery.merge.resolve.rules.version import versions_in
 from rookery.merge.resolve.syntax import units
 
 TYPE_CHECKING = False
@@ -43,8 +42,6 @@ def apply(region: Region, case: Case) -> Answer | None:
     base, ours, theirs = tables
     if base is None or ours is None or theirs is None or not _whole(region, case):
         return None
-    if _lags(base, ours, theirs) or _lags(base, theirs, ours):
-        return None
     merged = _merged(base, ours, theirs)
     lines = None if merged is None else _written(merged, region, commas=case.language == "json")
     if not lines:
@@ -75,13 +72,6 @@ def _whole(region: Region, case: Case) -> bool:
         if found is None or found.parent not in _MAPPINGS:
             return False
     return True
-
-
-def _lags(base: Table, side: Table, other: Table) -> bool:
-    """True if a side has replaced a version that the other uses anew: a bump of all would have taken it along."""
-    old = {version for key in base.keys() & side.keys() if side[key] != base[key] for version in versions_in(base[key])}
-    old -= {version for line in side.values() for version in versions_in(line)}
-    return any(old & versions_in(line) for key, line in other.items() if key not in base)
 
 
 def _merged(base: Table, ours: Table, theirs: Table) -> list[str] | None:

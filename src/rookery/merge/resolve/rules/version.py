@@ -68,11 +68,6 @@ def _is_own(line: str) -> bool:
     return _OWN.search(_VERSION.split(line)[0]) is not None
 
 
-def versions_in(line: str) -> set[str]:
-    """Every version that a line names."""
-    return set(_VERSION.findall(line))
-
-
 def _is_number(version: str, before: str) -> bool:
     """True if it may be a decimal number: one dot, and no sign before it that only versions have."""
     return version.count(".") == 1 and version[0] not in "vV" and before[-1:] not in _SIGNS
