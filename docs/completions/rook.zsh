@@ -135,9 +135,9 @@ _rook() {
     "worktree clean") words="--completed --all --ignored --force --dry-run --json --quiet --no-color --directory --config" ;;
     "worktree list") words="--size --json --quiet --no-color --directory --config" ;;
     "worktree rebase") words="--onto --json --quiet --no-color --directory --config" ;;
-    "merge ") words="--branch --all --into --dry-run --json --quiet --no-color --directory --config" ;;
+    "merge ") words="--branch --all --into --dry-run --force --json --quiet --no-color --directory --config" ;;
     "merge cancel") words="--json --quiet --no-color --directory --config" ;;
-    "merge enqueue") words="--into --priority --json --quiet --no-color --directory --config" ;;
+    "merge enqueue") words="--into --priority --force --json --quiet --no-color --directory --config" ;;
     "merge explain") words="--json --quiet --no-color --directory --config" ;;
     "merge list") words="--all --limit --json --quiet --no-color --directory --config" ;;
     "merge predict") words="--into --json --quiet --no-color --directory --config" ;;

@@ -52,7 +52,8 @@ def test_worktrees_stay_where_that_is_wished(yard: Yard) -> None:
 
 def test_who_committed_nothing_is_told(yard: Yard) -> None:
     yard.finished("bee", [{"edit": {"path": "bee.txt", "text": "bee\n"}}])
-    assert yard.merge("--all").error["code"] == "nothing_to_land"
+    (skipped,) = yard.merge("--all").envelope["data"]["skipped"]
+    assert "no commit of its own" in skipped["reason"]
     assert yard.merge("--branch", "bee").status == 1
     assert yard.entry(yard.agent("bee")["branch"])["kind"] == "empty"
     assert "holds no commit" in yard.mail(to="bee")[-1]["body"]
@@ -69,7 +70,9 @@ def test_a_failed_gate_is_told_to_agent_and_lead_with_its_last_lines(yard: Yard)
         assert "line 7 is wrong" in message["body"]
     assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
     # Nothing changed, so `--all` does not try it again by itself; mended, it lands.
-    assert yard.merge("--all").error["code"] == "nothing_to_land"
+    again = yard.merge("--all")
+    assert again.status == 1
+    assert "it failed: the gate g1" in again.envelope["data"]["skipped"][0]["reason"]
     worktree = yard.folder / ".rookery/worktrees/bee"
     (worktree / "bee.txt").write_text("whole\n")
     git(worktree, "commit", "-qam", "Mend it")

@@ -172,7 +172,7 @@ def _places(project: Project, vcs: Vcs, base: str | None) -> list[Place]:
         path, session = os.path.join(parent, name), last.get(name)
         branch = session.branch if session is not None else registered.get(path, "")
         is_left = base is not None and branch in branches and branch not in registered.values()
-        if name in folders or path in registered or (is_left and vcs.contains(branch, str(base))):
+        if name in folders or path in registered or (is_left and _has_landed(vcs, branch, str(base), session)):
             places.append(Place(name, path, branch, session))
     return places
 
@@ -197,12 +197,12 @@ def _clean(project: Project, vcs: Vcs, place: Place, base: str | None, wish: Wis
             os.unlink(place.path)  # the link alone: what it leads to is not ours
         vcs.remove_checkout(place.path)
         steps.reached("removed")
-        is_deleted = _delete_branch(vcs, place.branch, base)
+        is_deleted = _delete_branch(vcs, place, base)
     except Refused as error:
         return verdict.replace(reason=error.message)
     return verdict.replace(
         verdict=REMOVED,
-        reason=_why_branch_stays(vcs, place.branch, base) if not is_deleted else f"{base} contains {place.branch}",
+        reason=_why_branch_stays(vcs, place.branch, base) if not is_deleted else f"{place.branch} landed on {base}",
         branch_deleted=is_deleted,
         rescue=None if rescue is None else f"refs/rookery/{rescue}",
         restore_with="" if rescue is None else _command(vcs, place.agent, rescue),
@@ -259,7 +259,7 @@ def _needs_rescue(vcs: Vcs, state: WorktreeState, base: str | None, wish: Wish) 
         return True
     # On no branch, its commits hang on this worktree alone.
     is_loose = state.branch is None and state.commit is not None
-    return is_loose and (base is None or not vcs.contains(str(state.commit), base))
+    return is_loose and (base is None or not vcs.has_landed(str(state.commit), base))
 
 
 def _save(project: Project, vcs: Vcs, place: Place, state: WorktreeState, base: str | None, wish: Wish) -> str | None:
@@ -293,10 +293,16 @@ def _tell(project: Project, place: Place, rescue: str | None, actor: str) -> Non
         publish(db, "worktree.cleaned", place.agent, data, actor=actor, at=project.now())
 
 
-def _delete_branch(vcs: Vcs, branch: str, base: str | None) -> bool:
-    """Delete a branch whose tip the base contains; any other stays."""
+def _has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
+    """True if the base has an agent's work, and nobody reverted it."""
+    return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
+
+
+def _delete_branch(vcs: Vcs, place: Place, base: str | None) -> bool:
+    """Delete a branch that has landed on the base; any other stays, also one whose landing was undone."""
+    branch = place.branch
     tip = vcs.branches(branch).get(branch) if branch else None
-    if tip is None or base is None or branch == base or not vcs.contains(tip, base):
+    if tip is None or base is None or branch == base or not _has_landed(vcs, tip, base, place.session):
         return False
     try:
         vcs.delete_branch(branch, tip)
@@ -311,7 +317,9 @@ def _why_branch_stays(vcs: Vcs, branch: str, base: str | None) -> str:
     if base is None:
         return f"{branch} stays: there is no base to compare it with"
     count = vcs.count_commits(branch, base)
-    return f"{branch} stays: {base} lacks {count} of its commits" if count else f"{branch} stays: it is in use"
+    if count:
+        return f"{branch} stays: {base} lacks {count} of its commits"
+    return f"{branch} stays: it is in use, or its landing was reverted"
 
 
 def _command(vcs: Vcs, agent: str, rescue: str) -> str:

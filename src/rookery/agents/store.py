@@ -68,18 +68,21 @@ def latest(db: Database, agent: str) -> Session | None:
 
 
 def sessions(
-    db: Database, *, alive: bool = False, run_id: str | None = None, agent: str | None = None
+    db: Database,
+    *,
+    alive: bool = False,
+    run_id: str | None = None,
+    agent: str | None = None,
+    branch: str | None = None,
 ) -> list[Session]:
-    """Lives in the order in which they began."""
+    """Sessions in the order in which they began."""
     where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
     if alive:
         where.append("state <> 'ended'")
-    if run_id is not None:
-        where.append("run_id = ?")
-        values.append(run_id)
-    if agent is not None:
-        where.append("agent = ?")
-        values.append(agent)
+    for column, value in (("run_id", run_id), ("agent", agent), ("branch", branch)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            values.append(value)
     return [
         _session(row)
         for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {' AND '.join(where)} ORDER BY seq", values)

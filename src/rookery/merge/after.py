@@ -28,8 +28,7 @@ def has_own_work(desk: Desk, entry: Entry, tip: str) -> bool:
     """True unless the branch still stands where its agent began."""
     if entry.agent is None:
         return True
-    lives = [each for each in agents.sessions(desk.db, agent=entry.agent) if each.branch == entry.branch]
-    return not lives or all(each.base_commit != tip for each in lives)
+    return all(each.base_commit != tip for each in agents.sessions(desk.db, branch=entry.branch))
 
 
 def follow_up(desk: Desk, base: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.merge import store
 from rookery.merge.approval import reviewer_of
-from rookery.merge.model import CLEAN, LANDED, REBASE, SQUASH, Entry
+from rookery.merge.landed import start_of
+from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
 from rookery.tasks import store as tasks
 
 TYPE_CHECKING = False
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rookery.merge.desk import Desk
+    from rookery.merge.landed import Start
     from rookery.vcs.git_merging import Conflict, Merged, Merging
 
 _SUBJECT = 72
@@ -43,49 +44,46 @@ class Clash(Record):
 
 
 def build(desk: Desk, entry: Entry, onto: str) -> Candidate | Clash:
-    """The commit that lands a branch onto another commit, or what stands against it."""
-    merged = merge(desk, entry, onto)
+    """The commit that lands a branch onto another commit, or what conflicts."""
+    start = start_of(desk, entry.branch, entry.tip, entry.base)
+    merged = merge(desk, entry, onto, start)
     if not merged.is_clean:
         return Clash(entry, onto, merged)
-    return Candidate(entry, onto, commit_tree(desk, entry, onto, merged.tree))
+    return Candidate(entry, onto, commit_tree(desk, entry, onto, merged.tree, start=start))
 
 
-def merge(desk: Desk, entry: Entry, onto: str) -> Merged:
-    """A branch merged onto a commit, from where they parted: that is what landed of the branch before, if it did.
+def merge(desk: Desk, entry: Entry, onto: str, start: Start | None = None) -> Merged:
+    """A branch merged onto a commit, from where its own work begins.
 
-    A squash or a rebase leaves no trace of that in the history, so git would merge once more what is there already.
+    Git sees no trace of squashed or rebased work in the history, and takes reverted work for merged. So it is given
+    the files of one commit with the history that counts.
     """
-    landed = _landed_before(desk, entry, onto)
-    if landed is not None:
-        onto = desk.merging.joined(onto, landed)
+    known = (start or start_of(desk, entry.branch, entry.tip, entry.base)).known(onto)
+    if known != (onto,):
+        onto = desk.merging.pose(onto, *known)
     return desk.merging.merge(onto, entry.tip)
 
 
-def _landed_before(desk: Desk, entry: Entry, onto: str) -> str | None:
-    """The tip that the branch had when it landed last, if it went on from there and git does not know of it."""
-    contains = desk.merging.store.contains
-    for last in store.select(desk.db, states=(LANDED,), base=entry.base, branch=entry.branch, limit=1):
-        if not last.tip or not last.candidate or contains(last.tip, onto):
-            return None
-        return last.tip if contains(last.tip, entry.tip) and contains(last.candidate, onto) else None
-    return None
-
-
-def commit_tree(desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN) -> str:
+def commit_tree(
+    desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN, start: Start | None = None
+) -> str:
     """The commit that gives the base a tree, by the strategy that the configuration names."""
     strategy = desk.config.merge.strategy
+    known = (
+        (start or start_of(desk, entry.branch, entry.tip, entry.base)).known(onto)
+        if strategy in (SQUASH, REBASE)
+        else (onto,)
+    )
     title, trailers = _title(desk, entry), _trailers(desk, entry, tier)
     if strategy == REBASE and tier == CLEAN:
-        replayed = replay(desk.merging, onto, desk.merging.own_commits(onto, entry.tip), trailers)
+        replayed = replay(desk.merging, onto, desk.merging.own_commits(known, entry.tip), trailers)
         # Commits that do not apply one by one, though their sum does, land as that sum.
         if isinstance(replayed, str) and desk.merging.tree(replayed) == tree:
             return replayed
     if strategy in (SQUASH, REBASE):
-        landed = _landed_before(desk, entry, onto)
-        known = [f"^{each}" for each in (onto, landed) if each]
         said = desk.merging.store.read(
             *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=- %s"),
-            *(entry.tip, *known, "--"),
+            *(entry.tip, *(f"^{each}" for each in known), "--"),
         )
         return desk.merging.commit(tree, [onto], f"{title}\n\n{said}\n{trailers}")
     return desk.merging.commit(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")

@@ -12,6 +12,7 @@ from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
 from rookery.merge import kept, news, scratch, settle, store
 from rookery.merge import lease as leases
+from rookery.merge.attempts import check_current
 from rookery.merge.model import LANDING, TESTING, Entry
 from rookery.vcs.git_forward import InTheWay
 from rookery.vcs.model import RefMoved
@@ -76,10 +77,12 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
 def _announce(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
     with desk.db.write() as db:
         leases.check(db, lease)
+        entries = [store.get(db, each.entry.id) for each in stack]
+        check_current(db, entries)
         return [
             store.change(
                 db,
-                store.get(db, each.entry.id),
+                entry,
                 "go ahead",
                 actor=desk.actor,
                 at=desk.now(),
@@ -88,7 +91,7 @@ def _announce(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entr
                 tier=each.tier,
                 strategy=desk.config.merge.strategy,
             )
-            for each in stack
+            for entry, each in zip(entries, stack, strict=True)
         ]
 
 

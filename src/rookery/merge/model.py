@@ -30,7 +30,7 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "land": (frozenset({LANDING}), LANDED),
     "fail": (frozenset({QUEUED, WAITING, TESTING}), FAILED),
     "cancel": (frozenset({QUEUED, WAITING, FAILED}), CANCELLED),
-    "retry": (frozenset({FAILED, CANCELLED, WAITING, UNDONE}), QUEUED),
+    "retry": (frozenset({FAILED, CANCELLED, WAITING}), QUEUED),
     "undo": (frozenset({LANDED}), UNDONE),
 }
 
@@ -44,9 +44,10 @@ TIERS = (CLEAN, MECHANICAL, AGENT, REIMAGINE, HUMAN)
 
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 
-CONFLICT, GATE, GONE, EMPTY, BUSY = "conflict", "gate", "gone", "empty", "busy"
+CONFLICT, GATE, GONE, EMPTY, BUSY, PROTECTED = "conflict", "gate", "gone", "empty", "busy", "protected"
+"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout blocks it, or it
+changes Rookery's own folder."""
 UNDOING = "undoing"
-"""Why something did not land: it conflicts, a gate failed, its branch is gone or empty, a checkout is in the way."""
 
 
 class MergeBusy(Refused):
@@ -97,6 +98,8 @@ class Entry(Record):
     """When its worktree was seen to."""
     followed_at: str | None
     """When those whose work it touches were asked to rebase."""
+    forced: bool = False
+    """A person wanted it although its task was given up or had a later attempt; it completes nothing."""
 
     @property
     def is_open(self) -> bool:

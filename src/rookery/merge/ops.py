@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rookery.base.errors import InvalidInput
+from rookery.base.errors import InvalidInput, Refused
+from rookery.config.environ import HUMAN
 from rookery.ops.operation import INTEGER, arg, flag, op, option
 
 TYPE_CHECKING = False
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _MERGE = arg("merge", "The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
 _INTO = option("into", "The branch to land on, instead of the project's base.")
+_FORCE = flag(
+    "force", "Also a branch whose task was given up or has a later attempt; it completes no task. Only for people."
+)
 
 
 @op(
@@ -24,32 +28,43 @@ _INTO = option("into", "The branch to land on, instead of the project's base.")
     flag("all", "Every branch whose work is finished, with what is queued."),
     _INTO,
     flag("dry_run", "Change nothing; say what would become of it."),
+    _FORCE,
     needs="merge.write",
     view="merges.outcome",
 )
-def merge(ctx: Context, branch: str | None, all: bool, into: str | None, dry_run: bool) -> Outcome | list[Predicted]:
+def merge(
+    ctx: Context, branch: str | None, all: bool, into: str | None, dry_run: bool, force: bool
+) -> Outcome | list[Predicted]:
     """Land a branch, or all that are finished: gates first, then the base moves.
+
+    With --all, the current attempt of every task that is in review or approved lands; the rest is listed with the
+    reason.
 
     Nothing is merged in your checkout. A checkout of the base follows by a fast-forward that touches no file with
     changes of its own; where it would, the landing waits and says so.
     """
     from rookery.merge import predict, queue, service
+    from rookery.merge.attempts import Survey, survey
 
     if bool(branch) == all:
         raise InvalidInput("say --branch NAME or --all", hint="`rook merge list` shows what is queued")
+    _check_force(ctx, force, branch)
     desk = _desk(ctx)
     base = desk.base(into)
-    names = [branch] if branch else service.ready_branches(desk, base)
+    found = Survey((branch,), ()) if branch else survey(desk, base)
     if dry_run:
         waiting = [] if branch else [each.branch for each in service.listing(desk) if each.base == base]
-        wanted = list(dict.fromkeys([*waiting, *names]))
-        return predict.predict_all(desk, [service.draft(desk, each, base) for each in wanted])
-    queued = service.enqueue(desk, names, base)
+        wanted = list(dict.fromkeys([*waiting, *found.ready]))
+        predicted = predict.predict_all(desk, [service.draft(desk, each, base) for each in wanted])
+        return [*predicted, *(predict.skipped(each, base) for each in found.skipped)]
+    queued = service.enqueue(desk, found.ready, base, force=force)
     only = {each.id for each in queued}
     if all:
         only |= {each.id for each in service.listing(desk) if each.base == base}
+    if not only and found.skipped:
+        return queue.Outcome(base, (), 0, skipped=found.skipped)
     service.check_something(list(only), base)
-    return queue.work(desk, base, only)
+    return queue.work(desk, base, only).replace(skipped=found.skipped)
 
 
 @op(
@@ -57,15 +72,17 @@ def merge(ctx: Context, branch: str | None, all: bool, into: str | None, dry_run
     arg("branch", "Branches, or the agents whose branches they are.", many=True),
     _INTO,
     option("priority", "From 1, most urgent, to 5; the task's own unless given.", kind=INTEGER),
+    _FORCE,
     needs="merge.write",
     view="merges.listing",
 )
-def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None) -> list[Entry]:
+def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None, force: bool) -> list[Entry]:
     """Queue branches to land; `rook merge run` lands them."""
     from rookery.merge import service
 
+    _check_force(ctx, force, branch)
     desk = _desk(ctx)
-    return service.enqueue(desk, branch, desk.base(into), priority=priority)
+    return service.enqueue(desk, branch, desk.base(into), priority=priority, force=force)
 
 
 @op(
@@ -139,7 +156,14 @@ def undo(ctx: Context, merge: str) -> list[Undone]:
     from rookery.merge import undo as undoing
 
     desk = _desk(ctx)
-    return undoing.undo(desk, [service.find(desk, merge)])
+    return undoing.undo(desk, [service.find_undoable(desk, merge)])
+
+
+def _check_force(ctx: Context, force: bool, named: object) -> None:
+    if force and not named:
+        raise InvalidInput("--force is for branches that are named", hint="`rook merge --branch NAME --force`")
+    if force and ctx.actor != HUMAN:
+        raise Refused("only a person may land rejected or replaced work", hint="ask a person by mail")
 
 
 def _desk(ctx: Context) -> Desk:

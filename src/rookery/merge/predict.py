@@ -9,7 +9,9 @@ from rookery.base.record import Record
 from rookery.merge import candidate
 from rookery.merge import case as cases
 from rookery.merge.case import Case
-from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, REIMAGINE, UNKNOWN, Entry
+from rookery.merge.landed import landed_branches
+from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
+from rookery.merge.protected import protected_paths
 from rookery.merge.tiers import mechanical
 from rookery.vcs.git_merging import UNRELATED, CannotMerge
 
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from rookery.merge.attempts import Skipped
     from rookery.merge.desk import Desk
+
+
+SKIPPED = "skipped"
 
 
 class Predicted(Record):
@@ -27,7 +33,7 @@ class Predicted(Record):
     branch: str
     base: str
     tier: str
-    """clean, mechanical, agent, reimagine, human, landed (it is there already), or unknown."""
+    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
     files: tuple[str, ...]
     """What would change on the base, or conflicts."""
     conflicts: tuple[dict[str, str], ...]
@@ -61,7 +67,9 @@ def predict_all(desk: Desk, entries: Sequence[Entry]) -> list[Predicted]:
     if base not in tips:
         return [_of(each, UNKNOWN, reason=f"there is no branch {base}") for each in entries]
     try:
-        landed = desk.merging.landed_branches(base)
+        landed = landed_branches(
+            desk, {each.branch: tips[each.branch] for each in entries if each.branch in tips}, base
+        )
         with _on_trial(desk) as trial:
             return _predict_all(trial, entries, tips, landed)
     except (CannotMerge, ProgramFailed) as error:
@@ -84,6 +92,9 @@ def _predict_all(desk: Desk, entries: Sequence[Entry], tips: dict[str, str], lan
                 later.append(entry)
                 continue
             changed = desk.merging.changed_paths([(onto, merged.tree)])[0]
+            if protected_paths(changed):
+                found[entry.branch] = _protected(entry, changed)
+                continue
             found[entry.branch] = _of(entry, CLEAN, changed, needs_agent=False, reason="both sides go together")
             if len(entries) > 1:
                 onto = desk.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
@@ -96,6 +107,8 @@ def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
     merged = candidate.merge(desk, entry, base)
     if merged.is_clean:
         changed = desk.merging.changed_paths([(base, merged.tree)])[0]
+        if protected_paths(changed):
+            return _protected(entry, changed)
         return _of(entry, CLEAN, changed, needs_agent=False, reason="it goes together with all before it")
     kinds = tuple({"path": each.path, "kind": each.kind} for each in merged.conflicts)
     paths = tuple(each.path for each in merged.conflicts)
@@ -116,6 +129,16 @@ def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
         if tier in allowed:
             return _of(entry, tier, paths, kinds, needs_agent=True, reason=why)
     return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason=why)
+
+
+def _protected(entry: Entry, changed: tuple[str, ...]) -> Predicted:
+    reason = "it changes Rookery's own folder, so it does not land"
+    return _of(entry, PROTECTED, protected_paths(changed), needs_agent=False, reason=reason)
+
+
+def skipped(found: Skipped, base: str) -> Predicted:
+    """What becomes of a branch that `merge --all` leaves alone."""
+    return Predicted(found.branch, base, SKIPPED, (), (), False, found.reason)
 
 
 def _of(

@@ -12,17 +12,21 @@ from contextlib import suppress
 from rookery.agents import steps
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.merge import after, batch, gates, kept, land, news, resolving, settle, store
+from rookery.merge import after, attempts, batch, gates, kept, land, news, resolving, settle, store
 from rookery.merge import lease as leases
+from rookery.merge.attempts import Withdrawn
 from rookery.merge.candidate import Candidate, Clash, build
 from rookery.merge.land import Held, Moved
+from rookery.merge.landed import landed_branches
 from rookery.merge.lease import Holder
-from rookery.merge.model import BUSY, CONFLICT, EMPTY, GATE, GONE, HUMAN, LANDED, SAID, Entry, MergeBusy
+from rookery.merge.model import BUSY, CONFLICT, EMPTY, GATE, GONE, HUMAN, LANDED, PROTECTED, SAID, Entry, MergeBusy
+from rookery.merge.protected import protected_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from rookery.merge.attempts import Skipped
     from rookery.merge.desk import Desk
     from rookery.merge.gates import Verdict
     from rookery.merge.lease import Lease
@@ -33,17 +37,21 @@ _MOST_FILES = 200
 
 
 class Outcome(Record):
-    """What one working through the queue came to."""
+    """What came of working through the queue once."""
 
     base: str
     entries: tuple[Entry, ...]
     """Everything that was settled or held, in the order in which it was."""
     gate_runs: int
     flaky: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    """What `merge --all` left alone."""
 
     @property
     def exit_status(self) -> int:
-        """1 unless everything landed."""
+        """1 unless everything landed, or if there was nothing but branches to skip."""
+        if self.skipped and not self.entries:
+            return 1
         return 0 if all(each.state == LANDED for each in self.entries) else 1
 
 
@@ -64,7 +72,9 @@ def work(desk: Desk, base: str, only: Collection[str] = ()) -> Outcome:
     finally:
         leases.release(desk, lease)
     after.tidy(desk)
-    return Outcome(base, tuple(store.get(desk.db, each) for each in run.seen), desk.gate_runs, tuple(run.flaky))
+    # What another process settled meanwhile was asked for as well.
+    seen = dict.fromkeys((*run.seen, *only))
+    return Outcome(base, tuple(store.get(desk.db, each) for each in seen), desk.gate_runs, tuple(run.flaky))
 
 
 def _await_lease(desk: Desk, base: str, only: Collection[str]) -> Lease | None:
@@ -110,7 +120,7 @@ class _Run:
             stack, clashes = self._stack(entries)
             if stack:
                 self._settle(stack)
-            else:
+            elif clashes:
                 self._resolve(clashes[0])
 
     def _queued(self) -> list[Entry]:
@@ -125,12 +135,15 @@ class _Run:
         if not entries:
             return []
         tips = self.desk.merging.tips([each.branch for each in entries])
-        landed = self.desk.merging.landed_branches(self.lease.base)
+        landed = landed_branches(self.desk, tips, self.lease.base)
         found = []
         for entry in entries:
             tip = tips.get(entry.branch)
+            objection = "" if entry.forced else attempts.objection(self.desk.db, entry.branch, entry.task_id)
             if tip is None:
                 self._fail(entry, GONE, f"there is no branch {entry.branch}")
+            elif objection:
+                self._withdraw(entry, objection)
             elif entry.branch not in landed:
                 found.append(entry.replace(tip=tip))
             elif after.has_own_work(self.desk, entry, tip):
@@ -154,6 +167,8 @@ class _Run:
             built = build(self.desk, entry, onto)
             if isinstance(built, Clash):
                 clashes.append(built)
+                continue
+            if self._refuse_protected(built):
                 continue
             stack.append(built)
             onto = built.commit
@@ -231,7 +246,11 @@ class _Run:
 
     def _land(self, stack: list[Candidate]) -> bool:
         """Land a green stack. False if the base moved or a checkout is in the way: then it is queued or held."""
-        landed = land.land(self.desk, self.lease, stack)
+        try:
+            landed = land.land(self.desk, self.lease, stack)
+        except Withdrawn:  # the next look at the queue takes out what may not land any more
+            self._put_back(stack)
+            return False
         if isinstance(landed, list):
             for each in landed:
                 self.desk.say(f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n")
@@ -276,6 +295,8 @@ class _Run:
         verdict: Verdict | None = None
         for case in resolving.attempts(desk, clash, self._beat):
             candidate = Candidate(entry, clash.onto, case.commit, case.tier)
+            if self._refuse_protected(candidate):
+                return
             verdict = self._gate([candidate], retries=desk.config.merge.retries)
             if verdict.is_ok:
                 case.record(desk)
@@ -302,6 +323,20 @@ class _Run:
             land.record_landed(desk, ready, desk.now())
         desk.wake()
         self._follow_up()
+
+    def _refuse_protected(self, candidate: Candidate) -> bool:
+        """True if a candidate changes Rookery's own folder; then it fails for good."""
+        paths = protected_paths(self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0])
+        if paths:
+            reason = f"it changes {_files(paths)}: Rookery's own folder is not for branches to change"
+            self._fail(candidate.entry, PROTECTED, reason, files=paths)
+        return bool(paths)
+
+    def _withdraw(self, entry: Entry, reason: str) -> None:
+        """Take an entry out of the queue that may not land any more."""
+        self.seen[entry.id] = None
+        self._change(entry.id, "cancel", reason=reason)
+        self.desk.say(f"{entry.branch} does not land: {reason}\n")
 
     def _follow_up(self) -> None:
         with suppress(RookError):  # it has landed, whatever comes of the mail

@@ -15,6 +15,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.merge.candidate import replay
+from rookery.merge.landed import start_of
 from rookery.vcs.model import DirtyCheckout
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ def rebase(desk: Desk, agent: str, base: str) -> Rebased:
     if old is None or onto is None:
         raise InvalidState(f"there is no branch {session.branch if old is None else base}", hint="it may have landed")
     _check_clean(desk, session.worktree, session.branch)
-    commits = merging.own_commits(onto, old)
+    commits = merging.own_commits(start_of(desk, session.branch, old, base).known(onto), old)
     result = Rebased(agent, session.branch, base, old, old, 0)
     if merging.store.contains(onto, old):
         return result

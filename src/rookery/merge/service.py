@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 
 from rookery.agents import store as agents
-from rookery.base.errors import InvalidId, InvalidInput, NotFound
+from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
 from rookery.events import store as events
 from rookery.merge import store
-from rookery.merge.model import LANDED, OPEN, QUEUED, Entry, Explained, NothingToLand
+from rookery.merge.attempts import objection
+from rookery.merge.landed import landed_branches
+from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, Entry, Explained, NothingToLand
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, DEFAULT_PRIORITY, PENDING_REVIEW, check_priority
-from rookery.tasks.work import BRANCH_PREFIX
+from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rookery.agents.model import Session
+    from rookery.db.database import Database
     from rookery.merge.desk import Desk
     from rookery.merge.model import GateRun
 
@@ -27,8 +29,11 @@ _TAIL = 16_000
 _LAST_LINES = 20
 
 
-def draft(desk: Desk, name: str, base: str, *, priority: int | None = None) -> Entry:
-    """The entry that a branch, or the branch of an agent, would have; nothing is written."""
+def draft(desk: Desk, name: str, base: str, *, priority: int | None = None, force: bool = False) -> Entry:
+    """The entry that a branch, or the branch of an agent, would have; nothing is written.
+
+    `force` is kept only where it is needed.
+    """
     branch = _branch(desk, name)
     tip = desk.merging.tip(branch)
     if tip is None:
@@ -37,15 +42,14 @@ def draft(desk: Desk, name: str, base: str, *, priority: int | None = None) -> E
         raise InvalidInput(f"{branch} cannot land on itself", hint="say --into another branch")
     session = _session(desk, branch)
     now = desk.now()
-    task = None
-    if session is not None and session.task_id is not None:
-        task = tasks.get_many(desk.db, [session.task_id]).get(session.task_id)
+    task_id = None if session is None else session.task_id
+    task = tasks.get_many(desk.db, [task_id]).get(task_id) if task_id else None
     return Entry(
         id=new_id(MERGE),
         branch=branch,
         base=base,
         tip=tip,
-        task_id=None if session is None else session.task_id,
+        task_id=task_id,
         agent=None if session is None else session.agent,
         lead=None if session is None else session.parent,
         run_id=None if session is None else session.run_id,
@@ -65,38 +69,55 @@ def draft(desk: Desk, name: str, base: str, *, priority: int | None = None) -> E
         landed_at=None,
         cleaned_at=None,
         followed_at=None,
+        forced=force and bool(objection(desk.db, branch, task_id)),
     )
 
 
-def enqueue(desk: Desk, names: Sequence[str], base: str, *, priority: int | None = None) -> list[Entry]:
-    """Queue branches to land on a base; one that is queued already stays where it is."""
-    drafts = [draft(desk, name, base, priority=priority) for name in names]
+def enqueue(
+    desk: Desk, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False
+) -> list[Entry]:
+    """Queue branches to land on a base. One that is queued, or has landed as it is, keeps the entry that it has."""
+    drafts = [draft(desk, name, base, priority=priority, force=force) for name in names]
+    for each in drafts:
+        _check_allowed(desk, each)
+    before = {each.branch: _newest(desk.db, each) for each in drafts}
+    landed = landed_branches(desk, {each.branch: each.tip for each in drafts}, base)
     queued = []
     with desk.db.write() as db:
         for each in drafts:
-            there = store.open_entry(db, each.branch, base)
-            if there is None:
+            newest = _newest(db, each)
+            if newest is None or not (newest.is_open or _has_landed(newest, each, landed, before)):
                 store.insert(db, each)
-            queued.append(there or each)
+                newest = each
+            elif each.forced and newest.is_open and not newest.forced:
+                newest = store.force(db, newest, actor=desk.actor, at=desk.now())
+            queued.append(newest)
     return queued
 
 
-def ready_branches(desk: Desk, base: str) -> list[str]:
-    """The branches whose work is finished and not on the base: submitted, approved, or of agents that completed."""
-    found = []
-    tip = desk.merging.tip(base)
-    last: dict[str, Session] = {session.branch: session for session in agents.sessions(desk.db)}
-    for branch, commit in desk.vcs.branches(BRANCH_PREFIX).items():
-        session = last.get(branch)
-        if session is None or session.is_alive or commit == session.base_commit:
-            continue
-        task = tasks.get_many(desk.db, [session.task_id]).get(session.task_id) if session.task_id else None
-        is_ready = session.outcome == "completed" or (task is not None and task.state in (PENDING_REVIEW, APPROVED))
-        if is_ready and tip is not None and not desk.merging.store.contains(commit, tip):
-            settled = store.select(desk.db, base=base, branch=branch, limit=1)
-            if not settled or settled[0].is_open or settled[0].tip != commit:
-                found.append(branch)
-    return found
+def _newest(db: Database, entry: Entry) -> Entry | None:
+    return store.open_entry(db, entry.branch, entry.base) or next(
+        iter(store.select(db, base=entry.base, branch=entry.branch, limit=1)), None
+    )
+
+
+def _has_landed(newest: Entry, wanted: Entry, landed: set[str], before: Mapping[str, Entry | None]) -> bool:
+    """True if the last entry of a branch says all there is to say: it landed, and the branch is still as it was.
+
+    Either git has just said that it is on the base, or another process landed it since we asked.
+    """
+    if newest.state != LANDED or newest.tip != wanted.tip:
+        return False
+    return wanted.branch in landed or newest != before[wanted.branch]
+
+
+def _check_allowed(desk: Desk, entry: Entry) -> None:
+    reason = "" if entry.forced else objection(desk.db, entry.branch, entry.task_id)
+    if reason:
+        raise InvalidState(
+            f"{entry.branch} does not land: {reason}",
+            hint=f"`rook merge --branch {entry.branch} --force` lands it all the same, and completes no task",
+        )
 
 
 def cancel(desk: Desk, text: str) -> Entry:
@@ -107,18 +128,21 @@ def cancel(desk: Desk, text: str) -> Entry:
 
 
 def retry(desk: Desk, text: str) -> Entry:
-    """Queue an entry again that failed, waits, was cancelled or taken back; its branch may have moved since."""
+    """Queue an entry again that failed, waits, was cancelled or undone; its branch may have moved since."""
+    entry = find(desk, text)
+    tip = desk.merging.tip(entry.branch)
+    if tip is None:
+        raise InvalidInput(f"there is no branch {entry.branch} any more", hint="its commit was " + entry.tip)
+    _check_allowed(desk, entry)
+    if entry.state == UNDONE:  # its record stays, as what landed and was undone
+        return enqueue(desk, [entry.branch], entry.base, priority=entry.priority, force=entry.forced)[0]
     with desk.db.write() as db:
-        entry = find(desk, text)
-        tip = desk.merging.tip(entry.branch)
-        if tip is None:
-            raise InvalidInput(f"there is no branch {entry.branch} any more", hint="its commit was " + entry.tip)
         there = store.open_entry(db, entry.branch, entry.base)
         if there is not None and there.id != entry.id:
             return there
         return store.change(
             db,
-            entry,
+            store.get(db, entry.id),
             "retry",
             actor=desk.actor,
             at=desk.now(),
@@ -128,9 +152,6 @@ def retry(desk: Desk, text: str) -> Entry:
             files=(),
             candidate=None,
             base_before=None,
-            landed_at=None,
-            cleaned_at=None,
-            followed_at=None,
         )
 
 
@@ -145,6 +166,12 @@ def find(desk: Desk, text: str) -> Entry:
         raise NotFound(
             f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` shows what there is"
         ) from None
+
+
+def find_undoable(desk: Desk, text: str) -> Entry:
+    """The same, but of several the newest that can be undone, if one can."""
+    landed = store.select(desk.db, states=(LANDED,), branch=_branch(desk, text))
+    return next((each for each in landed if each.base_before is not None), None) or find(desk, text)
 
 
 def listing(desk: Desk, *, everything: bool = False, limit: int = 50) -> list[Entry]:
@@ -218,5 +245,5 @@ def _branch(desk: Desk, name: str) -> str:
 
 
 def _session(desk: Desk, branch: str) -> Session | None:
-    found = [each for each in agents.sessions(desk.db) if each.branch == branch]
+    found = agents.sessions(desk.db, branch=branch)
     return found[-1] if found else None

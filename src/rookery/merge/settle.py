@@ -5,9 +5,11 @@ from __future__ import annotations
 from rookery.agents import store as agents
 from rookery.base.errors import Refused
 from rookery.merge import store
+from rookery.merge.attempts import objection
+from rookery.merge.landed import is_landed
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, COMPLETED, IN_PROGRESS, NEEDS_REBASE, PENDING_REVIEW
+from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, IN_PROGRESS, NEEDS_REBASE, PENDING_REVIEW
 from rookery.tasks.store import Author
 
 TYPE_CHECKING = False
@@ -23,8 +25,12 @@ def complete_task(desk: Desk, entry: Entry) -> str:
     """
     db = desk.db
     task = tasks.get_many(db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
-    if task is None or task.is_finished:
+    if entry.forced:
+        return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
+    if task is None or task.state == COMPLETED:
         return ""
+    if task.state == CANCELLED:
+        return f"{task.id} is CANCELLED, and stays so"
     if task.state == IN_PROGRESS and task.assignee is not None and agents.living(db, task.assignee) is not None:
         return f"{task.assignee} is still at work on {task.id}"
     try:
@@ -43,8 +49,7 @@ def complete_landed(desk: Desk, base: str) -> None:
     )
     tip = desk.merging.tip(base) if rows else None
     for task_id, commit, branch in rows:
-        landed = store.landed_commits(desk.db, task_id, commit)
-        if tip is None or not any(_is_on(desk, each, tip) for each in landed):
+        if tip is None or not store.has_landing(desk.db, task_id) or not _is_on(desk, branch, commit, base):
             continue
         author = Author(desk.actor, desk.now())
         try:
@@ -56,10 +61,9 @@ def complete_landed(desk: Desk, base: str) -> None:
         desk.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
 
 
-def _is_on(desk: Desk, commit: str, tip: str) -> bool:
-    """True if a branch has a commit; one that is no longer there at all is on none."""
-    git = desk.merging.store
-    return git.find_commit(commit) is not None and git.contains(commit, tip)
+def _is_on(desk: Desk, branch: str | None, commit: str, base: str) -> bool:
+    """True if a base has a task's work; a commit that is no longer there at all is on none."""
+    return desk.merging.store.find_commit(commit) is not None and is_landed(desk, branch or "", commit, base)
 
 
 def reopen_task(desk: Desk, entry: Entry) -> None:

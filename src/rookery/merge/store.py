@@ -7,7 +7,8 @@ import json
 from rookery.base.ids import MERGE, resolve_id
 from rookery.db.dialect import marks
 from rookery.events.store import publish
-from rookery.merge.model import LANDED, OPEN, QUEUED, WAITING, Entry, FileOutcome, GateRun, next_state
+from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
+from rookery.merge.model import MERGE as MERGE_STRATEGY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,13 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
         raise LookupError(f"{entry.id} is no longer {entry.state}")
     publish(db, f"merge.{changes['state']}", entry.id, {"step": step, "set": changes}, actor=actor, at=at)
     return entry.replace(**changes)
+
+
+def force(db: Database, entry: Entry, *, actor: str, at: str) -> Entry:
+    """A person wants a queued entry to land whatever became of its task."""
+    db.execute("UPDATE merges SET forced = 1 WHERE id = ?", (entry.id,))
+    publish(db, "merge.forced", entry.id, {"branch": entry.branch}, actor=actor, at=at)
+    return entry.replace(forced=True)
 
 
 def mark_undoing(db: Database, entry: Entry, kind: str | None) -> None:
@@ -139,14 +147,28 @@ def candidates(db: Database) -> dict[str, str]:
     return dict(db.all("SELECT candidate, tip FROM merges WHERE candidate IS NOT NULL"))
 
 
-def landed_commits(db: Database, task_id: str, commit: str) -> list[str]:
-    """The commits by which a base would show that it has a task's commit: that itself, or what was made of it.
+def landed_tips(db: Database, base: str) -> set[tuple[str, str]]:
+    """The branches that landed on a base, each with the tip that it had."""
+    return {
+        (row[0], row[1])
+        for row in db.all("SELECT branch, tip FROM merges WHERE base = ? AND state = ?", (base, LANDED))
+    }
 
-    None if nothing of the task has landed, or all of it was taken back.
-    """
-    rows = db.all("SELECT tip, candidate FROM merges WHERE task_id = ? AND state = ?", (task_id, LANDED))
-    made = [candidate for tip, candidate in rows if tip == commit and candidate is not None]
-    return [commit, *made] if rows else []
+
+def hidden_landings(db: Database, base: str) -> list[tuple[str, str, str]]:
+    """Squashed and rebased landings on a base, also those that were undone: candidate, what the base was, and tip."""
+    rows = db.all(
+        "SELECT candidate, base_before, tip FROM merges WHERE base = ? AND state IN (?, ?) AND strategy <> ? "
+        "AND candidate IS NOT NULL AND base_before IS NOT NULL",
+        (base, LANDED, UNDONE, MERGE_STRATEGY),
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def has_landing(db: Database, task_id: str) -> bool:
+    """True if something landed for a task, not by force, and was not undone."""
+    row = db.one("SELECT 1 FROM merges WHERE task_id = ? AND state = ? AND NOT forced LIMIT 1", (task_id, LANDED))
+    return row is not None
 
 
 def uncleaned(db: Database) -> list[Entry]:
@@ -236,4 +258,4 @@ def recent_failures(db: Database, count: int) -> tuple[int, int]:
 
 def _entry(row: Row) -> Entry:
     values = dict(zip(Entry.__fields__, row, strict=True))
-    return Entry(**(values | {"files": tuple(json.loads(values["files"]))}))
+    return Entry(**(values | {"files": tuple(json.loads(values["files"])), "forced": bool(values["forced"])}))

@@ -173,5 +173,6 @@ def _revert(desk: Desk, entry: Entry, tip: str) -> str:
             f"later work changed the same lines in {paths}, so {entry.branch} cannot be taken back by itself",
             hint="take the later landings back first (`rook merge list --all`), or revert it by hand",
         )
-    message = f"Revert: {entry.branch}\n\nThis takes back {candidate}.\n\nMerge-Id: {entry.id}\n"
+    # Git's own words, so that everybody who reads the history knows it for a revert.
+    message = f"Revert: {entry.branch}\n\nThis reverts commit {candidate}.\n\nUndo-Of: {entry.id}\n"
     return merging.commit(merged.tree, [tip], message)

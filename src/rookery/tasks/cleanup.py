@@ -1,6 +1,6 @@
 """Branches of tasks that are finished. Only what is proved to be landed is ever deleted.
 
-A branch goes when its task is finished or gone, nobody has it checked out, and the base contains its tip. Everything
+A branch goes when its task is finished or gone, no checkout is on it, and its work has landed on the base. Everything
 else stays, with the reason.
 """
 
@@ -59,6 +59,6 @@ def _why_kept(vcs: Vcs, name: str, tip: str, task: Task | None, used: set[str], 
         return f"its task is {task.state}"
     if name in used:
         return "it is checked out"
-    if not vcs.contains(tip, target):
-        return f"it holds work that {base} does not contain"
+    if not vcs.has_landed(tip, target, since=None if task is None else task.start_commit):
+        return f"it holds work that has not landed on {base}, or was reverted there"
     return ""

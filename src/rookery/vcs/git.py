@@ -177,6 +177,12 @@ class Git:
         """True if `commit` is `within` or one of its ancestors."""
         return self._store.contains(self.resolve(commit), self.resolve(within))
 
+    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
+        """True if `base` contains a commit and nothing later on it reverts that."""
+        from rookery.vcs import git_landed
+
+        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), since=since)
+
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits `tip` contains that `base` does not."""
         return self._store.count_commits(self.resolve(tip), self.resolve(base))

@@ -122,9 +122,9 @@ class Merging:
         root = self._bare_commit(base)
         return self.merge(self._bare_commit(ours, root), self._bare_commit(theirs, root))
 
-    def joined(self, commit: str, other: str) -> str:
-        """A commit with the files of one, which git takes to contain the other as well. Nothing leads to it."""
-        return self._bare_commit(commit, commit, other)
+    def pose(self, commit: str, *parents: str) -> str:
+        """A commit with the files of one and the history of others. No ref leads to it."""
+        return self._bare_commit(commit, *parents)
 
     def _bare_commit(self, tree: str, *parents: str) -> str:
         words = [word for parent in parents for word in ("-p", parent)]
@@ -242,9 +242,10 @@ class Merging:
             raise failure(done, ("merge-base",))
         return done.stdout.split()[0] if done.ok else None
 
-    def own_commits(self, base: str, tip: str) -> list[str]:
-        """What a branch has beyond its base, the oldest first, without its merges."""
-        return self._read("rev-list", "--reverse", "--topo-order", "--no-merges", tip, f"^{base}", "--").split()
+    def own_commits(self, known: Sequence[str], tip: str) -> list[str]:
+        """What a branch has beyond some commits, the oldest first, without its merges."""
+        without = [f"^{each}" for each in known]
+        return self._read("rev-list", "--reverse", "--topo-order", "--no-merges", tip, *without, "--").split()
 
     def versions(self, base: str, tip: str, path: str, limit: int = 12) -> list[str]:
         """The ids that a file had on the way from a base to a tip, the newest first."""

@@ -231,6 +231,9 @@ class Vcs(Protocol):
     def contains(self, commit: str, within: str) -> bool:
         """True if `commit` is `within` or one of its ancestors."""
 
+    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
+        """True if `base` contains a commit and nothing later on it reverts that; `since` is where the work began."""
+
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits `tip` contains that `base` does not."""
 

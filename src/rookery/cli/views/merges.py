@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rookery.cli.document import Block, Line
+    from rookery.merge.attempts import Skipped
     from rookery.merge.model import Entry, Explained, FileOutcome
     from rookery.merge.predict import Predicted
     from rookery.merge.queue import Outcome
@@ -29,7 +30,8 @@ def outcome(found: Outcome | list[Predicted], _values: dict[str, Any]) -> list[B
     if isinstance(found, list):
         return _predictions(found)
     if not found.entries:
-        return [text(f"Nothing is queued for {found.base}.", "dim")]
+        nothing = f"Nothing landed on {found.base}." if found.skipped else f"Nothing is queued for {found.base}."
+        return [text(nothing, "dim"), *_skipped(found.skipped)]
     blocks: list[Block] = [_table(found.entries)]
     landed = sum(1 for each in found.entries if each.state == "landed")
     summary = f"{landed} of {len(found.entries)} landed on {found.base}, with {found.gate_runs} gate runs"
@@ -39,7 +41,12 @@ def outcome(found: Outcome | list[Predicted], _values: dict[str, Any]) -> list[B
     blocks += [
         text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note") for name in found.flaky
     ]
-    return blocks
+    return [*blocks, *_skipped(found.skipped)]
+
+
+def _skipped(found: tuple[Skipped, ...]) -> list[Block]:
+    rows = tuple((line((each.branch, "bold")), line((one_line(each.reason), "dim"))) for each in found)
+    return [Table(("skipped", "because"), rows, stretch=1)] if rows else []
 
 
 def listing(found: list[Entry], _values: dict[str, Any]) -> list[Block]:

@@ -1,0 +1,151 @@
+"""Only the current attempt of a task in review or approved lands by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import git
+from rookery.merge import gates, queue, service
+from rookery.merge.desk import Desk
+from rookery.tasks import lifecycle
+from rookery.tasks import store as tasks
+from rookery.tasks.store import Author
+from support import NOW, wait_until
+
+from .yard import DONE, Yard
+
+PART = [{"edit": {"path": "part.txt", "text": "half\n"}}, {"commit": "Half of it"}]
+WHOLE = [{"edit": {"path": "whole.txt", "text": "all\n"}}, {"commit": "All of it"}, DONE]
+
+
+def files_of_main(yard: Yard) -> set[str]:
+    return set(git(yard.folder, "ls-tree", "--name-only", "main").splitlines())
+
+
+def state_of(yard: Yard, task: str) -> str:
+    return str(yard.rook.json("task", "get", task).data["state"])
+
+
+@pytest.fixture
+def replaced(yard: Yard) -> str:
+    """A task in review that ada finished after bee had crashed with half of it committed."""
+    task = yard.task("Write it", [*PART, {"crash": 3}])
+    assert yard.rook("sling", task, "--name", "bee").status == 0
+    yard.wait_for("bee", "crashed", "failed")
+    assert state_of(yard, task) == "PENDING"
+    script = yard.rook("task", "update", task, "--description", _script(WHOLE))
+    assert script.status == 0, script
+    assert yard.rook("sling", task, "--name", "ada").status == 0
+    yard.wait_for("ada", "completed")
+    return task
+
+
+def _script(steps: list[Any]) -> str:
+    return f"```rook-script\n{yaml.safe_dump(steps)}```"
+
+
+def test_an_earlier_attempt_does_not_land_with_all(yard: Yard, replaced: str) -> None:
+    data = yard.merge("--all").data
+    (entry,), (skipped,) = data["entries"], data["skipped"]
+    assert (entry["agent"], entry["state"]) == ("ada", "landed")
+    assert (skipped["agent"], skipped["task_id"]) == ("bee", replaced)
+    assert "later attempt replaced it: rook/ada/" in skipped["reason"]
+    assert files_of_main(yard) == {"README.md", "whole.txt"}
+    assert state_of(yard, replaced) == "COMPLETED"
+
+
+def test_an_earlier_attempt_lands_by_name_and_force_and_completes_nothing(yard: Yard, replaced: str) -> None:
+    before = yard.main()
+    refused = yard.merge("--branch", "bee").error
+    assert refused["code"] == "invalid_state"
+    assert "--force" in refused["hint"]
+    assert yard.merge("enqueue", "bee").error["code"] == "invalid_state"
+    assert (yard.main(), yard.states()) == (before, {})
+    (entry,) = yard.merge("--branch", "bee", "--force").data["entries"]
+    assert (entry["state"], entry["forced"]) == ("landed", True)
+    assert "forced" in entry["reason"]
+    assert files_of_main(yard) == {"README.md", "part.txt"}
+    assert state_of(yard, replaced) == "PENDING_REVIEW"
+    # The real attempt still lands, and completes the task.
+    assert yard.merge("--all").status == 0
+    assert files_of_main(yard) == {"README.md", "part.txt", "whole.txt"}
+    assert state_of(yard, replaced) == "COMPLETED"
+
+
+@pytest.mark.parametrize(("word", "state"), [("cancel", "CANCELLED"), ("fail", "FAILED")])
+def test_work_of_a_task_that_was_given_up_does_not_land(yard: Yard, word: str, state: str) -> None:
+    task = yard.finished("bee", WHOLE[:-1])
+    before = yard.main()
+    assert yard.merge("enqueue", "bee").status == 0  # queued before it was given up
+    assert yard.rook("task", word, task).status == 0
+    done = yard.merge("--all")
+    assert done.status == 1
+    assert state in done.envelope["data"]["skipped"][0]["reason"]
+    assert yard.main() == before
+    assert list(yard.states().values()) == ["cancelled"]
+    assert yard.merge("retry", "bee").error["code"] == "invalid_state"
+    # A dry run says the same, and a person can still want it.
+    assert [each["predicted_tier"] for each in yard.merge("--all", "--dry-run").data] == ["skipped"]
+    assert yard.merge("--branch", "bee", "--force").status == 0
+    assert "whole.txt" in files_of_main(yard)
+    assert state_of(yard, task) == state
+
+
+def test_force_is_for_people_and_for_branches_that_are_named(yard: Yard) -> None:
+    assert yard.merge("--all", "--force").error["code"] == "invalid_input"
+    lead = yard.sling("lea", [{"wait": "mail"}], "--role", "merger")
+    assert lead
+    wait_until(lambda: yard.agent("lea").get("state") == "waiting")
+    desk = yard.desk()
+    try:
+        session = desk.db.one("SELECT id FROM sessions WHERE agent = 'lea'")
+        assert session is not None
+        token = (yard.folder / ".rookery/sessions" / session[0] / "token").read_text().strip()
+    finally:
+        desk.db.close()
+    yard.branch("work", a_txt="a\n")
+    env = {"ROOKERY_AGENT": "lea", "ROOKERY_TOKEN": token, "ROOKERY_SESSION": session[0]}
+    refused = yard.rook.json("merge", "--branch", "work", "--force", env=env).error
+    assert "only a person" in refused["message"]
+    assert "a.txt" not in files_of_main(yard)
+
+
+def test_a_task_given_up_while_its_gate_runs_does_not_land(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = yard.finished("bee", WHOLE[:-1])
+    before, run_gates = yard.main(), gates.run_gates
+
+    def cancel_meanwhile(desk: Desk, *args: Any, **named: Any) -> gates.Verdict:
+        with desk.db.write() as db:
+            lifecycle.cancel(db, task, Author("human", NOW))
+        return run_gates(desk, *args, **named)
+
+    monkeypatch.setattr(gates, "run_gates", cancel_meanwhile)
+    desk = yard.desk()
+    try:
+        (entry,) = service.enqueue(desk, ["bee"], "main")
+        (settled,) = queue.work(desk, "main", {entry.id}).entries
+    finally:
+        desk.db.close()
+    assert (settled.state, "CANCELLED" in str(settled.reason)) == ("cancelled", True)
+    assert yard.main() == before
+    assert state_of(yard, task) == "CANCELLED"
+
+
+def test_a_task_that_was_reopened_is_not_landed_by_all(yard: Yard) -> None:
+    task = yard.finished("bee", WHOLE[:-1])
+    desk = yard.desk()
+    try:
+        author = Author("human", NOW)
+        with desk.db.write() as db:
+            lifecycle.fail(db, task, author, agent="human")
+            lifecycle.reopen(db, task, author)
+        assert tasks.get(desk.db, task).state == "PENDING"
+    finally:
+        desk.db.close()
+    done = yard.merge("--all")
+    assert done.status == 1
+    assert "PENDING" in done.envelope["data"]["skipped"][0]["reason"]
+    assert files_of_main(yard) == {"README.md"}

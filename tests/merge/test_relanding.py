@@ -1,0 +1,180 @@
+"""What was undone or reverted lands again with all of its content, and nothing is called landed that is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import git
+
+from .yard import Yard
+
+LINES = "1\n2\n3\n4\n5\n6\n7\n"
+ONE = "one\n2\n3\n4\n5\n6\n7\n"
+BOTH = "one\n2\n3\n4\n5\n6\nseven\n"
+
+
+@pytest.fixture(params=["merge", "squash", "rebase"])
+def landed(request: pytest.FixtureRequest, yard: Yard) -> Yard:
+    """Two branches on main, so that undoing the first one has to revert it. That one has two commits."""
+    yard.settings(f"merge:\n  strategy: {request.param}\n")
+    yard.commit(f_txt=LINES)
+    yard.branch("one", a_txt="a\n")
+    git(yard.folder, "switch", "-q", "one")
+    yard.commit(f_txt=ONE)
+    git(yard.folder, "switch", "-q", "main")
+    yard.branch("two", f_txt=LINES.replace("7", "seven"))
+    for name in ("one", "two"):
+        assert yard.merge("--branch", name).status == 0
+    assert content(yard) == ("a", BOTH.rstrip())
+    return yard
+
+
+def content(yard: Yard, at: str = "main") -> tuple[str | None, str]:
+    """What the base and its checkout have of the first branch."""
+    listed = git(yard.folder, "ls-tree", "--name-only", at).splitlines()
+    own = yard.show("a.txt", at) if "a.txt" in listed else None
+    if at == "main":
+        assert git(yard.folder, "status", "--porcelain") == ""
+        assert (yard.folder / "a.txt").exists() == (own is not None)
+    return own, yard.show("f.txt", at)
+
+
+UNDONE = (None, LINES.replace("7", "seven").rstrip())
+THERE = ("a", BOTH.rstrip())
+
+
+def test_an_undone_branch_lands_again_in_full_and_can_be_undone_again(landed: Yard) -> None:
+    yard = landed
+    for _ in range(2):
+        (undone,) = yard.merge("undo", "one").data
+        assert undone["how"] == "reverted"
+        assert content(yard) == UNDONE
+        (again,) = yard.merge("--branch", "one").data["entries"]
+        assert again["id"] != undone["entry"]["id"]
+        assert again["state"] == "landed"
+        assert content(yard) == THERE
+        yard.commit(other_txt=again["id"])  # so that the next undo reverts, too
+    assert yard.merge("--branch", "one").data["entries"][0]["id"] == again["id"]
+    assert content(yard) == THERE
+
+
+def test_an_undone_branch_lands_again_by_retry(landed: Yard) -> None:
+    yard = landed
+    assert yard.merge("undo", "one").status == 0
+    assert yard.merge("retry", "one").status == 0
+    assert yard.merge("run").status == 0
+    assert content(yard) == THERE
+
+
+def test_an_undone_branch_that_went_on_lands_with_both_parts(landed: Yard) -> None:
+    yard = landed
+    assert yard.merge("undo", "one").status == 0
+    git(yard.folder, "switch", "-q", "one")
+    yard.commit(more_txt="more\n")
+    git(yard.folder, "switch", "-q", "main")
+    assert yard.merge("--branch", "one").status == 0
+    assert content(yard) == THERE
+    assert yard.show("more.txt") == "more"
+
+
+def test_a_new_attempt_on_top_of_an_undone_one_brings_all_of_it(landed: Yard) -> None:
+    yard = landed
+    assert yard.merge("undo", "one").status == 0
+    yard.branch("next", "one", more_txt="more\n")
+    assert yard.merge("--branch", "next").status == 0
+    assert content(yard) == THERE
+    assert yard.show("more.txt") == "more"
+    # So the first attempt is there as well, and its landing changes nothing.
+    before = git(yard.folder, "rev-parse", "main^{tree}")
+    yard.merge("--branch", "one")
+    assert git(yard.folder, "rev-parse", "main^{tree}") == before
+
+
+@pytest.mark.parametrize("how", ["git revert", "by hand"])
+def test_what_a_person_reverts_is_not_landed_any_more(landed: Yard, how: str) -> None:
+    yard = landed
+    entry = yard.entry("one")
+    if how == "git revert":
+        many = git(yard.folder, "rev-list", "--no-merges", entry["commit"], f"^{entry['base_before']}").split()
+        is_merge = len(git(yard.folder, "rev-parse", f"{entry['commit']}^@").split()) == 2
+        words = ("-m", "1", entry["commit"]) if is_merge else tuple(many)
+        git(yard.folder, "revert", "--no-edit", *words)
+    else:
+        yard.commit(f_txt=LINES.replace("7", "seven"), a_txt=None)
+    assert content(yard) == UNDONE
+    assert yard.merge("--branch", "one", "--dry-run").data[0]["predicted_tier"] == "clean"
+    (again,) = yard.merge("--branch", "one").data["entries"]
+    assert (again["state"], again["id"] != entry["id"]) == ("landed", True)
+    assert content(yard) == THERE
+
+
+def test_a_revert_that_was_reverted_leaves_the_work_landed(landed: Yard) -> None:
+    yard = landed
+    assert yard.merge("undo", "one").status == 0
+    git(yard.folder, "revert", "--no-edit", "HEAD")
+    assert content(yard) == THERE
+    tree = git(yard.folder, "rev-parse", "main^{tree}")
+    assert yard.merge("--branch", "one").data["entries"][0]["state"] == "landed"
+    assert git(yard.folder, "rev-parse", "main^{tree}") == tree
+
+
+def test_later_edits_of_the_same_lines_do_not_unland(landed: Yard) -> None:
+    yard = landed
+    before = yard.entry("one")
+    edited = yard.commit(f_txt=BOTH.replace("one", "ONE"), a_txt="b\n")
+    (entry,) = yard.merge("--branch", "one").data["entries"]
+    assert (entry["id"], entry["state"]) == (before["id"], "landed")
+    assert yard.main() == edited
+
+
+def test_a_branch_is_rebased_with_its_undone_work(yard: Yard) -> None:
+    yard.finished("bee", [{"edit": {"path": "bee.txt", "text": "bee\n"}}, {"commit": "Bee"}])
+    assert yard.merge("--all").status == 0
+    yard.commit(other_txt="o\n")
+    assert yard.merge("undo", "bee").data[0]["how"] == "reverted"
+    found = yard.rook.json("worktree", "rebase", "bee").data
+    assert found["commits"] == 1
+    assert yard.show("bee.txt", found["branch"]) == "bee"
+    assert yard.merge("--branch", "bee").status == 0
+    assert yard.show("bee.txt") == "bee"
+
+
+def test_a_task_completes_again_only_with_its_content(yard: Yard) -> None:
+    task = yard.finished("bee", [{"edit": {"path": "bee.txt", "text": "bee\n"}}, {"commit": "Bee"}])
+    assert yard.merge("--all").status == 0
+    yard.commit(other_txt="o\n")
+    assert yard.merge("undo", "bee").data[0]["how"] == "reverted"
+    assert yard.rook.json("task", "get", task).data["state"] == "PENDING"
+    assert not (yard.folder / "bee.txt").exists()
+    # No cleaning takes the branch away: its work is nowhere else.
+    branch = yard.agent("bee")["branch"]
+    assert yard.rook("worktree", "clean").status == 0
+    assert yard.rook("worktree", "clean", "--all").status == 0
+    assert yard.rook("vcs", "cleanup", "--delete").status == 0
+    assert git(yard.folder, "branch", "--list", "--format=%(refname:short)", "rook/*") == branch
+    skipped = yard.merge("--all").envelope["data"]["skipped"]
+    assert "rook merge --branch bee" in skipped[0]["reason"]
+    assert yard.merge("--branch", "bee").status == 0
+    assert yard.show("bee.txt") == "bee"
+    assert (yard.folder / "bee.txt").read_text() == "bee\n"
+    assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
+
+
+def test_a_rebase_in_the_same_second_makes_the_branchs_own_commits_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the base goes through the first commit of the branch, and git thinks that it parted from there."""
+    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        monkeypatch.setenv(name, "2026-01-01T00:00:00Z")
+    yard.settings("merge:\n  strategy: rebase\n")
+    first = yard.branch("one", a_txt="a\n")
+    git(yard.folder, "switch", "-q", "one")
+    yard.commit(b_txt="b\n")
+    git(yard.folder, "switch", "-q", "main")
+    assert yard.merge("--branch", "one").status == 0
+    assert yard.contains(first)
+    yard.commit(other_txt="o\n")
+    assert yard.merge("undo", "one").status == 0
+    yard.branch("next", "one", c_txt="c\n")
+    assert yard.merge("--branch", "next").status == 0
+    assert [yard.show(f"{name}.txt") for name in "abc"] == ["a", "b", "c"]
