@@ -37,6 +37,29 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     )
 
 
+class Clock:
+    """The time of all processes of a test: the machine's, and what the test has added to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ahead = 0.0
+        self.advance()
+
+    def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        """Let time pass for everything at once."""
+        self._ahead += seconds + 60 * minutes + 3600 * hours
+        draft = self._path.with_suffix(".new")
+        draft.write_text(str(self._ahead))
+        draft.replace(self._path)
+
+
+@pytest.fixture
+def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that the test can put forward; processes that an agent starts keep the machine's time."""
+    monkeypatch.setenv("ROOKERY_TEST_CLOCK", str(tmp_path / "clock"))
+    return Clock(tmp_path / "clock")
+
+
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A git repository with one commit on `main`."""

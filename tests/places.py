@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import rookery
 from rookery.agents import store, worktrees
 from rookery.agents.model import ENDED, READY, Session, Settings, Turn
 from rookery.base.ids import SESSION, TURN, new_id
@@ -18,9 +16,8 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.vcs.model import Vcs
+from support import child_environ
 from vcs.repositories import KINDS, Repository, find_jj
-
-SOURCES = os.path.dirname(os.path.dirname(os.path.abspath(rookery.__file__)))
 
 
 class Place:
@@ -128,15 +125,5 @@ def make_place(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plac
 
 def run_killed(code: str, kill_at: int, cwd: Path) -> int:
     """Run code in a process of its own that kills itself at the n-th step; returns how it ended."""
-    head = (
-        "import os, signal, sys\n"
-        "from rookery.agents import steps\n"
-        "left = int(sys.argv[1])\n"
-        "def reached(step):\n"
-        "    global left\n"
-        "    left -= 1\n"
-        "    if left == 0: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "steps.reached = reached\n"
-    )
-    env = os.environ | {"PYTHONPATH": SOURCES}
-    return subprocess.run([sys.executable, "-c", head + code, str(kill_at)], cwd=cwd, env=env, timeout=120).returncode
+    env = child_environ({"ROOKERY_TEST_KILL": f":{kill_at}"})
+    return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, timeout=120).returncode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from rookery.tasks import service
 from rookery.tasks.store import Author
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rookery.db.database import Database
 
@@ -98,6 +99,20 @@ def start_rook(folder: Path, *args: str, env: Mapping[str, str] | None = None) -
     return subprocess.Popen(
         rook_argv(*args), cwd=folder, env=child_environ(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+
+
+def die_at(step: str, argv: Sequence[str | bytes], folder: Path, pass_fds: Sequence[int] = ()) -> None:
+    """Run a program of ours that kills itself right after a step."""
+    done = subprocess.run(
+        argv,
+        cwd=folder,
+        env=child_environ({"ROOKERY_TEST_KILL": step}),
+        pass_fds=pass_fds,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, (step, done)
 
 
 def start_python(script: str, *args: str) -> subprocess.Popen[bytes]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +9,8 @@ import yaml
 
 from conftest import Rook, git
 from rookery.base.proctree import marked
-from support import child_environ, wait_until
-
-_KILLER = """
-import os, sys
-import rookery.agents.steps as steps
-target, what, *words = sys.argv[1:]
-def reached(step):
-    if step == target:
-        os.kill(os.getpid(), 9)
-steps.reached = reached
-if what == "rook":
-    if words[0] == "sling":
-        import rookery.agents.sling
-        rookery.agents.sling.start_runner = lambda *_: None
-    from rookery.cli.main import main
-    sys.exit(main(words))
-sys.argv[1:] = words
-from rookery.agents.runner import main
-main()
-"""
+from rookery.base.python import module_command
+from support import die_at, rook_argv, wait_until
 
 
 class Den:
@@ -83,17 +63,13 @@ class Den:
         found = self.rook.json("mail", "list", "--limit", "200").data
         return [each for each in reversed(found) if all(each[key] == value for key, value in fitting.items())]
 
-    def killed(self, step: str, what: str, *words: str) -> None:
-        """Run `rook` (or a runner) in a process that is killed right after a step."""
-        done = subprocess.run(
-            [sys.executable, "-c", _KILLER, step, what, *words],
-            cwd=self.folder,
-            env=child_environ(),
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == -9, (step, done.returncode, done.stdout, done.stderr)
+    def killed(self, step: str, *words: str) -> None:
+        """Run `rook` in a process that is killed right after a step."""
+        die_at(step, rook_argv(*words), self.folder)
+
+    def kill_runner(self, step: str, session_id: str) -> None:
+        """Drive an agent in a process that is killed right after a step."""
+        die_at(step, [*module_command("rookery.agents.runner"), str(self.folder), session_id], self.folder)
 
     def assert_tidy(self, *, worktrees: int, branches: int) -> None:
         """There is just what should be there, and no process is left over."""

@@ -37,7 +37,7 @@ def den(repo: Path) -> Den:
 )
 def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) -> None:
     task = den.task("Task", _WORK)
-    den.killed(step, "rook", "sling", task, "--name", "bee")
+    den.killed(step, "sling", task, "--name", "bee")
 
     assert den.rook("status").status == 0  # any command notices
 
@@ -50,7 +50,7 @@ def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) ->
 
 def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     task = den.task("Task", _WORK)
-    den.killed("ready", "rook", "sling", task, "--name", "bee")
+    den.killed("ready", "sling", task, "--name", "bee")
     assert den.rook("task", "list").status == 0
     den.wait_for("bee", "completed")
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
@@ -59,11 +59,11 @@ def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
 @pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted", "turn settled"])
 def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     task = den.task("Task", _WORK)
-    den.killed("ready", "rook", "sling", task, "--name", "bee")
+    den.killed("ready", "sling", task, "--name", "bee")
     db = den.rook.open()
     session = db.value("SELECT id FROM sessions")
     db.close()
-    den.killed(step, "runner", str(den.folder), session)
+    den.kill_runner(step, session)
 
     assert den.rook("status").status == 0
 
@@ -86,7 +86,7 @@ def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str
     session = db.value("SELECT id FROM sessions")
     db.close()
     _send_without_waking(den, "bee", "the news")
-    den.killed(step, "runner", str(den.folder), session)
+    den.kill_runner(step, session)
 
     assert den.rook("status").status == 0
 
@@ -111,7 +111,7 @@ def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     task = den.task("Task", steps)
     den.sling(task, "--name", "bee")
     wait_until(lambda: "loose.txt" in den.rook("logs", "bee").out.decode(), 60)
-    den.killed(step, "rook", "stop", "bee")
+    den.killed(step, "stop", "bee")
 
     assert den.rook("status").status == 0
 

@@ -206,7 +206,7 @@ def test_the_lease_is_lost_while_the_files_are_forwarded(yard: Yard, monkeypatch
         if step == "checkouts forwarded":
             desk.db.execute("UPDATE merge_leases SET token = token + 1")
 
-    monkeypatch.setattr("rookery.agents.steps.reached", take_over)
+    monkeypatch.setattr("rookery.config.steps.reached", take_over)
     with pytest.raises(RookError) as caught:
         land.land(desk, mine, [built])
     assert caught.value.code == "lost_lease"

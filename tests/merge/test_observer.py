@@ -20,25 +20,14 @@ from rookery.agents.observing import MOST_TRIES, notice_ends, unseen_ends
 from rookery.agents.reserve import Request, reserve
 from rookery.agents.sandbox.probe import probe
 from rookery.base.ids import TURN, new_id
+from rookery.base.python import module_command
 from rookery.merge import observer
 from rookery.merge.desk import Desk
-from support import add, child_environ, rook_argv, wait_until
+from support import add, child_environ, die_at, rook_argv, wait_until
 
 from .yard import Yard
 
 _SANDBOX = probe(None)
-
-_KILLED = """
-import os, sys
-import rookery.agents.steps as steps
-target = sys.argv.pop(1)
-def reached(step):
-    if step == target:
-        os.kill(os.getpid(), 9)
-steps.reached = reached
-from rookery.merge.observer import main
-main()
-"""
 
 
 class Field:
@@ -124,11 +113,8 @@ class Field:
     def killed(self, step: str) -> None:
         """Look, in a process that is killed right after a step."""
         with self.held() as lock:
-            argv = [sys.executable, "-c", _KILLED, step, str(self.folder), str(lock), "1"]
-            done = subprocess.run(
-                argv, env=child_environ(), pass_fds=[lock], capture_output=True, timeout=60, check=False
-            )
-        assert done.returncode == -9, (step, done)
+            argv = [*module_command("rookery.merge.observer"), str(self.folder), str(lock), "1"]
+            die_at(step, argv, self.folder, pass_fds=[lock])
 
 
 @pytest.fixture
@@ -262,7 +248,7 @@ def test_a_turn_that_ends_meanwhile_is_looked_at_too(
         if step == moment and late:
             field.turn(late.pop())
 
-    monkeypatch.setattr("rookery.agents.steps.reached", reached)
+    monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
         observer.observe(field.desk.home, lock, 1)
@@ -279,7 +265,7 @@ def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: 
             others.append(os.open(field.lock, os.O_RDWR))
             fcntl.flock(others[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    monkeypatch.setattr("rookery.agents.steps.reached", reached)
+    monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
         observer.observe(field.desk.home, lock, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,7 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.merge.desk import Desk
-from support import Ran, child_environ, wait_until
-
-_KILLER = """
-import os, sys
-import rookery.agents.steps as steps
-target, *words = sys.argv[1:]
-def reached(step):
-    if step == target:
-        os.kill(os.getpid(), 9)
-steps.reached = reached
-from rookery.cli.main import main
-sys.exit(main(words))
-"""
-
+from support import Ran, die_at, rook_argv, wait_until
 
 DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}
 
@@ -105,15 +91,7 @@ class Yard:
 
     def killed(self, step: str, *words: str) -> None:
         """Run `rook` in a process that is killed right after a step."""
-        done = subprocess.run(
-            [sys.executable, "-c", _KILLER, step, *words],
-            cwd=self.folder,
-            env=child_environ(),
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == -9, (step, done.returncode, done.stdout, done.stderr)
+        die_at(step, rook_argv(*words), self.folder)
 
     def task(self, title: str, steps: list[Any], *more: str) -> str:
         """A task whose description is a script."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import steps, store, worktrees
+from rookery.agents import store, worktrees
 from rookery.agents.model import COMPLETED, NoSuchAgent, Session
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.config.project import FOLDER
 from rookery.events.store import publish
 from rookery.vcs.detect import detect, open_vcs

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
 from rookery.base.clock import stamp
 from rookery.base.json import loads
-from rookery.config.environ import unmarked_environ
+from rookery.config.environ import now, unmarked_environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 class Home:
     """A project, as agents live in it."""
 
-    def __init__(self, root: str, db: Database, config: Config, clock: Clock = time.time) -> None:
+    def __init__(self, root: str, db: Database, config: Config, clock: Clock = now) -> None:
         self.root = root
         self.db = db
         self.config = config

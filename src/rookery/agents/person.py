@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from rookery.base.json import loads
 
 TYPE_CHECKING = False
@@ -32,9 +30,10 @@ def at_event(environ: Environ, event: str, payload: bytes) -> str:
 def _mail(db: Database, environ: Environ) -> str:
     """New mail for the person, told once: to be shown it here is to have read it."""
     from rookery.base.clock import stamp
+    from rookery.config.environ import now
     from rookery.mail.inbox import check
 
-    found = check(db, environ, stamp(time.time()), inject=True)
+    found = check(db, environ, stamp(now()), inject=True)
     return found.text or "" if found.messages else ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import overlay, provision, steps, store, worktrees
+from rookery.agents import overlay, provision, store, worktrees
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK, agent_environ
 from rookery.agents.model import (
@@ -31,6 +31,7 @@ from rookery.agents.wake import start_runner
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
 from rookery.base.proctree import end_tree
+from rookery.config import steps
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS, Command
 from rookery.tasks import service

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import steps, store
+from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK
 from rookery.agents.model import STOPPED, NoSuchAgent, Session
@@ -12,6 +12,7 @@ from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.agents.wake import wake
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.config import steps
 from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False

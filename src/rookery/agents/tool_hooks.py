@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 
 from rookery.agents.hook_model import Answer, refuse
 from rookery.agents.records import write_record
 from rookery.base.clock import stamp
 from rookery.base.json import dumps
+from rookery.config.environ import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def write(
 ) -> None:
     write_record(
         root,
-        at=stamp(time.time()),
+        at=stamp(now()),
         agent=caller.agent,
         session_id=caller.session_id,
         turn_id=caller.turn_id,

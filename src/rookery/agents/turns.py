@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from rookery.agents import snapshots, steps, store
+from rookery.agents import snapshots, store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK, agent_environ, provided_environ
 from rookery.agents.interrupt import Ear
@@ -36,6 +36,7 @@ from rookery.base.ids import TURN, new_id
 from rookery.base.process import start
 from rookery.base.proctree import Identity, end_tree
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.costs.prices import price
 from rookery.events.store import publish
 from rookery.mail import service as mail

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import provision, steps
+from rookery.agents import provision
 from rookery.agents.model import check_name
 from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.config.project import FOLDER
 from rookery.vcs.detect import is_bare, open_vcs
 from rookery.vcs.model import RefMoved, ignore_line

@@ -1,13 +1,14 @@
 """The only place that reads the process's environment.
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
-given, in a sandbox `ROOKERY_BROKER` instead of the token; every other `ROOKERY_…` variable overrides a configuration
-key.
+given, in a sandbox `ROOKERY_BROKER` instead of the token. `ROOKERY_TEST_CLOCK` and `ROOKERY_TEST_KILL` are for tests,
+and an agent's processes ignore them. Every other `ROOKERY_…` variable overrides a configuration key.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from rookery.base.record import Record
 
@@ -53,6 +54,7 @@ _OWN = {
     "ROOKERY_BROKER",
     "ROOKERY_CONFINED",
 }
+_FOR_TESTS = {"ROOKERY_TEST_CLOCK", "ROOKERY_TEST_KILL"}
 
 
 def read_environ(source: Mapping[str, str] | None = None) -> Environ:
@@ -66,7 +68,7 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         no_color="NO_COLOR" in env or env.get("TERM") == "dumb",
         home=home,
         user_config=os.path.join(config_home, "rookery", "config.yaml"),
-        settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN},
+        settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN | _FOR_TESTS},
         token=env.get("ROOKERY_TOKEN") or None,
         turn=env.get("ROOKERY_TURN") or None,
         session=env.get("ROOKERY_SESSION") or None,
@@ -77,6 +79,27 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
 def read_broker() -> str:
     """`ROOKERY_BROKER`: where, in a sandbox, the one listens who runs `rook` outside; empty elsewhere."""
     return os.environ.get("ROOKERY_BROKER", "")
+
+
+def now() -> float:
+    """Seconds since the epoch; `ROOKERY_TEST_CLOCK` names a file with the seconds that a test adds to them."""
+    path = read_test("CLOCK")
+    if not path:
+        return time.time()
+    with open(path, encoding="ascii") as file:
+        return time.time() + float(file.read())
+
+
+def read_test(name: str) -> str:
+    """`ROOKERY_TEST_…`; empty for an agent's processes, which could set it to their own advantage."""
+    value = os.environ.get("ROOKERY_TEST_" + name, "")
+    return "" if value and _is_agents() else value
+
+
+def _is_agents() -> bool:
+    """True if our process is an agent's, or acts for one."""
+    marks = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_BROKER", "ROOKERY_CONFINED")
+    return any(mark in os.environ for mark in marks)
 
 
 # Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands.
@@ -108,8 +131,12 @@ def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def unmarked_environ() -> dict[str, str]:
-    """The environment for a process that must not be taken for the calling agent's own."""
-    return {name: value for name, value in child_environ().items() if name not in _OWN}
+    """The environment for a process that must not be taken for the calling agent's own.
+
+    Without the mark it would obey what is for tests, so an agent cannot hand that on.
+    """
+    unwanted = _OWN | _FOR_TESTS if _is_agents() else _OWN
+    return {name: value for name, value in child_environ().items() if name not in unwanted}
 
 
 def confined_environ() -> dict[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from rookery.agents import steps, worktrees
 from rookery.agents import store as agents
+from rookery.agents import worktrees
 from rookery.agents.cleaning import clean_worktrees
 from rookery.base.errors import ProgramFailed, RookError
+from rookery.config import steps
 from rookery.merge import kept, news, store
 from rookery.vcs.folders import delete_tree
 

@@ -7,9 +7,9 @@ anywhere, `recover` finds out from git whether the base has moved, and finishes 
 
 from __future__ import annotations
 
-from rookery.agents import steps
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.merge import kept, news, scratch, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.attempts import check_current

@@ -12,12 +12,12 @@ import os
 import sys
 import time
 
-from rookery.agents import steps
 from rookery.agents.home import Home
 from rookery.agents.observing import MOST_TRIES, unseen_ends
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.base.text import one_line
+from rookery.config import steps
 from rookery.mail.model import SYSTEM
 from rookery.merge import warnings
 from rookery.merge.desk import Desk

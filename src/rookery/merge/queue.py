@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from rookery.agents import steps
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.merge import after, attempts, batch, gates, kept, land, news, resolving, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.attempts import Withdrawn

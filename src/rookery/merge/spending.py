@@ -10,9 +10,9 @@ import json
 import os
 from contextlib import suppress
 
-from rookery.agents import steps
 from rookery.base.ids import TURN, new_id
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
 from rookery.costs.transcripts import usage_since

@@ -5,9 +5,9 @@ The commit stays kept under `refs/rookery/merge/<id>`, and what the base was und
 
 from __future__ import annotations
 
-from rookery.agents import steps
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.merge import gates, kept, news, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.lease import Holder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.agents import steps
+from rookery.config import steps
 from rookery.events.store import publish
 from rookery.merge import news, radar
 

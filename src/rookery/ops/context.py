@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 
 from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
-from rookery.config.environ import Environ, read_environ
+from rookery.config.environ import Environ, now, read_environ
 from rookery.config.project import database_path, find_root
 
 TYPE_CHECKING = False
@@ -44,7 +43,7 @@ class Context:
         cwd: str | None = None,
         environ: Environ | None = None,
         flags: Mapping[str, str] | None = None,
-        clock: Clock = time.time,
+        clock: Clock = now,
         progress: Progress = _no_progress,
     ) -> None:
         self.cwd = os.getcwd() if cwd is None else cwd

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 
 from rookery.base.check import ERROR, OK, WARNING, Finding
 from rookery.base.errors import ProgramFailed
+from rookery.config.environ import now
 from rookery.config.project import main_checkout
 from rookery.vcs.detect import detect
 from rookery.vcs.git_store import git_version
@@ -75,7 +75,7 @@ def check_locks(place: Place) -> Iterator[Finding]:
     """No git that died has left its lock on a checkout."""
     for path in _lock_files(place.root or place.cwd):
         try:
-            age = time.time() - os.stat(path).st_mtime
+            age = now() - os.stat(path).st_mtime
         except FileNotFoundError:
             continue
         if age > OLD_LOCK:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
-import time
 from contextlib import suppress
 
 from rookery.agents.sandbox.relay import pump
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, Refused
 from rookery.base.record import Record
+from rookery.config.environ import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Proxy:
 
     def _note(self, message: str) -> None:
         with suppress(OSError), open(self._log, "a", encoding="utf-8") as file:
-            file.write(f"{stamp(time.time())}  refused: {message}\n")
+            file.write(f"{stamp(now())}  refused: {message}\n")
 
 
 def _read_head(line: socket.socket) -> tuple[bytes, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rookery.base.text import one_line
 from rookery.cli.document import Fields, Paragraph, Table, line, text
+from rookery.config.environ import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,9 +62,7 @@ def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
     """Mail in a table."""
     if not messages:
         return [text("No mail.", "dim")]
-    import time
-
-    now = time.time()
+    at = now()
     rows = tuple(
         (
             line(("●", "busy") if each.read_at is None else " "),
@@ -72,7 +71,7 @@ def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
             line(each.recipient, (f" {each.audience}" if each.audience else "", "dim")),
             line(each.type),
             line((each.priority, _PRIORITIES.get(each.priority, ""))),
-            line((_age(each.created_at, now), "dim")),
+            line((_age(each.created_at, at), "dim")),
             line((one_line(each.subject, _SUBJECT_WIDTH), "title" if each.read_at is None else "")),
         )
         for each in messages
@@ -140,9 +139,9 @@ def _step(message: Message, current: str) -> Line:
     )
 
 
-def _age(created_at: str, now: float) -> str:
+def _age(created_at: str, at: float) -> str:
     from datetime import datetime
 
-    seconds = max(0, int(now - datetime.fromisoformat(created_at).timestamp()))
+    seconds = max(0, int(at - datetime.fromisoformat(created_at).timestamp()))
     name, size = next(((name, size) for name, size in _AGES if seconds >= size), ("s", 1))
     return f"{seconds // size}{name}"
