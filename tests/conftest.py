@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ from support import Ran, run_rook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+# A shell lets what it runs in the background ignore interrupts, and so would everything that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("rookery", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 # What lands must not depend on luck: there the same examples every time, elsewhere new ones at every run.

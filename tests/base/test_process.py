@@ -8,7 +8,7 @@ import pytest
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import run
-from support import wait_until
+from support import child_environ, wait_until
 
 
 def _python(code: str) -> list[str]:
@@ -72,3 +72,20 @@ def test_bytes_that_are_not_utf8_survive() -> None:
 
 def test_the_environment_is_the_one_given() -> None:
     assert run(_python("import os; print(os.environ['ONLY'])"), env={"ONLY": "this"}).stdout == "this\n"
+
+
+_IN_THE_BACKGROUND = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from rookery.base.process import run, start
+print(run(["/bin/sh", "-c", "kill -INT $$; echo alive"], check=False).status)
+child = start(["/bin/sh", "-c", "kill -INT $$; echo alive"])
+print(child.wait(20))
+os.kill(os.getpid(), signal.SIGINT)
+print("alive")
+"""
+
+
+def test_in_the_background_children_can_be_interrupted_and_we_cannot() -> None:
+    done = run(_python(_IN_THE_BACKGROUND), env=child_environ())
+    assert done.stdout.split() == ["-2", "-2", "alive"]

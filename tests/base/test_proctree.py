@@ -81,7 +81,7 @@ class TestIdentity:
 
     def test_marked_processes_are_found_by_their_whole_value(self, mark: Mark) -> None:
         one = start(mark, "sleep", "300")
-        assert marked(*mark.pair) == [one.identity]
+        wait_until(lambda: marked(*mark.pair) == [one.identity])  # the system shows its environment a moment later
         assert marked(mark.name, mark.value[:-1]) == []
         assert marked(mark.name[1:], mark.value) == []
         assert end_tree(one.identity, None, 0) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -15,7 +16,7 @@ from rookery.base.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import IO, AnyStr
+    from typing import IO, Any, AnyStr
 
     from rookery.base.child import Child
 
@@ -52,20 +53,16 @@ def run(
     check: bool = True,
 ) -> Finished:
     """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="surrogateescape",
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise _cannot_start(argv, cwd, error) from error
+    child: subprocess.Popen[str] = _spawn(
+        argv,
+        cwd,
+        env,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
     out, err = _communicate(argv, child, stdin, timeout)
     finished = Finished(tuple(argv), child.returncode, out, err)
     if check and not finished.ok:
@@ -82,18 +79,8 @@ def run_bytes(
     stdin: bytes = b"",
 ) -> bytes:
     """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise _cannot_start(argv, cwd, error) from error
+    pipe = subprocess.PIPE
+    child: subprocess.Popen[bytes] = _spawn(argv, cwd, env, stdin=pipe, stdout=pipe, stderr=pipe)
     out, err = _communicate(argv, child, stdin, timeout)
     if child.returncode != 0:
         said = err.decode("utf-8", "replace").strip()
@@ -118,18 +105,10 @@ def start(
         given = _temporary_file(stdin.encode("utf-8", "surrogateescape"))
     errors = _temporary_file()
     try:
-        child = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
-        )
-    except OSError as error:
+        child = _spawn(argv, cwd, env, stdin=given, stdout=subprocess.PIPE, stderr=errors)
+    except ProgramFailed:
         errors.close()
-        raise _cannot_start(argv, cwd, error) from error
+        raise
     finally:
         if not isinstance(given, int):
             given.close()
@@ -153,6 +132,34 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
         return ProgramFailed(f"the folder {cwd} is gone")
     hint = f"install {argv[0]}, or add it to PATH"
     return ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
+
+
+def _spawn(
+    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, **streams: Any
+) -> subprocess.Popen[Any]:
+    _pass_no_ignored_interrupt_on()
+    try:
+        return subprocess.Popen(
+            list(argv), cwd=cwd, env=None if env is None else dict(env), start_new_session=True, **streams
+        )
+    except OSError as error:
+        raise _cannot_start(argv, cwd, error) from error
+
+
+def _pass_no_ignored_interrupt_on() -> None:
+    """Go on ignoring interrupts if we were started so, but not by a disposition that children inherit.
+
+    A shell lets what it starts in the background ignore SIGINT and SIGQUIT. Children have sessions of their own, so
+    what is typed at the terminal does not reach them, and what they run (a gate, a test suite) may rely on signals.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            with suppress(ValueError):  # in another thread than the main one it cannot be changed
+                signal.signal(number, _ignore)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    pass
 
 
 def _communicate(

@@ -24,10 +24,18 @@ class Cell(Den):
 
     def __init__(self, repo: Path, **settings: Any) -> None:
         super().__init__(repo)
-        sandbox = {"mode": "on", "credentials": ["PYTHONPATH"]} | settings
-        local = {"agents": {"stop_grace": "0.3s"}, "provision": {"ports": 0}, "sandbox": sandbox}
         self.local = repo / ".rookery" / "config.local.yaml"
-        self.local.write_text(yaml.safe_dump(local))
+        self.configure(sandbox=settings)
+
+    def configure(self, **sections: dict[str, Any]) -> None:
+        """Settings of the checkout, besides those that every test here has."""
+        own: dict[str, dict[str, Any]] = {
+            "agents": {"stop_grace": "0.3s"},
+            "provision": {"ports": 0},
+            "sandbox": {"mode": "on", "credentials": ["PYTHONPATH"]},
+        }
+        whole = {name: own.get(name, {}) | sections.get(name, {}) for name in own | sections}
+        self.local.write_text(yaml.safe_dump(whole))
 
     def run(self, *steps: Any, name: str = "bee", role: str = "builder") -> list[str]:
         """Let an agent do steps (a text is a shell command) and end; what its tools said, one by one."""

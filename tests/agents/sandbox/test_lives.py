@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,6 +145,32 @@ def test_stop_ends_everything_within(cell: Cell) -> None:
 def test_a_program_that_dies_is_told_with_its_status(cell: Cell) -> None:
     cell.sling(cell.task("Die", [{"crash": 7}]), "--name", "bee")
     assert "exit status 7" in str(cell.wait_for("bee", "crashed")["reason"])
+
+
+@pytest.mark.parametrize("where", ["links/claude", "current/bin/claude"])
+def test_a_program_in_a_hidden_place_is_shown_with_every_link_to_it(cell: Cell, tmp_path: Path, where: str) -> None:
+    for folder in ("links", "more", "v1/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    program = tmp_path / "v1/bin/claude"
+    program.write_text("#!/bin/sh\necho 'it was started' >&2; exit 7\n")
+    program.chmod(0o755)
+    (tmp_path / "current").symlink_to("v1")
+    (tmp_path / "more/claude").symlink_to(program)
+    (tmp_path / "links/claude").symlink_to("../more/claude")
+    cell.configure(agents={"runtime": "claude"}, claude={"program": str(tmp_path / where)})
+    cell.sling(cell.task("Run"), "--name", "bee")
+    assert cell.wait_for("bee", "crashed")["reason"] == "exit status 7: it was started"
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory here")
+def test_a_project_may_lie_in_memory() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        git(Path(folder), "init", "-q")
+        git(Path(folder), "commit", "-qm", "Begin", "--allow-empty")
+        Path(folder, "loose.txt").write_text("seen\n")
+        cell = Cell(Path(folder))
+        assert cell.run(f"cat {folder}/loose.txt")[0].strip() == "seen"
+        cell.close()
 
 
 def test_the_sockets_are_taken_away(cell: Cell) -> None:

@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-_HIDDEN = ("/tmp", "/var/tmp", "/run")  # noqa: S108
+# Of /dev the sandbox has its own, so that what lies in memory there is hidden too.
+_HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
 
 # Never shown, also where the project or `sandbox.read` shows the folder around it.
 _SECRETS = (

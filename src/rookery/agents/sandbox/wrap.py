@@ -139,11 +139,17 @@ def _homes(env: Mapping[str, str]) -> list[str]:
 
 
 def _folders_of(program: str, env: Mapping[str, str]) -> list[str]:
-    """Where the agent's program is called, and where it really lies."""
+    """Where the agent's program is called and where it really is, with every link on the way: it may have several."""
     import shutil
 
     path = shutil.which(program, path=env.get("PATH", os.defpath))
-    return [] if path is None else [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
+    if path is None:
+        return []
+    found = [os.path.dirname(os.path.realpath(path))]
+    while os.path.islink(path):
+        found.append(os.path.dirname(path))
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return [os.path.normpath(each) for each in (*found, os.path.dirname(path))]
 
 
 def _write_plan(path: str, plan: Plan) -> None:
