@@ -1,0 +1,96 @@
+"""A pytest plugin for `.ci/run`: tries failures once more, each alone, and shows the time that each folder took.
+
+A test that fails and then passes is listed as flaky. The run is red if a test fails again, or if more than two failed
+at first: that many are not bad luck.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+MOST_FLAKY = 2
+_LONGEST = 600
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # the process that starts the workers sees all reports
+        config.pluginmanager.register(Report(config))
+
+
+class Report:
+    """What came of the run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._seconds: dict[str, float] = {}
+        self._tests: Counter[str] = Counter()
+        self._failed: dict[str, None] = {}
+        self._flaky: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder = _folder(report.nodeid)
+        self._seconds[folder] = self._seconds.get(folder, 0) + report.duration
+        if report.when == "call":
+            self._tests[folder] += 1
+        if report.failed:
+            self._failed[report.nodeid] = None
+
+    @pytest.hookimpl(trylast=True)  # the workers are gone by then
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if exitstatus != pytest.ExitCode.TESTS_FAILED or len(self._failed) > MOST_FLAKY:
+            return
+        self._flaky = [test for test in self._failed if self._passes_alone(test)]
+        _forgive(self._config, self._flaky)
+        if len(self._flaky) == len(self._failed):
+            session.exitstatus = pytest.ExitCode.OK
+
+    def _passes_alone(self, test: str) -> bool:
+        argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+        done = subprocess.run(
+            argv, cwd=self._config.rootpath, capture_output=True, text=True, timeout=_LONGEST, check=False
+        )
+        if done.returncode != pytest.ExitCode.OK:
+            _reporter(self._config).write(f"\nagain, alone:\n{done.stdout}{done.stderr}")
+        return done.returncode == pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        terminalreporter.section("time by folder")
+        for folder, seconds in sorted(self._seconds.items(), key=lambda each: -each[1]):
+            terminalreporter.line(f"{seconds:8.1f} s  {self._tests[folder]:5} tests  {folder}")
+        terminalreporter.line(f"{sum(self._seconds.values()):8.1f} s  {self._tests.total():5} tests  in all")
+        if len(self._failed) > MOST_FLAKY:
+            terminalreporter.line(f"{len(self._failed)} tests failed; more than {MOST_FLAKY} are not tried again")
+        for test in self._flaky:
+            terminalreporter.line(f"FLAKY {test}")
+
+
+def _forgive(config: pytest.Config, tests: list[str]) -> None:
+    """Count tests as flaky that were counted as failed."""
+    stats = _reporter(config).stats
+    for outcome in ("failed", "error"):
+        kept = [report for report in stats.get(outcome, []) if report.nodeid not in tests]
+        moved = [report for report in stats.get(outcome, []) if report.nodeid in tests]
+        if moved:
+            stats[outcome] = kept
+            stats.setdefault("flaky", []).extend(moved)
+
+
+def _reporter(config: pytest.Config) -> TerminalReporter:
+    reporter: TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    assert reporter is not None
+    return reporter
+
+
+def _folder(nodeid: str) -> str:
+    """`tests/merge` of `tests/merge/resolve/test_diff.py::test_one`."""
+    parts = PurePath(nodeid.partition("::")[0]).parent.parts
+    return "/".join(parts[:2]) or "."
