@@ -11,9 +11,13 @@ import pytest
 from den import DONE, Den
 
 from conftest import git
-from rookery.agents import store
+from rookery.agents import stop, store
 from rookery.agents.home import Home
+from rookery.agents.model import Session
 from rookery.agents.recovery import _mend
+from rookery.agents.wake import start_runner
+from rookery.base.proctree import Identity, is_alive
+from rookery.base.python import module_command
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from support import child_environ, wait_until
@@ -118,6 +122,41 @@ def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     assert den.wait_for("bee", "stopped")["outcome"] == "stopped"
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
     assert (den.folder / ".rookery/worktrees/bee/loose.txt").read_text() == "kept\n"
+    den.assert_no_process()
+
+
+def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
+    den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
+    den.killed("stop announced", "stop", "bee")
+    db = den.rook.open()
+    session = db.value("SELECT id FROM sessions")
+
+    argv = [*module_command("rookery.agents.runner"), str(den.folder), session]
+    subprocess.run(argv, cwd=den.folder, env=child_environ(), check=True, timeout=60)
+
+    assert db.value("SELECT count(*) FROM turns") == 0
+    assert db.value("SELECT runner_pid FROM sessions") is None
+    db.close()
+    den.assert_no_process()
+
+
+def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypatch: pytest.MonkeyPatch) -> None:
+    den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
+    db = den.rook.open()
+    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    announce = stop._announce
+
+    def begin_first(home: Home, session: Session, by: str) -> Session:
+        start_runner(home.root, session.id)
+        wait_until(lambda: db.value("SELECT runner_pid FROM sessions") is not None)
+        return announce(home, session, by)
+
+    monkeypatch.setattr(stop, "_announce", begin_first)
+    stop.stop(home, "bee", "enough", by="human")
+
+    pid, start = db.all("SELECT runner_pid, runner_start FROM sessions")[0]
+    assert pid is None or not is_alive(Identity(pid, start))
+    db.close()
     den.assert_no_process()
 
 

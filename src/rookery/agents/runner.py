@@ -15,7 +15,7 @@ from rookery.agents.home import MARK, Home
 from rookery.agents.interrupt import stay_alive
 from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Turn
 from rookery.agents.spent import read_spent
-from rookery.agents.stop import end_processes
+from rookery.agents.stop import end_processes, is_stopping
 from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.events.store import publish
@@ -38,13 +38,13 @@ def drive(home: Home, session_id: str) -> None:
 
 
 def _take(home: Home, session_id: str) -> bool:
-    """Become the one that drives this agent; False if another does."""
+    """Become the one that drives this agent; False if another does, or if it is being stopped."""
     me = identify(os.getpid())
     if me is None:
         raise LookupError("this process cannot be identified")
     with home.db.write() as db:
         session = store.session(db, session_id)
-        if session.state == ENDED or is_driven(session):
+        if session.state == ENDED or is_stopping(session) or is_driven(session):
             return False
         store.change_session(
             db, session, "", actor=session.agent, at=home.now(), runner_pid=me.pid, runner_start=me.start

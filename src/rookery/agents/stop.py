@@ -33,7 +33,7 @@ def stop(home: Home, name: str, reason: str, *, by: str) -> list[Session]:
     ended: list[Session] = []
     for child in store.children(home.db, name):
         ended += stop(home, child.agent, f"{name} was stopped", by=by)
-    _announce(home, session, by)
+    session = _announce(home, session, by)
     steps.reached("stop announced")
     end_processes(home, session)
     steps.reached("stop killed")
@@ -61,17 +61,26 @@ def end_processes(home: Home, session: Session) -> None:
 
 def is_abandoned(session: Session) -> bool:
     """True if somebody began to stop the agent and died."""
-    if session.reason is None or not session.reason.startswith(STOPPING):
+    if session.reason is None or not is_stopping(session):
         return False
     _, pid, start = session.reason.split(" ", 2)
     return not is_alive(Identity(int(pid), start))
 
 
-def _announce(home: Home, session: Session, by: str) -> None:
-    """From here on the agent is being stopped, and by whom: after a kill, `recovery` finishes it."""
+def is_stopping(session: Session) -> bool:
+    """True if a process stops the agent, or died while it did."""
+    return session.reason is not None and session.reason.startswith(STOPPING)
+
+
+def _announce(home: Home, session: Session, by: str) -> Session:
+    """From here on the agent is being stopped, and by whom: after a kill, `recovery` finishes it.
+
+    The row names the runner that has to be ended. No other starts to drive the agent after this.
+    """
     me = identify(os.getpid())
     reason = f"{STOPPING} {me.pid} {me.start}" if me is not None else f"{STOPPING} 0 gone"
     with home.db.write() as db:
         session = store.session(db, session.id)
         if session.is_alive:
-            store.change_session(db, session, "agent.stopping", actor=by, at=home.now(), reason=reason)
+            session = store.change_session(db, session, "agent.stopping", actor=by, at=home.now(), reason=reason)
+    return session
