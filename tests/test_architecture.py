@@ -59,6 +59,15 @@ NAMES_GIT = {
     "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",
     "rookery.vcs.jj_program": "the only jj",
 }
+FINDS_STATE = {
+    "rookery.ops.state": "the way to the state, which refuses what is not ours",
+    "rookery.ops.project": "`rook init` makes it, and asks `ops.state` first",
+}
+OPENS_STATE = {
+    "rookery.ops.state": "the way to the state, which refuses what is not ours",
+    "rookery.ops.context": "has found the project by `ops.state`",
+}
+"""Beside `db` itself, and the checks: the doctor gives them no root whose state is refused."""
 LONGEST = 400
 
 
@@ -236,6 +245,22 @@ def callers_of_git(known: dict[str, Module]) -> list[str]:
     return wrong
 
 
+def ways_around_the_check_of_state(known: dict[str, Module]) -> list[str]:
+    """Modules that find or open a project's state without asking whether it may be used."""
+    wrong = []
+    for module in known.values():
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            if called.endswith("find_root") and module.name not in FINDS_STATE:
+                wrong.append(f"{module.name}:{node.lineno} calls find_root")
+            is_free = module.name in OPENS_STATE or module.folder == "db" or module.name.endswith(".checks")
+            if called.endswith("Database.open") and not is_free:
+                wrong.append(f"{module.name}:{node.lineno} opens the database")
+    return wrong
+
+
 def too_long(known: dict[str, Module]) -> list[str]:
     """Files that no longer fit in one head."""
     lengths = {module.name: module.text.count("\n") for module in known.values()}
@@ -265,6 +290,7 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     readers_of_the_environment,
     starters_of_processes,
     callers_of_git,
+    ways_around_the_check_of_state,
     too_long,
     undocumented,
     printers,
@@ -284,6 +310,7 @@ def test_exceptions_are_still_needed() -> None:
         assert any(each.target == target and each.when == "call" for each in imports(known[module], known))
     assert STARTS_PROCESSES.keys() <= known.keys()
     assert NAMES_GIT.keys() <= known.keys()
+    assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
 
 
 def test_a_record_of_types_alone_stays_within_the_order() -> None:
@@ -330,6 +357,12 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
     "git": (callers_of_git, {"tasks/a.py": "run(['git', 'status'])\n"}, "runs git"),
     "jj": (callers_of_git, {"vcs/a.py": "argv = ['jj', *words]\n"}, "runs jj"),
     "git in a tuple": (callers_of_git, {"tasks/a.py": "run(('git', 'status'))\n"}, "runs git"),
+    "state found": (
+        ways_around_the_check_of_state,
+        {"cli/a.py": "from rookery.config.project import find_root\nfind_root('.')\n"},
+        "find_root",
+    ),
+    "state opened": (ways_around_the_check_of_state, {"mail/a.py": "db = Database.open('x')\n"}, "opens the database"),
     "a long file": (too_long, {"db/a.py": "\n" * 401}, "402 lines"),
     "no docstring": (undocumented, {"db/a.py": "-"}, "rookery.db.a"),
     "print": (printers, {"db/a.py": "print('x')\n"}, "rookery.db.a:2 prints"),

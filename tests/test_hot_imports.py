@@ -24,6 +24,7 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.ops.state import check_state
 from support import NOW, SOURCE, add, wait_until
 
 LIBRARIES = str(Path(apsw.__file__).parents[1])
@@ -47,6 +48,7 @@ EDGE = {
     "rookery.ops.context",
     "rookery.ops.index",
     "rookery.ops.operation",
+    "rookery.ops.state",
 }
 STATE = {
     "rookery.agents",
@@ -340,6 +342,8 @@ HOOK = {
     "rookery.events",
     "rookery.events.telemetry",
     "rookery.events.traces",
+    "rookery.ops",
+    "rookery.ops.state",
 }
 
 _FIRE = """
@@ -375,6 +379,7 @@ def test_a_hook_loads_only_what_it_needs(event: str, call: dict[str, Any], proje
     home = Home(root, db, load_config(root, read_environ({}), {}).config)
     session = reserve(home, Request(task=task, role="builder", caller="human", base_commit="0" * 40))
     db.close()
+    check_state(root)  # at the first call after the index has changed, git is asked
     token = (project / ".rookery/sessions" / session.id / "token").read_text()
     given = {"ROOT": root, "AGENT": session.agent, "SESSION": session.id, "TOKEN": token}
     report = project / "loaded.json"

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import git
 from rookery.base.check import ERROR, OK, WARNING, Place
-from rookery.config.checks import check_gitignore, check_local_untracked, check_project, check_settings
+from rookery.config.checks import check_gitignore, check_project, check_settings
 
 
 @pytest.fixture
@@ -65,14 +65,6 @@ def test_an_empty_gitignore_counts_as_missing(place: Place) -> None:
     assert [found.status for found in check_gitignore(place)] == [WARNING]
 
 
-def test_local_settings_must_not_be_tracked(place: Place) -> None:
-    repo = Path(place.cwd)
-    (repo / ".rookery" / "config.local.yaml").touch()
-    assert list(check_local_untracked(place)) == []
-    git(repo, "add", "-f", ".rookery/config.local.yaml")
-    assert [found.status for found in check_local_untracked(place)] == [WARNING]
-
-
 def test_outside_a_project_its_folder_is_not_asked_for(tmp_path: Path) -> None:
     outside = Place(None, str(tmp_path))
-    assert [*check_gitignore(outside), *check_local_untracked(outside)] == []
+    assert list(check_gitignore(outside)) == []

@@ -111,16 +111,17 @@ def test_the_variable_that_prevents_bytecode_is_named(package: Path, monkeypatch
     assert "PYTHONDONTWRITEBYTECODE" not in judge_bytecode(str(package)).hint
 
 
-def test_a_folder_that_everyone_may_write_is_closed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o755, 0o710])
+def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path, mode: int) -> None:
     folder = tmp_path / ".rookery"
     folder.mkdir()
-    folder.chmod(0o777)
+    folder.chmod(mode)
     place = Place(str(tmp_path), str(tmp_path))
     (finding,) = check_permissions(place)
     assert finding.status == WARNING
     assert finding.repair is not None
     finding.repair()
-    assert folder.stat().st_mode & 0o777 == 0o775
+    assert folder.stat().st_mode & 0o777 == 0o700
     assert [found.status for found in check_permissions(place)] == [OK]
 
 

@@ -71,6 +71,11 @@ def test_a_repository_becomes_a_project(repo: Path) -> None:
     assert base_in_force(repo) == "main"
 
 
+def test_no_other_user_can_look_into_it(repo: Path) -> None:
+    init(context(repo))
+    assert (repo / ".rookery").stat().st_mode & 0o777 == 0o700
+
+
 def test_git_sees_nothing_of_it(repo: Path) -> None:
     init(context(repo))
     assert git(repo, "status", "--porcelain", "--untracked-files=all") == ""

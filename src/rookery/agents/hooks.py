@@ -23,10 +23,9 @@ _ONLY_TOLD = ("notification", "subagent-stop", "session-end")
 
 def handle(root: str, session_id: str, event: str, payload: bytes, token: str | None = None) -> Answer:
     """Answer one event of an agent. Its token is checked where it is given; who gives none has proved it already."""
-    from rookery.config.project import database_path
-    from rookery.db.database import Database
+    from rookery.ops.state import open_state
 
-    db = Database.open(database_path(root))
+    db = open_state(root)
     try:
         caller = _caller(db, session_id, token)
         if caller is None:

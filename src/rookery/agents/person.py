@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 def at_event(environ: Environ, event: str, payload: bytes) -> str:
     """What to add to the session at the event; nothing outside of a project."""
     from rookery.base.errors import NotInitialised
-    from rookery.config.project import database_path, find_root
-    from rookery.db.database import Database
+    from rookery.ops.state import find_project, open_state
 
     try:
-        root = find_root(str(loads(payload).get("cwd") or "."), environ.root)
+        root = find_project(str(loads(payload).get("cwd") or "."), environ.root)
     except NotInitialised:
         return ""
-    db = Database.open(database_path(root))
+    db = open_state(root)
     try:
         return _mail(db, environ) if event == "prompt" else _prime(root, db, environ, event)
     finally:

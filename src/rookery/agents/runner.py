@@ -116,12 +116,11 @@ def main() -> None:
     """Drive one agent."""
     from rookery.config.compiled import read_config
     from rookery.config.environ import read_environ
-    from rookery.config.project import database_path
-    from rookery.db.database import Database
+    from rookery.ops.state import open_state
 
     stay_alive()
     root, session_id = sys.argv[1:3]
-    db = Database.open(database_path(root))
+    db = open_state(root)
     home = Home(root, db, read_config(root, read_environ(), {}))
     session = store.session(db, session_id)
     if session.state == ENDED:

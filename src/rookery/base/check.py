@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rookery.base.errors import RookError
+
     Check = Callable[["Place"], Iterator["Finding"]]
 
 OK = "ok"
@@ -20,6 +22,8 @@ class Place(Record):
 
     root: str | None
     cwd: str
+    refused: RookError | None = None
+    """Why the state of the project that is there must not be opened."""
 
 
 class Finding(Record):

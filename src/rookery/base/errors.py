@@ -9,6 +9,7 @@
     │   ├── InvalidState       invalid_state
     │   ├── NoRepository       no_repository
     │   ├── NotInitialised     not_initialised
+    │   ├── UntrustedState     untrusted_state
     │   ├── ConfigInvalid      config_invalid
     │   ├── StorageFailed      storage_*
     │   └── ProgramFailed      program_*
@@ -96,6 +97,12 @@ class NotInitialised(Refused):
 
     code = "not_initialised"
     default_hint = "run `rook init` in the repository"
+
+
+class UntrustedState(Refused):
+    """The project's state belongs to another user, or came out of version control."""
+
+    code = "untrusted_state"
 
 
 class ConfigInvalid(Refused):

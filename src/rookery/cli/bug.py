@@ -10,9 +10,10 @@ import time
 import traceback
 
 from rookery import __version__
-from rookery.base.errors import NotInitialised
+from rookery.base.errors import RookError
 from rookery.config.environ import read_environ
-from rookery.config.project import FOLDER, find_root
+from rookery.config.project import FOLDER
+from rookery.ops.state import find_project
 
 
 def write_log(error: BaseException, words: list[str]) -> str:
@@ -40,7 +41,7 @@ def write_log(error: BaseException, words: list[str]) -> str:
 
 def _folders() -> list[str]:
     try:
-        root = find_root(os.getcwd(), read_environ().root)
-    except (NotInitialised, OSError):
+        root = find_project(os.getcwd(), read_environ().root)
+    except (RookError, OSError):
         return [tempfile.gettempdir()]
     return [os.path.join(root, FOLDER, "logs"), tempfile.gettempdir()]

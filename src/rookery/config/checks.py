@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import NotInitialised
 from rookery.config.environ import read_environ
-from rookery.config.loader import FILE, LOCAL_FILE, gather
+from rookery.config.loader import gather
 from rookery.config.project import FOLDER, find_repository, is_project
 from rookery.config.template import GITIGNORE
 
@@ -24,6 +24,8 @@ def check_project(place: Place) -> Iterator[Finding]:
     if place.root is not None:
         yield Finding(_CATEGORY, "project", OK, f"the project is at {place.root}")
         return
+    if place.refused is not None:
+        return  # told by the doctor itself
     given = read_environ().root
     if given is not None and not is_project(given):
         message = f"ROOKERY_ROOT is {given}, and there is no project there"
@@ -67,27 +69,4 @@ def check_gitignore(place: Place) -> Iterator[Finding]:
     yield Finding(_CATEGORY, "gitignore", WARNING, message, "`rook doctor --fix` writes it", write)
 
 
-def check_local_untracked(place: Place) -> Iterator[Finding]:
-    """The settings of one checkout are not shared with others."""
-    if place.root is None:
-        return
-    name = f"{FOLDER}/{LOCAL_FILE}"
-    if _is_in_index(os.path.join(place.root, ".git", "index"), name):
-        message = f"{name} is tracked, so that one checkout's settings reach all"
-        hint = f"`git rm --cached {name}`; what all should share belongs in {FOLDER}/{FILE}"
-        yield Finding(_CATEGORY, "local settings", WARNING, message, hint)
-
-
-def _is_in_index(index: str, name: str) -> bool:
-    """True if git's index holds the path. Read from the file: git belongs to `vcs`, above.
-
-    Version 4 of the index, which nobody has without asking for it, shortens paths, so there it may stay unseen.
-    """
-    try:
-        with open(index, "rb") as file:
-            return name.encode() + b"\0" in file.read()
-    except OSError:
-        return False
-
-
-CHECKS: tuple[Check, ...] = (check_project, check_settings, check_gitignore, check_local_untracked)
+CHECKS: tuple[Check, ...] = (check_project, check_settings, check_gitignore)

@@ -102,6 +102,12 @@ def _is_agents() -> bool:
     return any(mark in os.environ for mark in marks)
 
 
+def read_sudo_user() -> int | None:
+    """`SUDO_UID`: the user that became root by sudo."""
+    given = os.environ.get("SUDO_UID", "")
+    return int(given) if given.isascii() and given.isdecimal() else None
+
+
 # Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands.
 _GIT_PLACES = {
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",

@@ -12,6 +12,8 @@ from rookery.base.errors import NotInitialised
 
 FOLDER = ".rookery"
 DATABASE = "rookery.db"
+PRIVATE = 0o700
+"""The mode of the folder: tokens, mail and what agents run are nobody else's business."""
 
 
 def find_root(start: str, given: str | None = None) -> str:
@@ -21,7 +23,7 @@ def find_root(start: str, given: str | None = None) -> str:
         if is_project(root):
             return root
         raise NotInitialised(f"ROOKERY_ROOT is {root}, and there is no project there")
-    for folder in _upward(os.path.abspath(start)):
+    for folder in upward(os.path.abspath(start)):
         main = main_checkout(folder)
         if is_project(main or folder):
             return main or folder
@@ -32,7 +34,7 @@ def find_root(start: str, given: str | None = None) -> str:
 
 def find_repository(start: str) -> str | None:
     """The main checkout of the repository that `start` lies in, where `find_root` will look for the project."""
-    for folder in _upward(os.path.abspath(start)):
+    for folder in upward(os.path.abspath(start)):
         main = main_checkout(folder)
         if main is not None:
             return main
@@ -58,13 +60,9 @@ def main_checkout(folder: str) -> str | None:
         if os.path.isfile(repo):
             return os.path.dirname(os.path.dirname(os.path.normpath(os.path.join(jj, _read(repo)))))
         return folder
-    git = os.path.join(folder, ".git")
-    if os.path.isdir(git):
-        return folder
-    if not os.path.isfile(git):
-        return None
-    pointer = _read(git).removeprefix("gitdir:").strip()
-    gitdir = os.path.normpath(os.path.join(folder, pointer))
+    gitdir = git_folder(folder)
+    if gitdir is None or gitdir == os.path.join(folder, ".git"):
+        return None if gitdir is None else folder
     common = os.path.join(gitdir, "commondir")
     if not os.path.isfile(common):
         # A submodule belongs to the repository around it; with `git init --separate-git-dir` the folder is the top.
@@ -76,7 +74,19 @@ def main_checkout(folder: str) -> str | None:
     return top if os.path.lexists(os.path.join(top, ".git")) else main
 
 
-def _upward(folder: str) -> list[str]:
+def git_folder(folder: str) -> str | None:
+    """Where git keeps what belongs to the checkout whose top `folder` is; None if there is no `.git`."""
+    git = os.path.join(folder, ".git")
+    if os.path.isdir(git):
+        return git
+    if not os.path.isfile(git):
+        return None
+    pointer = _read(git).removeprefix("gitdir:").strip()
+    return os.path.normpath(os.path.join(folder, pointer))
+
+
+def upward(folder: str) -> list[str]:
+    """The folder and all above it."""
     folders = [folder]
     while os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)

@@ -13,7 +13,7 @@ from importlib import metadata
 import rookery
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, PRIVATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,25 +109,25 @@ def is_compiled(path: str) -> bool:
 
 
 def check_permissions(place: Place) -> Iterator[Finding]:
-    """We can write the project's folder, and strangers cannot."""
+    """We can write the project's folder, and other users cannot even read it."""
     if place.root is None:
         return
     folder = os.path.join(place.root, FOLDER)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        hint = f"`chmod u+rwx {folder}`, or take it back from its owner"
+        hint = f"`chmod {PRIVATE:o} {folder}`"
         yield Finding(_CATEGORY, "permissions", ERROR, f"{folder} cannot be written", hint)
         return
     mode = stat.S_IMODE(os.stat(folder).st_mode)
-    if not mode & stat.S_IWOTH:
-        yield Finding(_CATEGORY, "permissions", OK, f"{folder} can be written")
+    if not mode & ~PRIVATE:
+        yield Finding(_CATEGORY, "permissions", OK, f"{folder} is yours alone")
         return
 
     def close() -> str:
-        os.chmod(folder, mode & ~stat.S_IWOTH)
+        os.chmod(folder, PRIVATE)
         return f"closed {folder} to other users"
 
-    message = f"every user of this machine can write {folder}"
-    yield Finding(_CATEGORY, "permissions", WARNING, message, f"`chmod o-w {folder}`", close)
+    message = f"other users of this machine can read or write in {folder} (mode {mode:o})"
+    yield Finding(_CATEGORY, "permissions", WARNING, message, f"`chmod {PRIVATE:o} {folder}`", close)
 
 
 def _sources(package: str) -> Iterator[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rookery.base.check import Place
-from rookery.base.errors import NotInitialised
-from rookery.config.project import find_root
+from rookery.base.errors import NotInitialised, UntrustedState
 from rookery.doctor import service
 from rookery.ops.context import Context
 from rookery.ops.operation import flag, op, option
+from rookery.ops.state import find_project
 
 
 @op(
@@ -22,12 +22,14 @@ def doctor(ctx: Context, fix: bool = False, category: str | None = None) -> serv
 
     Exits with 1 if an error remains. It works outside of a project and with a broken one too.
     """
-    return service.examine(Place(_root_if_any(ctx), ctx.cwd), category=category, fix=fix)
+    return service.examine(_find_place(ctx), category=category, fix=fix)
 
 
-def _root_if_any(ctx: Context) -> str | None:
-    """The project's root; why there is none is for a check to say."""
+def _find_place(ctx: Context) -> Place:
+    """Where to look. Why there is no project is for a check to say; of state that is refused nothing is looked at."""
     try:
-        return find_root(ctx.cwd, ctx.environ.root)
+        return Place(find_project(ctx.cwd, ctx.environ.root), ctx.cwd)
     except NotInitialised:
-        return None
+        return Place(None, ctx.cwd)
+    except UntrustedState as error:
+        return Place(None, ctx.cwd, error)

@@ -71,7 +71,13 @@ def _choose(category: str | None) -> dict[str, str]:
 
 
 def _findings(place: Place, chosen: dict[str, str]) -> list[Finding]:
-    return [found for category, module in chosen.items() for found in _ask(place, category, module)]
+    found = [] if place.refused is None else [_refused(place.refused)]
+    return [*found, *(each for category, module in chosen.items() for each in _ask(place, category, module))]
+
+
+def _refused(error: RookError) -> Finding:
+    """Told whatever was asked for: without the state, most checks have nothing to look at."""
+    return Finding("config", "state", ERROR, error.message, error.hint)
 
 
 def _ask(place: Place, category: str, module: str) -> Iterator[Finding]:

@@ -78,13 +78,12 @@ def main() -> None:
     """Look for one project."""
     from rookery.config.compiled import read_config
     from rookery.config.environ import read_environ
-    from rookery.config.project import database_path
-    from rookery.db.database import Database
+    from rookery.ops.state import open_state
 
     root, lock, tries = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     os.set_inheritable(lock, False)
     try:
-        db = Database.open(database_path(root))
+        db = open_state(root)
         observe(Home(root, db, read_config(root, read_environ(), {})), lock, tries)
     except RookError as error:
         _say(error, tries)

@@ -7,7 +7,6 @@ from typing import Any
 from rookery.base.errors import NotFound, NotInitialised
 from rookery.base.record import Record
 from rookery.config.loader import Loaded, Origin, load_config
-from rookery.config.project import find_root
 from rookery.config.schema import Key, keys
 from rookery.config.values import did_you_mean, plain_value, show_value
 from rookery.ops.context import Context
@@ -86,7 +85,7 @@ def _load(ctx: Context) -> Loaded:
 def _root_if_any(ctx: Context) -> str | None:
     """The project's root, or None outside of one. A wrong ROOKERY_ROOT is told, not passed over."""
     try:
-        return find_root(ctx.cwd, ctx.environ.root)
+        return ctx.root
     except NotInitialised:
         if ctx.environ.root is not None:
             raise

@@ -7,7 +7,8 @@ import os
 from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
 from rookery.config.environ import Environ, now, read_environ
-from rookery.config.project import database_path, find_root
+from rookery.config.project import database_path
+from rookery.ops.state import find_project
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ class Context:
 
     @property
     def root(self) -> str:
-        """The project's root; raises NotInitialised."""
+        """The project's root; raises NotInitialised, and UntrustedState before anything of it is opened."""
         if self._root is None:
-            self._root = find_root(self.cwd, self.environ.root)
+            self._root = find_project(self.cwd, self.environ.root)
         return self._root
 
     @property

@@ -15,11 +15,12 @@ from rookery.base.record import Record
 from rookery.base.text import check_text
 from rookery.config.loader import FILE, load_config
 from rookery.config.model import Config, GateConfig
-from rookery.config.project import FOLDER, database_path, find_repository, find_root
+from rookery.config.project import FOLDER, PRIVATE, database_path, find_repository, find_root
 from rookery.config.template import GITIGNORE, render_template
 from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
 from rookery.ops.operation import flag, op
+from rookery.ops.state import check_state
 from rookery.vcs.model import Vcs
 
 
@@ -56,6 +57,7 @@ def init(ctx: Context, yes: bool = False, force: bool = False) -> Initialised:
     """
     root, in_repository = _find_place(ctx, force)
     folder = os.path.join(root, FOLDER)
+    check_state(root)
     _refuse_strange_folder(root, folder)
     config_file = os.path.join(folder, FILE)
     writes_config = force or not os.path.lexists(config_file)
@@ -190,7 +192,7 @@ class _Made:
 
 def _make_folder(folder: str) -> bool:
     try:
-        os.mkdir(folder)
+        os.mkdir(folder, PRIVATE)
     except FileExistsError:
         return False
     return True

@@ -37,6 +37,10 @@ class JjProgram:
         """The folder of the repository's first workspace."""
         return main_checkout(self.root) or self.root
 
+    def list_files(self, files: str) -> list[str]:
+        """The tracked files that a fileset names; what has changed on disk since jj last looked is not taken in."""
+        return self._jj("file", "list", AS_IT_IS, '--template=path ++ "\\0"', files).split("\0")[:-1]
+
     def _here(self, *config: str) -> Here:
         """The working copy, with what is on disk now: `jj log` takes it in first."""
         return parse_here(self._jj(*show(HERE, HERE_TEMPLATE), *config))

@@ -1,0 +1,111 @@
+"""Which of a project's state git or jj tracks: a team may share the configuration and the roles, and nothing else.
+
+A path that differs from `.rookery` only in letter case counts too: on macOS it is the same folder.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from glob import escape
+from shlex import join, quote
+
+from rookery.base.errors import RookError, UntrustedState
+from rookery.config.project import FOLDER
+from rookery.vcs.git_store import GitStore
+from rookery.vcs.jj_program import JjProgram, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHARED_FILES = ("config.yaml", ".gitignore")
+SHARED_FOLDER = "roles"
+"""What may be tracked beneath `.rookery`."""
+
+_SECONDS = 7.0  # a hook before a tool has eight
+_MOST_NAMED = 6
+
+
+def check_untracked(root: str, top: str, index: str) -> None:
+    """Raise UntrustedState if the repository at `top`, which lists its files in `index`, tracks state of `root`.
+
+    Where that cannot be found out, it is raised too.
+    """
+    under = "" if root == top else os.path.relpath(root, top)
+    is_git = os.path.basename(index) == "index"
+    paths = (_ask_git if is_git else _ask_jj)(top, under)
+    wrong = [path for path in paths if is_state(path, under)]
+    if wrong:
+        names = _shorten(wrong, under)
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise UntrustedState(
+            f"{'git' if is_git else 'jj'} tracks {wrong[0]}{more} in {top}: it came with the repository, and what is "
+            "in it would run as you",
+            hint=_hint(top, under, names),
+        )
+
+
+def is_state(path: str, under: str = "") -> bool:
+    """True if a tracked path is state of the project in the folder `under`, and nothing that a team may share."""
+    parts = path.split("/")[len(under.split("/")) if under else 0 :]
+    if unicodedata.normalize("NFKC", parts[0]).casefold() != FOLDER:
+        return False
+    is_shared = len(parts) == 2 and parts[1] in SHARED_FILES
+    return parts[0] != FOLDER or not (is_shared or (len(parts) > 2 and parts[1] == SHARED_FOLDER))
+
+
+def _ask_git(top: str, under: str) -> list[str]:
+    pattern = f":(top,icase){escape(_join(under, '.'))}*"
+    try:
+        # A monitor of the file system is a program that the repository's settings name.
+        text = GitStore(top, _SECONDS).read("-c", "core.fsmonitor=false", "ls-files", "-z", "--", pattern)
+    except RookError as error:
+        raise _unknown("git", top, error, f"make `git -C {quote(top)} ls-files` work first") from error
+    return text.split("\0")[:-1]
+
+
+def _ask_jj(top: str, under: str) -> list[str]:
+    names = escape(_join(under, "."))
+    files = f"root-glob-i:{quoted(names + '*')} | root-glob-i:{quoted(names + '*/**')}"
+    try:
+        return JjProgram(top, _SECONDS).list_files(files)
+    except RookError as error:
+        raise _unknown("jj", top, error, f"make `jj -R {quote(top)} file list` work first") from error
+
+
+def _unknown(program: str, top: str, error: RookError, hint: str) -> UntrustedState:
+    return UntrustedState(f"{program} does not say whether it tracks {FOLDER} in {top}: {error.message}", hint=hint)
+
+
+def _shorten(paths: Sequence[str], under: str) -> list[str]:
+    """The files and folders right beneath `.rookery` that the paths are in; if those are many, `.rookery` itself."""
+    depth = len(under.split("/")) if under else 0
+    found = list(dict.fromkeys("/".join(path.split("/")[: depth + 2]) for path in paths))
+    if len(found) <= _MOST_NAMED:
+        return found
+    return list(dict.fromkeys("/".join(path.split("/")[: depth + 1]) for path in paths))
+
+
+def _hint(top: str, under: str, names: Sequence[str]) -> str:
+    """How to delete it, and how to keep one's own. Where git and jj share a checkout, both have to stop tracking it."""
+    delete, keep = [], []
+    has_jj = os.path.exists(os.path.join(top, ".jj"))
+    if os.path.exists(os.path.join(top, ".git")):
+        files = f"{'--ignore-unmatch ' if has_jj else ''}-- {join(names)}"
+        delete.append(f"git -C {quote(top)} rm -r {files}")
+        keep.append(f"git -C {quote(top)} rm -r --cached {files}")
+    if has_jj:
+        own = join([f"root:{quoted(name)}" for name in names])
+        ignore = quote(os.path.join(top, under, FOLDER, ".gitignore"))
+        paths = join([os.path.join(top, name) for name in names])
+        delete += [f"rm -rf -- {paths}", f"jj -R {quote(top)} status"]
+        keep += [f"echo '*' > {ignore}", f"jj -R {quote(top)} file untrack {own}"]
+    return (
+        f"`{' && '.join(delete)}` deletes it, then `rook init`; "
+        f"only if you made it yourself, `{' && '.join(keep)}` keeps the files"
+    )
+
+
+def _join(under: str, name: str) -> str:
+    return f"{under}/{name}" if under else name
