@@ -33,6 +33,7 @@ _TALK = frozenset({"mail.write", "learning.write", "hook.write"})
 _BUILD = frozenset({"task.write", "vcs.write"})
 _LEAD = frozenset({"task.write", "agent.write", "spec.write"})
 _LAND = frozenset({"task.write", "vcs.write", "merge.write"})
+# No role has `gate.write`: `rook gate run` runs a branch's code outside of the sandbox.
 
 
 class Role(Record):

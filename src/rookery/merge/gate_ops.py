@@ -43,13 +43,14 @@ class GateSummary(Record):
     option("branch", "A branch, or the agent whose branch it is."),
     option("commit", "A commit."),
     flag("fresh", "Run also what has passed on the same files before."),
-    needs="vcs.write",
+    needs="gate.write",
     view="gates.report",
 )
 def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | None, fresh: bool) -> GateReport:
     """Run the gates on a branch or a commit, by default on what you stand on; nothing lands.
 
-    They run in a checkout apart, so that only what is committed counts.
+    They run in a checkout apart, so that only what is committed counts. What they run is the branch's own code, with
+    your rights: agents run the project's tests in their worktree instead.
     """
     from rookery.agents import store as agents
     from rookery.agents.home import Home

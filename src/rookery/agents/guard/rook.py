@@ -20,6 +20,7 @@ ONLY = {
     "config": frozenset({"show", "get", "list", "explain", "path", "keys"}),
     "data": frozenset({"export"}),
     "agent": frozenset({"snapshots", "show"}),
+    "gate": frozenset({"list"}),
     "worktree": frozenset({"list"}),
     "vcs": frozenset({"status", "log", "diff", "current", "show", "commit", "detect"}),
 }

@@ -1,0 +1,37 @@
+"""Agents that the database says are alive, without a process or a worktree: for calls of `rook` as one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rookery.agents import store
+from rookery.agents.home import Home
+from rookery.agents.model import READY, WORKING
+from rookery.agents.reserve import Request, reserve
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import database_path
+from rookery.db.database import Database
+from support import add
+
+
+class Agent:
+    """One of them."""
+
+    def __init__(self, root: Path, name: str, role: str = "builder") -> None:
+        self.name = name
+        db = Database.open(database_path(str(root)))
+        home = Home(str(root), db, load_config(str(root), read_environ({}), {}).config)
+        self.task = add(db, f"work of {name}")
+        session = reserve(home, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux"))
+        without = {"runner_pid": None, "runner_start": None}
+        with db.write():
+            store.change_session(db, session, "", actor=name, at=home.now(), state=WORKING, step=READY, **without)
+        db.close()
+        token = (root / ".rookery" / "sessions" / session.id / "token").read_text()
+        self.env = {
+            "ROOKERY_ROOT": str(root),
+            "ROOKERY_AGENT": name,
+            "ROOKERY_SESSION": session.id,
+            "ROOKERY_TOKEN": token,
+        }

@@ -1,0 +1,72 @@
+"""`rook gate run` executes a branch's code outside of the sandbox, so no agent may call it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from living import Agent
+
+from conftest import Rook
+from rookery.agents.roles import ROLES
+from support import child_environ
+
+_BROKER = """
+import sys
+from rookery.agents.sandbox.warm import Warm
+from rookery.config.environ import confined_environ
+sys.exit(Warm(confined_environ()).begin(["gate", "run"], (0, 1, 2)).collect())
+"""
+
+
+class Gate:
+    """A project whose only gate leaves a file behind."""
+
+    def __init__(self, rook: Rook, ran: Path) -> None:
+        self.rook = rook
+        self.ran = ran
+        (rook.folder / ".rookery" / "config.local.yaml").write_text(
+            f"sandbox:\n  mode: off\ngates:\n  - name: touch\n    run: touch {ran}\n"
+        )
+
+    def assert_not_run(self) -> None:
+        assert not self.ran.exists()
+        db = self.rook.open()
+        assert db.value("SELECT count(*) FROM gate_runs") == 0
+        db.close()
+
+
+@pytest.fixture
+def gate(rook: Rook, tmp_path: Path) -> Gate:
+    return Gate(rook, tmp_path / "ran")
+
+
+def test_a_person_runs_gates(gate: Gate) -> None:
+    assert gate.rook("gate", "run").status == 0
+    assert gate.ran.exists()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_agent_runs_gates(gate: Gate, role: str) -> None:
+    agent = Agent(gate.rook.folder, "bee", role)
+    refused = gate.rook.json("gate", "run", env=agent.env)
+    assert (refused.status, refused.error["code"]) == (1, "not_permitted")
+    assert gate.rook.json("gate", "list", env=agent.env).status == 0
+    gate.assert_not_run()
+
+
+def test_no_agent_runs_gates_from_within_its_sandbox(gate: Gate) -> None:
+    agent = Agent(gate.rook.folder, "bee")
+    done = subprocess.run(
+        [sys.executable, "-c", _BROKER],
+        env=child_environ(agent.env),
+        cwd=gate.rook.folder,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"may not `rook gate run`" in done.stderr
+    gate.assert_not_run()
