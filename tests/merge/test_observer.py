@@ -23,6 +23,7 @@ from rookery.base.ids import TURN, new_id
 from rookery.base.python import module_command
 from rookery.merge import observer
 from rookery.merge.desk import Desk
+from rookery.ops.state import check_state
 from support import add, child_environ, die_at, rook_argv, wait_until
 
 from .yard import Yard
@@ -274,6 +275,7 @@ def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: 
 
 
 def test_a_look_that_fails_is_tried_a_few_times_and_again_with_the_next_turn(field: Field) -> None:
+    check_state(str(field.folder))  # while git can still say what it tracks
     head = field.folder / ".git" / "HEAD"
     whole = head.read_text()
     head.write_text("nonsense\n")
@@ -346,6 +348,7 @@ def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp
     real = git(field.folder, "--exec-path")
     program.write_text(f'#!/bin/sh\nenv >> {told}\nexec {real}/git "$@"\n')
     program.chmod(0o755)
+    check_state(str(field.folder))  # so that the command itself does not have to ask git
     field.turn(field.one)
     token = (field.folder / ".rookery/sessions" / field.one.id / "token").read_text()
     marks = {"ROOT": str(field.folder), "AGENT": "one", "SESSION": field.one.id, "TOKEN": token, "TURN": "trn_1"}

@@ -83,7 +83,8 @@ def check_write(
 
 def _check_write_from(case: Case, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:
     if cwd is None and not os.path.isabs(word.text):
-        case.deny_unknown(f"the folder that {word.text} is in")
+        hint = "name the file by its absolute path, or run `cd FOLDER` by itself before"
+        case.deny_unknown(f"the folder that {word.text} is in", hint)
     base, pattern = _split(word, cwd or "/")
     if ".." in pattern:
         case.deny("path", f"{word.text} may lead anywhere", "name the folder without patterns before `..`")
@@ -157,6 +158,20 @@ def folder_of(word: Word, cwd: str | None) -> str | None:
     if not word.known or word.glob or (cwd is None and not os.path.isabs(word.text)):
         return None
     return os.path.realpath(os.path.join(cwd or "/", word.text))
+
+
+def enter(word: Word, cwd: str | None) -> frozenset[str | None]:
+    """Where `cd` to the word may lead: `..` goes back by the path's own names, or, as in `cd -P`, where links lead."""
+    real = folder_of(word, cwd)
+    if real is None:
+        return frozenset({None})
+    named = os.path.normpath(os.path.join(cwd or "/", word.text))
+    return frozenset({named} if os.path.realpath(named) == real else {named, real})
+
+
+def is_there(case: Case, cwd: str | None) -> bool:
+    """True if `cd` surely gets into the folder. What is outside of the worktree may look different in a sandbox."""
+    return cwd is not None and is_in_worktree(case, cwd) and os.path.isdir(cwd) and os.access(cwd, os.X_OK)
 
 
 def is_own_place(case: Case, cwd: str | None) -> bool:

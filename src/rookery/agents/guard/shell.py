@@ -1,15 +1,16 @@
 """Walks through a shell script and has every simple command in it judged, wherever it hides.
 
-The folder is followed through `cd`: a command is judged in every folder in which it may run. A variable stands for
-every value that the script may give it, and a command is judged with each of them.
+The folder is followed through `cd`: a command is judged in every folder in which it may run, and so are its
+redirections. A variable stands for every value that the script may give it, and a command is judged with each of them.
 """
 
 from __future__ import annotations
 
-from rookery.agents.guard import assignments, command, substitution
+from rookery.agents.guard import assignments, command, programs, substitution
 from rookery.agents.guard.case import WRITE_IT_OUT
+from rookery.agents.guard.chain import CHAINED, OR, continues, read_chain
 from rookery.agents.guard.expand import UNKNOWN
-from rookery.agents.guard.paths import check_read, check_write, folder_of
+from rookery.agents.guard.paths import check_read, check_write, enter, is_there
 from rookery.agents.guard.scene import FOR, WHILE, Scene
 from rookery.agents.guard.syntax import parse
 from rookery.agents.guard.values import Values
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from rookery.agents.guard.case import Case
+    from rookery.agents.guard.chain import Link, Stage
     from rookery.agents.guard.scene import Cwds
 
 _DEEPEST = 12
@@ -28,7 +30,12 @@ _MOST_COMMANDS = 3000
 _MOST_FOLDERS = 6
 _SUBSTITUTIONS = ("command_substitution", "process_substitution")
 _TRANSPARENT = ("command", "builtin", "time", "noglob", "nocorrect")
-_BRANCHES = names("program compound_statement do_group elif_clause else_clause case_item if_statement")
+_BLOCKS = names("program compound_statement do_group")
+_JUMPS = names("break continue return eval trap")
+"""What may leave a loop or a function from within, by itself or by the script that it is given."""
+_NOWHERE: Cwds = frozenset()
+"""The folders of a command that is never reached."""
+_ANYWHERE: Cwds = frozenset({None})
 
 
 def judge_script(case: Case, text: str, cwd: str, *, in_background: bool = False) -> None:
@@ -46,12 +53,15 @@ def _run(case: Case, text: str, scene: Scene, depth: int) -> None:
     if scene.is_eval and walk.values.variables:
         case.deny("syntax", "variables are set where it cannot be followed", WRITE_IT_OUT)
     walk.walk(root, within)
+    if walk.has_exited and walk.has_jumped:
+        # A jump may pass over the `exit` that rules a folder out.
+        _Walk(case, source, root, heeds_exit=False).walk(root, within)
 
 
 class _Walk:
-    """One script. `walk` returns the folders after success and after failure."""
+    """One script. `walk` returns the folders after success and after failure, none where a shell has exited."""
 
-    def __init__(self, case: Case, source: bytes, root: Node) -> None:
+    def __init__(self, case: Case, source: bytes, root: Node, *, heeds_exit: bool = True) -> None:
         self.case = case
         self.source = source
         self.values = Values(case, source, root)
@@ -59,31 +69,32 @@ class _Walk:
         self.calls: list[str] = []
         self.count = 0
         self.at = 0
+        self.heeds_exit = heeds_exit
+        self.has_changed = False
+        """A command has run that may have taken folders away."""
+        self.has_exited = False
+        self.has_jumped = False
 
     def walk(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
         kind = node.type
         if kind == "command":
             return self._command(node, scene, [], None)
-        if kind == "list":
-            return self._list(node, scene)
-        if kind == "pipeline":
-            self._pipeline(node, scene)
-        elif kind in ("subshell", "command_substitution", "process_substitution"):
+        if kind in CHAINED:
+            return self._chain(node, scene)
+        if kind in ("subshell", "command_substitution", "process_substitution"):
             self._sequence(node.children, scene)
-        elif kind in _BRANCHES:
+        elif kind in _BLOCKS:
             cwds = self._sequence(node.children, scene)
             return cwds, cwds
-        elif kind == "redirected_statement":
-            return self._redirected(node, scene)
+        elif kind == "if_statement":
+            cwds, otherwise = self._branch(node, scene)
+            return _few(cwds | otherwise), _few(cwds | otherwise)
         elif kind in ("while_statement", "for_statement", "c_style_for_statement"):
             cwds = self._loop(node, scene)
             return cwds, cwds
         elif kind == "case_statement":
-            cwds = self._sequence(node.children, scene)
+            cwds = self._case(node, scene)
             return cwds, cwds
-        elif kind == "negated_command":
-            success, failure = self.walk(node.children[-1], scene)
-            return failure, success
         elif kind == "function_definition":
             self._define(node, scene)
         elif kind in ("variable_assignment", "variable_assignments", "declaration_command", "unset_command"):
@@ -96,30 +107,89 @@ class _Walk:
     def _sequence(self, nodes: list[Node], scene: Scene) -> Cwds:
         """One after the other, each in any folder that the ones before may have left."""
         for i, node in enumerate(nodes):
-            background = i + 1 < len(nodes) and nodes[i + 1].type == "&"
-            inner = scene.replace(may_block=True) if background else scene
-            success, failure = self.walk(node, inner)
-            scene = scene.replace(cwds=_few(success | failure | scene.cwds if background else success | failure))
+            in_background = i + 1 < len(nodes) and nodes[i + 1].type == "&"
+            inner = scene.replace(may_block=True) if in_background else scene
+            success, failure = self._reach(node, inner)
+            if not in_background:  # where it would be in a shell of its own
+                scene = scene.replace(cwds=_few(success | failure))
         return scene.cwds
 
-    def _list(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
-        parts = [each for each in node.children if each.type != "comment"]
-        if len(parts) != 3:
-            cwds = self._sequence(node.children, scene)
-            return cwds, cwds
-        left, operator, right = parts
-        success, failure = self.walk(left, scene)
-        if operator.type == "&&":
-            then, otherwise = self.walk(right, scene.replace(cwds=success))
-            return then, _few(failure | otherwise)
-        then, otherwise = self.walk(right, scene.replace(cwds=failure))
-        return _few(success | then), otherwise
+    def _reach(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
+        """`walk`, also for what stands behind an `exit`: it is judged as if it could run anywhere."""
+        if scene.cwds:
+            return self.walk(node, scene)
+        self.walk(node, scene.replace(cwds=_ANYWHERE))
+        return _NOWHERE, _NOWHERE
 
-    def _pipeline(self, node: Node, scene: Scene) -> None:
-        is_first = node.children[0].type not in ("|", "|&")
+    def _chain(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
+        success, failure = scene.cwds, _NOWHERE
+        for link in read_chain(self.case, node):
+            here = failure if link.operator == OR else success
+            then, otherwise = self._link(link, scene.replace(cwds=here or _ANYWHERE))
+            if not here:
+                continue
+            if link.operator == OR:
+                success, failure = _few(success | then), otherwise
+            else:
+                success, failure = then, _few(failure | otherwise)
+        return success, failure
+
+    def _link(self, link: Link, scene: Scene) -> tuple[Cwds, Cwds]:
+        if len(link.stages) == 1:
+            success, failure = self._stage(link.stages[0], scene)
+            return (failure, success) if link.is_negated else (success, failure)
+        piped = scene.replace(is_piped=True, stdin=None)
+        for i, stage in enumerate(link.stages):
+            self._stage(stage, piped if i else scene)  # in a shell of its own
+        return scene.cwds, scene.cwds
+
+    def _stage(self, stage: Stage, scene: Scene) -> tuple[Cwds, Cwds]:
+        body = stage.body
+        extra: list[Node] = []
+        stdin: Word | None = None
+        for each in stage.redirects:
+            words, text = self._redirect(each, scene)
+            extra += words
+            stdin = text if text is not None else stdin
+        if body is not None and body.type == "command":
+            return self._command(body, scene, extra, stdin)
+        if extra:
+            self.case.deny("syntax", "words stand behind a redirection", WRITE_IT_OUT)
+        if body is None:
+            return scene.cwds, scene.cwds
+        return self.walk(body, scene if stdin is None else scene.replace(stdin=stdin))
+
+    def _branch(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
+        """An `if` or `elif` with all that follows: the folders after it, and those where no branch was taken."""
+        then = next(i for i, each in enumerate(node.children) if each.type == "then")
+        success, failure = self._condition(node.children[1:then], scene)
+        others = [each for each in node.children if each.type in ("elif_clause", "else_clause")]
+        body = [each for each in node.children[then + 1 :] if each not in others]
+        after = self._sequence(body, scene.replace(cwds=success))
+        for each in others:
+            around = scene.replace(cwds=failure)
+            if each.type == "else_clause":
+                more, failure = self._sequence(each.children, around), _NOWHERE
+            else:
+                more, failure = self._branch(each, around)
+            after |= more
+        return after, failure
+
+    def _condition(self, nodes: list[Node], scene: Scene) -> tuple[Cwds, Cwds]:
+        last = max(i for i, each in enumerate(nodes) if each.is_named and each.type != "comment")
+        cwds = self._sequence(nodes[:last], scene)
+        return self._reach(nodes[last], scene.replace(cwds=cwds))
+
+    def _case(self, node: Node, scene: Scene) -> Cwds:
+        after, carried = scene.cwds, _NOWHERE
         for each in node.children:
-            self.walk(each, scene if is_first else scene.replace(is_piped=True, stdin=None))
-            is_first = is_first and not each.is_named
+            if each.type != "case_item":
+                self._reach(each, scene)
+                continue
+            cwds = self._sequence(each.children, scene.replace(cwds=scene.cwds | carried))
+            carried = cwds if each.children[-1].type in (";&", ";;&") else _NOWHERE
+            after |= cwds
+        return _few(after)
 
     def _loop(self, node: Node, scene: Scene) -> Cwds:
         inner = scene.replace(loop=WHILE if node.type == "while_statement" else FOR)
@@ -127,11 +197,12 @@ class _Walk:
             self._within(value, scene)
         cwds = scene.cwds
         for _ in range(3):
+            had_changed = self.has_changed
             after = cwds | self._sequence(node.children, inner.replace(cwds=cwds))
-            if after == cwds:
+            if after == cwds and self.has_changed == had_changed:
                 return cwds
             cwds = _few(after)
-        return self._sequence(node.children, inner.replace(cwds=cwds | {None}))
+        return self._sequence(node.children, inner.replace(cwds=cwds | _ANYWHERE)) | _ANYWHERE
 
     def _define(self, node: Node, scene: Scene) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -147,41 +218,17 @@ class _Walk:
         for each in node.children_by_field_name("redirect"):
             self._redirect(each, scene)
 
-    def _redirected(self, node: Node, scene: Scene) -> tuple[Cwds, Cwds]:
-        body = node.child_by_field_name("body")
-        redirects = node.children_by_field_name("redirect")
-        extra: list[Node] = []
-        stdin: Word | None = None
-        after: list[Node] = []
-        for each in redirects:
-            words, text, rest = self._redirect(each, scene)
-            extra += words
-            stdin = text if text is not None else stdin
-            after += rest
-        if extra and (body is None or body.type != "command"):
-            self.case.deny("syntax", "words stand behind a redirection", WRITE_IT_OUT)
-        if body is None:
-            result = (scene.cwds, scene.cwds)
-        elif body.type == "command":
-            result = self._command(body, scene, extra, stdin)
-        else:
-            result = self.walk(body, scene if stdin is None else scene.replace(stdin=stdin))
-        for each in after:
-            cwds = _few(result[0] | result[1] | scene.cwds)
-            result = self.walk(each, scene.replace(cwds=cwds, is_piped=scene.is_piped or each.type == "pipeline"))
-        return _few(result[0] | scene.cwds) if after else result[0], result[1]
-
-    def _redirect(self, node: Node, scene: Scene) -> tuple[list[Node], Word | None, list[Node]]:
-        """Judge one redirection: words that belong to the command, what it reads, and what follows it."""
+    def _redirect(self, node: Node, scene: Scene) -> tuple[list[Node], Word | None]:
+        """Judge one redirection: words that belong to the command, and what it reads."""
         if node.type == "herestring_redirect":
             self._within(node, scene)
-            return [], self.values.single(node.children[-1], scene), []
+            return [], self.values.single(node.children[-1], scene)
         if node.type == "heredoc_redirect":
             return self._heredoc(node, scene)
         operator = next(each.type for each in node.children if not each.is_named)
         targets = node.children_by_field_name("destination")
         if not targets:
-            return [], None, []
+            return [], None
         target, *extra = targets
         self._within(target, scene)
         for chosen in self.values.choices([target], scene):
@@ -192,11 +239,10 @@ class _Walk:
                     check_read(self.case, word, scene.cwds)
                 else:
                     check_write(self.case, word, scene.cwds)
-        return extra, UNKNOWN if operator.startswith("<") else None, []
+        return extra, UNKNOWN if operator.startswith("<") else None
 
-    def _heredoc(self, node: Node, scene: Scene) -> tuple[list[Node], Word | None, list[Node]]:
+    def _heredoc(self, node: Node, scene: Scene) -> tuple[list[Node], Word | None]:
         extra: list[Node] = []
-        after: list[Node] = []
         start = next(each for each in node.children if each.type == "heredoc_start")
         quoted = self.values.text(start)[0] in "'\"\\"
         body: Word = Word("")
@@ -208,12 +254,9 @@ class _Walk:
             elif field == "argument":
                 extra.append(each)
             elif field == "redirect":
-                more, _, rest = self._redirect(each, scene)
+                more, _ = self._redirect(each, scene)
                 extra += more
-                after += rest
-            elif each.is_named and each.type not in ("heredoc_start", "heredoc_end", "file_descriptor"):
-                after.append(each)
-        return extra, body, after
+        return extra, body
 
     def _command(self, node: Node, scene: Scene, extra: list[Node], stdin: Word | None) -> tuple[Cwds, Cwds]:
         self.count += 1
@@ -225,10 +268,10 @@ class _Walk:
             field = node.field_name_for_child(i)
             self._within(each, scene)
             if field == "redirect":
-                more, text, rest = self._redirect(each, scene)
+                more, text = self._redirect(each, scene)
                 words += more
                 stdin = text if text is not None else stdin
-                if rest:
+                if continues(each):
                     self.case.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
             elif each.type == "variable_assignment":
                 name = node.child_by_field_name("name")
@@ -266,7 +309,13 @@ class _Walk:
             return self._change_folder(words, scene)
         if first.known and first.text in self.functions:
             return self._call(first.text, scene)
+        if first.known and first.text in _JUMPS:
+            self.has_jumped = True
         command.judge(self.case, words, scene)
+        self.has_changed = self.has_changed or first.text not in programs.PLAIN
+        if self.heeds_exit and _exits(words):
+            self.has_exited = True
+            return _NOWHERE, _NOWHERE
         return scene.cwds, scene.cwds
 
     def _change_folder(self, words: list[Word], scene: Scene) -> tuple[Cwds, Cwds]:
@@ -275,11 +324,13 @@ class _Walk:
         self.values.has_moved = True
         rest = [word for word in words[1:] if not (word.known and word.text in ("-L", "-P", "-e", "--"))]
         if words[0].text == "popd" or (words[0].text == "pushd" and not rest) or len(rest) > 1:
-            return frozenset({None}), scene.cwds
+            return _ANYWHERE, scene.cwds
         target = rest[0] if rest else substitution.home()
         if target.text == "-" or target.text.startswith("+"):
-            return frozenset({None}), scene.cwds
-        return _few(frozenset(folder_of(target, cwd) for cwd in scene.cwds)), scene.cwds
+            return _ANYWHERE, scene.cwds
+        success = _few(_NOWHERE.union(*(enter(target, cwd) for cwd in scene.cwds)))
+        succeeds = not self.has_changed and all(is_there(self.case, cwd) for cwd in success)
+        return success, _NOWHERE if succeeds else scene.cwds
 
     def _call(self, name: str, scene: Scene) -> tuple[Cwds, Cwds]:
         if name in self.calls:
@@ -287,7 +338,7 @@ class _Walk:
         self.calls.append(name)
         results = [self.walk(body, scene) for body in self.functions[name]]
         self.calls.pop()
-        cwds = _few(frozenset[str | None]().union(*(success | failure for success, failure in results)))
+        cwds = _few(_NOWHERE.union(*(success | failure for success, failure in results)))
         return cwds, cwds
 
     def _within(self, node: Node, scene: Scene) -> None:
@@ -301,5 +352,12 @@ class _Walk:
             self._within(each, scene)
 
 
+def _exits(words: list[Word]) -> bool:
+    """True if a shell surely ends here; with a word too many, `exit` only complains."""
+    return (
+        words[0] == Word("exit") and len(words) <= 2 and all(each.known and each.text.isdigit() for each in words[1:])
+    )
+
+
 def _few(cwds: Cwds) -> Cwds:
-    return cwds if len(cwds) <= _MOST_FOLDERS else frozenset({None})
+    return cwds if len(cwds) <= _MOST_FOLDERS else _ANYWHERE
