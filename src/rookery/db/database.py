@@ -26,12 +26,12 @@ PATIENCE_SECONDS = 60.0
 
 _CODES = {
     apsw.BusyError: ("storage_busy", "another process holds the database for very long; try again"),
-    apsw.FullError: ("storage_full", "make room on the disk; nothing was changed"),
+    apsw.FullError: ("storage_full", "make room on the disk; the database is as it was"),
     apsw.ReadOnlyError: ("storage_read_only", "make the project's .rookery folder writable"),
     apsw.CantOpenError: ("storage_unavailable", "check that .rookery exists and that you may write to it"),
     apsw.CorruptError: ("storage_damaged", "run `rook doctor`, and restore a backup or an export"),
     apsw.NotADBError: ("storage_damaged", "the file is no database: restore a backup, or move it away and `rook init`"),
-    apsw.IOError: ("storage_io", "check the disk; nothing was changed"),
+    apsw.IOError: ("storage_io", "check the disk; the database is as it was"),
 }
 
 

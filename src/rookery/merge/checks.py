@@ -73,7 +73,7 @@ def _waiting(desk: Desk) -> Finding:
     waiting = store.select(desk.db, states=(WAITING,))
     if not waiting:
         return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
-    hint = "commit or stash those files, then `rook merge run`"
+    hint = "remove the cause (files in the way: commit or stash them), then `rook merge run`"
     return Finding(_CATEGORY, "checkouts", WARNING, f"{len(waiting)} wait: {waiting[0].reason}", hint)
 
 

@@ -7,7 +7,7 @@ anywhere, `recover` finds out from git whether the base has moved, and finishes 
 
 from __future__ import annotations
 
-from rookery.base.errors import InvalidState, ProgramFailed
+from rookery.base.errors import InvalidState, ProgramFailed, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import kept, news, scratch, settle, store
@@ -50,7 +50,7 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
     except InTheWay as error:
         return Held(error.message, error.paths)
     except InvalidState as error:
-        return Held(error.message, ())  # another git is at work in a checkout
+        return Held(error.message, ())  # another git is at work in a checkout, or its files cannot be written
     steps.reached("checkouts forwarded")
     try:
         landed = _move(desk, lease, entries, old, new)
@@ -63,6 +63,10 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
         if has_moved:
             raise
         return Held(error.message, ())  # a hook of the user's has something against it
+    except StorageFailed as error:
+        has_moved = desk.merging.tip(lease.base) == new
+        _end_forward(begun, has_moved=has_moved)
+        raise (unrecorded(error, lease.base, new) if has_moved else error) from error
     except BaseException:
         _end_forward(begun, has_moved=desk.merging.tip(lease.base) == new)
         raise
@@ -104,6 +108,15 @@ def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str
         return [record_landed(desk, each, now) for each in entries]
 
 
+def unrecorded(error: StorageFailed, base: str, commit: str) -> StorageFailed:
+    """Git has moved the base, and the database could not be told."""
+    return StorageFailed(
+        f"{base} is now at {commit[:12]}, but that could not be recorded: {error.message}",
+        hint="make room on the disk, or remove what else stops the database; the next `rook` command records it",
+        code=error.code,
+    )
+
+
 def record_landed(desk: Desk, entry: Entry, now: str) -> Entry:
     """Within a transaction: the base contains the candidate, as git says. What landed at once has one time."""
     note = settle.complete_task(desk, entry)
@@ -124,10 +137,11 @@ def _end_forward(begun: Sequence[Forward], *, has_moved: bool) -> None:
 
 def recover(desk: Desk, lease: Lease) -> list[Entry]:
     """Settle what a killed merger left on this base; what was not through goes back into the queue."""
+    # A checkout that could not be settled at once may be all that is left.
+    has_settled = desk.merging.mend_checkouts(lease.base)
     left = store.select(desk.db, states=(TESTING, LANDING), base=lease.base)
-    if not left and not lease.is_inherited:
+    if not left and not lease.is_inherited and not has_settled:
         return []
-    desk.merging.mend_checkouts(lease.base)
     tip = desk.merging.tip(lease.base)
     settled = []
     for entry in left:

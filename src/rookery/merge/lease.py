@@ -7,8 +7,10 @@ to the state or to the base happens in a transaction that first compares its num
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from rookery.base.clock import stamp
+from rookery.base.errors import StorageFailed
 from rookery.base.proctree import Identity, identify, is_alive
 from rookery.base.record import Record
 from rookery.merge.model import LostLease
@@ -73,8 +75,11 @@ def check(db: Database, lease: Lease) -> None:
 
 
 def release(desk: Desk, lease: Lease) -> None:
-    """Let others land; nothing if the lease is lost already."""
-    with desk.db.write() as db:
+    """Let others land; nothing if the lease is lost already.
+
+    On a full disk it stays, and is free once this process has ended: the error that led here says more.
+    """
+    with suppress(StorageFailed), desk.db.write() as db:
         db.execute(
             "UPDATE merge_leases SET holder = NULL, pid = NULL, pid_start = NULL, expires_at = NULL "
             "WHERE base = ? AND token = ?",

@@ -5,10 +5,10 @@ The commit stays kept under `refs/rookery/merge/<id>`, and what the base was und
 
 from __future__ import annotations
 
-from rookery.base.errors import InvalidState
+from rookery.base.errors import InvalidState, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.merge import gates, kept, news, settle, store
+from rookery.merge import gates, kept, land, news, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
@@ -80,13 +80,15 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
             merging.move(entry.base, new, tip, f"undo {entry.branch}")
             steps.reached("undo moved")
             undone = _record(desk, entry, how)
-    except BaseException:
+    except BaseException as error:
         has_moved = merging.tip(entry.base) == new
         for each in begun:
             if has_moved:
                 each.finish()
             else:
                 each.take_back()
+        if has_moved and isinstance(error, StorageFailed):
+            raise land.unrecorded(error, entry.base, new) from error
         raise
     steps.reached("undo written")
     for each in begun:

@@ -1,32 +1,41 @@
-"""Bringing a checkout from one commit to another without touching what is not committed.
+"""Bringing a checkout from one commit to another without touching what is not committed: all of it, or nothing.
 
-It happens under git's own lock on the index, so that nobody commits in between: files first, then (by the caller) the
-branch, then the index. Everything that would touch a changed, untracked or ignored file is refused before anything is
-done. A note beside the index says what was under way, so that the next one can finish or take back what a kill left.
+It happens under git's own lock on the index, so that no other git commits in between: files first, then (by the caller)
+the branch, then the index. Everything that would touch a changed, untracked or ignored file is refused before anything
+is done.
+
+Beside the index there is, in the order in which it comes to be: a note of both commits (`index_claim`); the next index;
+the files that are about to be replaced (`backup`); and, once git has written all files, the next index by its final
+name. Whatever stops git before that, a full disk or a kill, the files are put back. What cannot be put back at once is
+finished by the next caller, under the same lock: `mend`.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import time
+import signal
+from contextlib import contextmanager, suppress
 
-from rookery.base.errors import InvalidState, ProgramFailed
-from rookery.base.proctable import Identity, read_one
+from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.record import Record
+from rookery.vcs import backup
+from rookery.vcs.index_claim import Claim
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.snapshots import QUIET, copy_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from rookery.base.process import Finished
+    from rookery.vcs.backup import Change
     from rookery.vcs.git_store import GitStore
 
-_NOTE = "rookery-forward"
-_PATIENCE = 3.0
 _SHOWN = 5
+_PROBE = b"\0" * 64 * 1024
+# A second name changes a file's ctime; whether the file itself was changed has been asked before. Workers of a git that
+# is killed would go on writing for a moment.
+_WRITE = (*QUIET, "-c", "core.trustctime=false", "-c", "checkout.workers=1")
 
 
 class InTheWay(DirtyCheckout):
@@ -37,76 +46,127 @@ class InTheWay(DirtyCheckout):
     def __init__(self, folder: str, paths: Iterable[str]) -> None:
         self.folder = folder
         self.paths = tuple(paths)
-        named = ", ".join(self.paths[:_SHOWN]) + (" …" if len(self.paths) > _SHOWN else "")
-        super().__init__(f"{folder} has changes of its own in {named or 'files that would change'}")
+        super().__init__(f"{folder} has changes of its own in {_listed(self.paths) or 'files that would change'}")
+
+
+class CannotWrite(InvalidState):
+    """Git could not write the files of a checkout, and they are as they were."""
+
+    code = "checkout_not_written"
+    default_hint = "remove the cause (a full disk: make room), then try again"
+
+
+class HalfWritten(Refused):
+    """A checkout could not be settled yet: the lock and all that is needed stay, and the next caller goes on."""
+
+    code = "checkout_half_written"
 
 
 class Forward(Record):
     """A checkout on its way: its files are those of `new`, its index is still that of `old`."""
 
     store: GitStore
-    folder: str
-    git_folder: str
+    claim: Claim
     old: str
     new: str
 
     @property
+    def folder(self) -> str:
+        """The checkout."""
+        return self.claim.folder
+
+    @property
     def lock(self) -> str:
-        """Git's lock on the index, which is the next index."""
-        return os.path.join(self.git_folder, "index.lock")
+        """Git's lock on the index, which is held all the while."""
+        return self.claim.lock
+
+    @property
+    def index(self) -> str:
+        """The index that git works with, until all files are written."""
+        return self.claim.path("index")
+
+    @property
+    def next(self) -> str:
+        """The same, once they are."""
+        return self.claim.path("next")
+
+    @property
+    def kept(self) -> str:
+        """What is about to be replaced."""
+        return self.claim.path("kept")
 
     def finish(self) -> None:
-        """The branch has moved: let the index follow."""
-        os.replace(self.lock, os.path.join(self.git_folder, "index"))
-        _forget(self.git_folder)
+        """The branch has moved: let the index follow. Raises HalfWritten if it cannot."""
+        with _given_up_on_error(self, "the branch has moved and the files with it, but the index could not follow"):
+            with suppress(FileNotFoundError):  # killed after this step
+                os.replace(self.next, os.path.join(self.claim.git_folder, "index"))
+            self.claim.drop()
 
-    def take_back(self) -> None:
-        """The branch has not moved: let the files be as they were."""
-        try:
-            _read_tree(self, self.new, self.old)
-        except InTheWay:  # somebody wrote into one of the files meanwhile: that one stays as it is
-            _settle_files(self, self.old)
-        os.unlink(self.lock)
-        _forget(self.git_folder)
+    def take_back(self) -> list[str]:
+        """Let the files be as they were; gives those that someone else has changed. Raises HalfWritten if it cannot."""
+        with _given_up_on_error(self, "files of the commit that was to come are left, and the old ones not yet back"):
+            changed = backup.changes(self.store, self.old, self.new)
+            left = backup.restore(self.store, self.folder, changed, self.kept)
+            self.claim.drop()
+        return left
+
+
+@contextmanager
+def _given_up_on_error(forward: Forward, state: str) -> Iterator[None]:
+    """Whatever stops this process, the next caller may go on at once."""
+    try:
+        yield
+    except BaseException as error:
+        forward.claim.give_up()
+        if not isinstance(error, OSError | ProgramFailed):
+            raise
+        raise HalfWritten(
+            f"{forward.folder} is half changed ({state}): {_words(error)}",
+            hint=f"remove the cause (a full disk: make room), then `rook merge run` settles it; nothing is lost. Until "
+            f"then leave {forward.lock} where it is, and change nothing there",
+        ) from error
 
 
 def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
-    """Change the files of a clean-enough checkout; raises InTheWay, or InvalidState if another git is at work there."""
-    here, git_folder = store.at(folder), _git_folder(store, folder)
-    forward = Forward(here, folder, git_folder, old, new)
-    _write_note(forward)
+    """Change the files of a clean-enough checkout, or none of them.
+
+    Raises InTheWay; InvalidState if another git is at work there; CannotWrite, or HalfWritten if even putting back
+    what was there fails.
+    """
+    mend(store, folder, old)
+    forward = Forward(store.at(folder), Claim(folder, _git_folder(store, folder)), old, new)
     try:
-        _take_lock(forward)
-    except BaseException:
-        _forget(git_folder)
-        raise
+        forward.claim.take(old, new)
+        _prepare(forward)
+    except (OSError, ProgramFailed) as error:
+        raise _cannot_write(forward, _words(error)) from error
     try:
-        _check_foreign_files(forward)
-        _read_tree(forward, old, new)
+        _write_files(forward)
+    except (OSError, ProgramFailed) as error:
+        raise _cannot_write(forward, _words(error), forward.take_back()) from error
     except BaseException:
-        os.unlink(forward.lock)
-        _forget(git_folder)
+        forward.take_back()
         raise
     return forward
 
 
 def mend(store: GitStore, folder: str, branch_at: str) -> bool:
-    """Finish or take back what a killed process left in a checkout; True if there was something."""
-    here, git_folder = store.at(folder), _git_folder(store, folder)
-    note = _read_note(git_folder)
-    if note is None:
+    """Finish or undo what another process left in a checkout; True if there was something."""
+    claim = Claim(folder, _git_folder(store, folder))
+    if not claim.exists or claim.is_owned():
         return False
-    owner = read_one(note["pid"])
-    if owner is not None and owner.identity == Identity(note["pid"], note["start"]) and not owner.is_dead:
-        return False
-    forward = Forward(here, folder, git_folder, note["old"], note["new"])
-    if os.path.exists(forward.lock):
-        target = note["new"] if branch_at == note["new"] else note["old"]
-        _settle_files(forward, target)
-        os.replace(forward.lock, os.path.join(git_folder, "index"))
-    if os.path.exists(forward.lock + ".lock"):
-        os.unlink(forward.lock + ".lock")
-    _forget(git_folder)
+    old, new = claim.commits()
+    forward = Forward(store.at(folder), claim, old, new)
+    # Without the lock, or before the files were kept, there is nothing to settle: no file was touched, or a person has
+    # removed the lock and gone on.
+    if not claim.is_locked() or not old or not os.path.isdir(forward.kept):
+        forward.claim.drop()
+    elif branch_at == new and not os.path.exists(forward.index):
+        if os.path.exists(forward.next):
+            _complete_files(forward)
+        forward.finish()
+    else:
+        forward.take_back()
     return True
 
 
@@ -118,49 +178,67 @@ def _git_folder(store: GitStore, folder: str) -> str:
     return store.at(folder).read("rev-parse", "--absolute-git-dir").rstrip("\n")
 
 
-def _take_lock(forward: Forward) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            os.close(os.open(forward.lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-            break
-        except FileExistsError:
-            if time.monotonic() > deadline:
-                raise InvalidState(
-                    f"another git is at work in {forward.folder}",
-                    hint=f"wait for it; if none runs, it was killed: remove {forward.lock}",
-                ) from None
-            time.sleep(0.02)
-    if not copy_index(os.path.join(forward.git_folder, "index"), forward.lock):
-        os.unlink(forward.lock)
-        forward.store.write(*QUIET, "read-tree", "--empty", env={"GIT_INDEX_FILE": forward.lock})
+def _prepare(forward: Forward) -> None:
+    """Everything before the first file is touched: what is in the way, and what has to be kept."""
+    try:
+        _keep_files(forward)
+    except BaseException:
+        forward.claim.drop()
+        raise
 
 
-def _check_foreign_files(forward: Forward) -> None:
-    """Raise if the new commit would put its own in place of files that git never tracked, ignored ones included."""
-    found = _foreign_files(forward)
-    if found:
-        raise InTheWay(forward.folder, found)
+def _keep_files(forward: Forward) -> None:
+    if not copy_index(os.path.join(forward.claim.git_folder, "index"), forward.index):
+        forward.store.write(*QUIET, "read-tree", "--empty", env=_env(forward))
+    changed = backup.changes(forward.store, forward.old, forward.new)
+    foreign = _foreign_files(forward, changed)
+    if foreign:
+        raise InTheWay(forward.folder, foreign)
+    _check_unchanged(forward, changed)
+    backup.keep(forward.folder, changed, forward.kept)
 
 
-def _foreign_files(forward: Forward) -> list[str]:
-    listed = forward.store.read(
-        "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", forward.old, forward.new
+def _write_files(forward: Forward) -> None:
+    """Let git write; it removes and makes one file after the other."""
+    done = forward.store.run(*_WRITE, "read-tree", "-m", "-u", forward.old, forward.new, env=_env(forward))
+    if not done.ok:
+        raise ProgramFailed(_cause(forward, done))
+    os.rename(forward.index, forward.next)
+
+
+def _complete_files(forward: Forward) -> None:
+    """The branch has moved, and so the files had been written: write again what is missing or cut off since."""
+    env = {"GIT_INDEX_FILE": forward.next, "LC_ALL": "C"}
+    forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
+    differ = set(forward.store.read(*QUIET, "diff-files", "-z", "--name-only", env=env).split("\0"))
+    changed = [each for each in backup.changes(forward.store, forward.old, forward.new) if each.path in differ]
+    absent = {each.path for each in changed if not os.path.lexists(os.path.join(forward.folder, each.path))}
+    ours = absent | backup.written_by_git(forward.store, forward.folder, changed)
+    forward.store.write(
+        *(*QUIET, "checkout-index", "-z", "--force", "--index", "--stdin"),
+        stdin="".join(f"{path}\0" for path in sorted(ours)),
+        env=env,
     )
-    added = [path for path in listed.split("\0") if path]
+
+
+def _env(forward: Forward) -> dict[str, str]:
+    return {"GIT_INDEX_FILE": forward.index, "LC_ALL": "C"}
+
+
+def _foreign_files(forward: Forward, changed: Sequence[Change]) -> list[str]:
+    """Files that git never tracked, ignored ones included, where the new commit would put its own."""
     found: list[str] = []
     tracked: set[str] | None = None
-    for path in added:
+    for path in [each.path for each in changed if each.is_added]:
         for place in _line(path):
             full = os.path.join(forward.folder, place)
             is_folder = os.path.isdir(full) and not os.path.islink(full)
             if not os.path.lexists(full) or (is_folder and place != path):
                 continue
             if tracked is None:
-                tracked = _tracked(forward)
-            found += [
-                each for each in (_beneath(forward.folder, place) if is_folder else [place]) if each not in tracked
-            ]
+                tracked = set(forward.store.read("ls-files", "-z", env=_env(forward)).split("\0"))
+            inside = _files_in(forward.folder, place) if is_folder else [place]
+            found += [each for each in inside if each not in tracked]
             break
     return list(dict.fromkeys(found))
 
@@ -171,107 +249,61 @@ def _line(path: str) -> list[str]:
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 
 
-def _beneath(top: str, folder: str) -> list[str]:
+def _files_in(top: str, folder: str) -> list[str]:
     found = []
     for place, _, names in os.walk(os.path.join(top, folder)):
         found += [os.path.relpath(os.path.join(place, name), top) for name in names]
     return found
 
 
-def _tracked(forward: Forward) -> set[str]:
-    env = {"GIT_INDEX_FILE": forward.lock}
-    return set(forward.store.read("ls-files", "-z", env=env).split("\0"))
-
-
-def _read_tree(forward: Forward, old: str, new: str) -> None:
-    """Git's own two-way merge of a checkout: it looks at every file first, and refuses before it touches one."""
-    env = {"GIT_INDEX_FILE": forward.lock, "LC_ALL": "C"}
-    done = forward.store.run(*QUIET, "read-tree", "-m", "-u", old, new, env=env)
+def _check_unchanged(forward: Forward, changed: Sequence[Change]) -> None:
+    """Raise InTheWay if git would refuse: its own two-way merge looks at every file, here without touching one."""
+    words = (*QUIET, "read-tree", "-n", "-m", "-u", forward.old, forward.new)
+    done = forward.store.run(*words, env=_env(forward))
     if not done.ok:
         # Perhaps only the times of files have changed: git looks into them when it is told to.
-        forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
-        done = forward.store.run(*QUIET, "read-tree", "-m", "-u", old, new, env=env)
-    if not done.ok:
-        raise InTheWay(forward.folder, _named(forward, done.stderr, old, new))
-
-
-def _named(forward: Forward, said: str, old: str, new: str) -> list[str]:
-    """The files that git names in its refusal."""
-    changed = forward.store.read("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new).split("\0")
-    return [path for path in changed if path and f"'{path}'" in said]
-
-
-def _settle_files(forward: Forward, target: str) -> None:
-    """After a kill: let the files that were being changed be those of one commit, and leave what is somebody's own."""
-    env = {"GIT_INDEX_FILE": forward.lock, "LC_ALL": "C"}
-    # The lock holds the index of before or, once git was through, of after: begin from what is known.
-    copy_index(os.path.join(forward.git_folder, "index"), forward.lock)
-    listed = forward.store.read("diff-tree", "-r", "-z", "--name-only", "--no-renames", forward.old, forward.new)
-    paths = [path for path in listed.split("\0") if path]
-    ours = [path for path in paths if _is_of_ours(forward, path)]
-    if target != forward.old:
-        forward.store.write(*QUIET, "read-tree", "-i", "-m", forward.old, target, env=env)
-    kept = set(forward.store.read("ls-tree", "-r", "-z", "--name-only", "--full-tree", target).split("\0"))
-    for path in ours:
-        full = os.path.join(forward.folder, path)
-        if path not in kept and os.path.lexists(full):
-            os.unlink(full)
-            _remove_empty(os.path.dirname(full), forward.folder)
-    wanted = [path for path in ours if path in kept]
-    if wanted:
-        forward.store.write(
-            *(*QUIET, "checkout-index", "-z", "--force", "--stdin"), stdin="".join(f"{p}\0" for p in wanted), env=env
-        )
-    forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
-
-
-def _is_of_ours(forward: Forward, path: str) -> bool:
-    """True if what lies at a path is what one of the two commits has there, or a part of it that git was writing."""
-    full = os.path.join(forward.folder, path)
-    if not os.path.lexists(full):
-        return True
-    if os.path.isdir(full) and not os.path.islink(full):
-        return False
-    if os.path.islink(full):
-        content = os.readlink(full).encode("utf-8", "surrogateescape")
-    else:
-        with open(full, "rb") as file:
-            content = file.read()
-    for commit in (forward.old, forward.new):
-        try:
-            if forward.store.read_bytes("cat-file", "--filters", f"{commit}:{path}").startswith(content):
-                return True
-        except ProgramFailed:  # this commit has no file there
-            continue
-    return False
-
-
-def _remove_empty(folder: str, top: str) -> None:
-    while folder != top and not os.listdir(folder):
-        os.rmdir(folder)
-        folder = os.path.dirname(folder)
-
-
-def _write_note(forward: Forward) -> None:
-    me = read_one(os.getpid())
-    note = {"old": forward.old, "new": forward.new, "pid": os.getpid(), "start": me.identity.start if me else ""}
-    path = os.path.join(forward.git_folder, _NOTE)
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(note, file)
-    os.replace(f"{path}.new", path)
-
-
-def _read_note(git_folder: str) -> dict[str, Any] | None:
-    try:
-        with open(os.path.join(git_folder, _NOTE), encoding="utf-8") as file:
-            found = json.load(file)
-    except (FileNotFoundError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _forget(git_folder: str) -> None:
-    try:
-        os.unlink(os.path.join(git_folder, _NOTE))
-    except FileNotFoundError:
+        forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=_env(forward))
+        done = forward.store.run(*words, env=_env(forward))
+    if done.ok:
         return
+    named = [each.path for each in changed if f"'{each.path}'" in done.stderr]
+    if named or "untracked" in done.stderr.lower():
+        raise InTheWay(forward.folder, named)
+    raise _cannot_write(forward, _cause(forward, done))
+
+
+def _cannot_write(forward: Forward, cause: str, left: Sequence[str] = ()) -> CannotWrite:
+    but = f" but for {_listed(left)}, which someone changed meanwhile" if left else ""
+    return CannotWrite(f"git could not write the files of {forward.folder}: {cause}; they are as they were{but}")
+
+
+def _cause(forward: Forward, done: Finished) -> str:
+    """Why git failed, in its own words; of a file that it could not write it does not say why, so that is tried."""
+    if done.status < 0:
+        return f"it was ended by {signal.Signals(-done.status).name}"
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("fatal: ", "error: "))]
+    lines.sort(key=lambda line: line.startswith("error: "))  # what it died of says most
+    words = (lines or done.last_words.splitlines() or [f"exit status {done.status}"])[0]
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    why = _write_error(forward.folder)
+    return words + more + (f": {why}" if why and why not in words else "")
+
+
+def _write_error(folder: str) -> str:
+    """What the system says to a file of a moderate size there; empty if it can be written."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(_PROBE)
+    except OSError as error:
+        return error.strerror or ""
+    return ""
+
+
+def _words(error: OSError | ProgramFailed) -> str:
+    return error.message if isinstance(error, ProgramFailed) else f"{error.filename}: {error.strerror}"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:_SHOWN]) + (" …" if len(paths) > _SHOWN else "")

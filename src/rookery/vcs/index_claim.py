@@ -1,0 +1,158 @@
+"""A claim on a checkout: git's own lock on its index, and a folder beside it that says what is under way and by whom.
+
+The lock is a second name of the note in that folder, so that it is known to be ours, and by whom and for what it was
+taken: after a kill, and also after another git has taken a lock of the same name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+
+from rookery.base.errors import InvalidState
+from rookery.base.proctable import Identity, read_one
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_FOLDER = "rookery-forward"
+_PATIENCE = 3.0
+_NOTE, _OWNER = "note", "owner"
+
+
+class Claim(Record):
+    """The claim on the checkout whose index lies in a folder of git's."""
+
+    folder: str
+    git_folder: str
+
+    @property
+    def lock(self) -> str:
+        """Git's lock on the index."""
+        return os.path.join(self.git_folder, "index.lock")
+
+    @property
+    def exists(self) -> bool:
+        """True if something is under way, or was when a process was killed."""
+        return os.path.isdir(self.path())
+
+    def path(self, name: str = "") -> str:
+        """The folder that says what is under way, or something in it."""
+        return os.path.join(self.git_folder, _FOLDER, name)
+
+    def take(self, old: str, new: str) -> None:
+        """Say what is about to happen, and take git's lock; raises InvalidState if another process has one of them."""
+        self._discard()
+        os.mkdir(self._unused)
+        me = read_one(os.getpid())
+        _write_json(os.path.join(self._unused, _OWNER), {"pid": os.getpid(), "start": me.identity.start if me else ""})
+        note = {"old": old, "new": new, "pid": os.getpid(), "at": time.time_ns()}
+        _write_json(os.path.join(self._unused, _NOTE), note)
+        try:
+            os.rename(self._unused, self.path())
+        except OSError as error:
+            self._discard()
+            if not self.exists:
+                raise
+            raise InvalidState(
+                f"another process is just changing {self.folder}", hint="wait for it, then try again"
+            ) from error
+        try:
+            self._take_lock()
+        except BaseException:
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        """Let go of the lock, and forget what was under way."""
+        if self.is_locked():
+            os.unlink(self.lock)
+        # By one step, so that a kill leaves all of it or what no one reads.
+        self._discard()
+        os.rename(self.path(), self._unused)
+        self._discard()
+
+    def give_up(self) -> None:
+        """Leave everything as it is, and let the next process go on with it at once."""
+        with suppress(OSError):
+            os.unlink(self.path(_OWNER))
+
+    def is_owned(self) -> bool:
+        """True if the process that took it is alive, and has not given up."""
+        owner = _read_json(self.path(_OWNER))
+        try:
+            identity = Identity(owner["pid"], owner["start"])
+        except KeyError:
+            return False
+        process = read_one(identity.pid)
+        return process is not None and process.identity == identity and not process.is_dead
+
+    def commits(self) -> tuple[str, str]:
+        """From where and to where; empty if a machine that went down has lost it."""
+        note = _read_json(self.path(_NOTE))
+        return note.get("old", ""), note.get("new", "")
+
+    def is_locked(self) -> bool:
+        """True if git's lock is the one that was taken with it."""
+        try:
+            return _bytes(self.path(_NOTE)) == _bytes(self.lock)
+        except OSError:
+            return False
+
+    def _take_lock(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._make_lock()
+            except FileExistsError:
+                if time.monotonic() > deadline:
+                    raise InvalidState(
+                        f"another git is at work in {self.folder}",
+                        hint=f"wait for it; if none runs, it was killed: remove {self.lock}",
+                    ) from None
+                time.sleep(0.02)
+            else:
+                return
+
+    def _make_lock(self) -> None:
+        try:
+            os.link(self.path(_NOTE), self.lock)
+        except FileExistsError:
+            raise
+        except OSError:  # a filesystem without links
+            with open(self.lock, "xb") as file:
+                file.write(_bytes(self.path(_NOTE)))
+
+    @property
+    def _unused(self) -> str:
+        """Where the folder is while it is made or removed."""
+        return os.path.join(self.git_folder, f"{_FOLDER}.new")
+
+    def _discard(self) -> None:
+        if os.path.isdir(self._unused):
+            import shutil
+
+            shutil.rmtree(self._unused)
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_json(path: str, content: dict[str, object]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
