@@ -97,3 +97,14 @@ def upward(folder: str) -> list[str]:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         return file.read().strip()
+
+
+def is_own_name(name: str) -> bool:
+    """True if a file system may find `.rookery` under a name.
+
+    Some ignore letter case, some (HFS+) also characters without a shape.
+    """
+    import unicodedata
+
+    whole = unicodedata.normalize("NFKC", name)
+    return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold() == FOLDER

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-
-from rookery.config.project import FOLDER
+from rookery.config.project import is_own_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,10 +11,4 @@ if TYPE_CHECKING:
 
 def protected_paths(paths: Iterable[str]) -> tuple[str, ...]:
     """Those of some paths of a repository that are in Rookery's folder, on any file system."""
-    return tuple(path for path in paths if _folded(path.partition("/")[0]) == FOLDER)
-
-
-def _folded(name: str) -> str:
-    """A name as a file system may read it that ignores case, or (as HFS+ does) characters without a shape."""
-    whole = unicodedata.normalize("NFKC", name)
-    return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold()
+    return tuple(path for path in paths if is_own_name(path.partition("/")[0]))

@@ -6,12 +6,11 @@ A path that differs from `.rookery` only in letter case counts too: on macOS it 
 from __future__ import annotations
 
 import os
-import unicodedata
 from glob import escape
 from shlex import join, quote
 
 from rookery.base.errors import RookError, UntrustedState
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, is_own_name
 from rookery.vcs.git_store import GitStore
 from rookery.vcs.jj_program import JjProgram, quoted
 
@@ -49,7 +48,7 @@ def check_untracked(root: str, top: str, index: str) -> None:
 def is_state(path: str, under: str = "") -> bool:
     """True if a tracked path is state of the project in the folder `under`, and nothing that a team may share."""
     parts = path.split("/")[len(under.split("/")) if under else 0 :]
-    if unicodedata.normalize("NFKC", parts[0]).casefold() != FOLDER:
+    if not is_own_name(parts[0]):
         return False
     is_shared = len(parts) == 2 and parts[1] in SHARED_FILES
     return parts[0] != FOLDER or not (is_shared or (len(parts) > 2 and parts[1] == SHARED_FOLDER))
