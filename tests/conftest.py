@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import selection
+from processes import end_agents
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
+from selection import pytest_addoption as pytest_addoption
+from selection import pytest_collection_modifyitems as pytest_collection_modifyitems
+from selection import pytest_sessionfinish as pytest_sessionfinish
+from selection import pytest_terminal_summary as pytest_terminal_summary
+from selection import pytest_testnodedown as pytest_testnodedown
+from selection import sample as sample
 from support import Ran, run_rook
+from templates import copy_database, copy_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,10 +40,14 @@ settings.register_profile("same", settings.get_profile("rookery"), derandomize=T
 settings.load_profile("same" if "CI" in os.environ else "rookery")
 
 
+_homes = count()
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home of its own for every test, and an environment without anything of the user's or of an agent's."""
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
+    home.mkdir(parents=True)
     for name in list(os.environ):
         if name.startswith(("ROOKERY_", "GIT_", "JJ_", "XDG_")) or name in {"NO_COLOR", "FORCE_COLOR"}:
             monkeypatch.delenv(name)
@@ -40,6 +56,35 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Test\n\temail = test@example.org\n[init]\n\tdefaultBranch = main\n"
     )
+
+
+_IN_MEMORY = "/dev/shm"
+_ENOUGH = 1 << 30
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the tests' folders in memory where that has room: git and SQLite wait for the disk at every commit."""
+    selection.pytest_configure(config)
+    if config.option.basetemp is None and not hasattr(config, "workerinput") and _has_room(_IN_MEMORY):
+        folder = tempfile.mkdtemp(prefix="rookery-tests-", dir=_IN_MEMORY)
+        config.option.basetemp = folder
+        config.add_cleanup(lambda: _let_go(config, folder))
+
+
+def _has_room(folder: str) -> bool:
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize > _ENOUGH and not status.f_flag & (os.ST_NOEXEC | os.ST_RDONLY)
+
+
+def _let_go(config: pytest.Config, folder: str) -> None:
+    """Keep what failed tests left, and nothing else."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not {"failed", "error"} & reporter.stats.keys():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Clock:
@@ -66,15 +111,11 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    """A git repository with one commit on `main`."""
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q")
-    (folder / "README.md").write_text("hello\n")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "Begin")
-    return folder
+def repo(tmp_path: Path) -> Iterator[Path]:
+    """A git repository with one commit on `main`; what agents in it still run at the end of the test is ended."""
+    folder = copy_repository(tmp_path / "repo")
+    yield folder
+    end_agents(folder)
 
 
 def git(folder: Path, *args: str) -> str:
@@ -86,7 +127,9 @@ def git(folder: Path, *args: str) -> str:
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
     """A new database, with no project around it."""
-    database = Database.create(str(tmp_path / "rookery.db"))
+    path = str(tmp_path / "rookery.db")
+    copy_database(path)
+    database = Database.open(path)
     yield database
     database.close()
 
@@ -95,7 +138,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
 def project(repo: Path) -> Path:
     """A git repository with a Rookery project in it."""
     (repo / FOLDER).mkdir()
-    Database.create(database_path(str(repo))).close()
+    copy_database(database_path(str(repo)))
     return repo
 
 

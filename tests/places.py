@@ -13,10 +13,10 @@ from rookery.agents.model import ENDED, READY, Session, Settings, Turn
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.config.environ import read_environ
 from rookery.config.project import database_path
-from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.vcs.model import Vcs
 from support import child_environ
+from templates import copy_database
 from vcs.repositories import KINDS, Repository, find_jj
 
 
@@ -28,7 +28,7 @@ class Place:
         self.root = repository.path
         self.base = repository.begin()
         repository.write(".rookery/.gitignore", "*\n")
-        Database.create(database_path(str(self.root))).close()
+        copy_database(database_path(str(self.root)))
         self.flags: dict[str, str] = {}
         self.time = 1_800_000_000.0
 

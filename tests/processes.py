@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rookery.base.errors import RookError
 from rookery.base.proctree import Identity, end_tree, identify, marked
-
-
-def wait_until(holds: Callable[[], object], seconds: float = 20) -> None:
-    """Return as soon as it holds; fail at the deadline."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to hold"
-        time.sleep(0.005)
+from rookery.config.project import database_path
+from rookery.db.database import Database
+from rookery.terminal.tmux import Tmux, socket_path
+from support import wait_until as wait_until
 
 
 class Mark:
@@ -51,3 +48,24 @@ def written_pid(path: Path) -> Identity:
     found = identify(int(path.read_text()))
     assert found is not None
     return found
+
+
+def end_agents(project: Path) -> None:
+    """End everything that agents of a project still run."""
+    path = database_path(str(project))
+    if not os.path.exists(path):
+        return
+    try:
+        db = Database.open(path)
+        try:
+            sessions = db.all("SELECT runner_pid, runner_start FROM sessions")
+        finally:
+            db.close()
+    except RookError:  # a test has broken it
+        return
+    for pid, start in sessions:
+        if pid not in (None, os.getpid()):
+            end_tree(Identity(pid, start), None, 0)
+    if sessions:
+        Tmux(socket_path(str(project))).kill_server()
+        end_tree(None, ("ROOKERY_ROOT", str(project)), 0)

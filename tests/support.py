@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import rookery
+from forkserver import ForkServer
+from rookery.agents.home import MARK
 from rookery.base.errors import RookError
 from rookery.tasks import service
 from rookery.tasks.store import Author
@@ -22,6 +25,7 @@ from rookery.tasks.store import Author
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from conftest import Rook
     from rookery.db.database import Database
 
 SOURCE = str(Path(rookery.__file__).parents[1].resolve())
@@ -81,7 +85,20 @@ def rook_argv(*args: str | bytes) -> list[str | bytes]:
 def run_rook(
     folder: Path, *args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 60
 ) -> Ran:
-    """Run `rook` to its end as a process of its own."""
+    """Run `rook` to its end as a process of its own, which is a copy of one that has everything loaded."""
+    whole = child_environ(env)
+    server = _fork_server()
+    if MARK in whole or not server.can_run(
+        whole
+    ):  # a mark is looked for in /proc, which shows the server's environment
+        return run_real_rook(folder, *args, stdin=stdin, env=env, timeout=timeout)
+    return Ran(*server.run([os.fsdecode(each) for each in args], str(folder), whole, stdin, timeout))
+
+
+def run_real_rook(
+    folder: Path, *args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 60
+) -> Ran:
+    """The same with an interpreter of its own, for tests of how a process starts and ends."""
     done = subprocess.run(
         rook_argv(*args),
         cwd=folder,
@@ -92,6 +109,11 @@ def run_rook(
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@cache
+def _fork_server() -> ForkServer:
+    return ForkServer({name: value for name, value in child_environ().items() if not name.startswith("ROOKERY_")})
 
 
 def start_rook(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -147,6 +169,33 @@ def wait_until(holds: Callable[[], object], seconds: float = 20) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not come to hold"
         time.sleep(0.005)
+
+
+_LAST_SESSION = "SELECT state, outcome FROM sessions WHERE agent = ? ORDER BY created_at DESC LIMIT 1"
+
+
+def wait_for_agent(rook: Rook, name: str, states: Sequence[str], seconds: float = 60) -> None:
+    """Wait until the last session of an agent is in one of the states or has one of the outcomes.
+
+    The row says so. Now and then a command is run, as people do: it sees to what was left behind.
+    """
+    db = rook.open()
+    deadline = time.monotonic() + seconds
+    next_look = time.monotonic() + 1
+    try:
+        while True:
+            row = db.one(
+                "SELECT state, outcome FROM sessions WHERE agent = ? ORDER BY created_at DESC LIMIT 1", (name,)
+            )
+            if row is not None and not {*row}.isdisjoint(states):
+                return
+            assert time.monotonic() < deadline, f"{name} is {row}"
+            if time.monotonic() > next_look:
+                rook("status")
+                next_look = time.monotonic() + 1
+            time.sleep(0.01)
+    finally:
+        db.close()
 
 
 def add(db: Database, title: str = "work", parent: str | None = None, now: str = NOW, **more: Any) -> str:

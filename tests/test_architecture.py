@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,6 +107,12 @@ def read_modules(source: Path) -> dict[str, Module]:
         text = path.read_text()
         found[name] = Module(name, path, ast.parse(text), text)
     return found
+
+
+@cache
+def source() -> dict[str, Module]:
+    """Every module of ours."""
+    return read_modules(SOURCE)
 
 
 def imports(module: Module, known: dict[str, Module]) -> list[Import]:
@@ -299,13 +306,13 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_source_keeps_the_rule(rule: Callable[[dict[str, Module]], list[str]]) -> None:
-    known = read_modules(SOURCE)
+    known = source()
     assert len(known) > 40
     assert rule(known) == []
 
 
 def test_exceptions_are_still_needed() -> None:
-    known = read_modules(SOURCE)
+    known = source()
     for module, target in LATE_IMPORTS:
         assert any(each.target == target and each.when == "call" for each in imports(known[module], known))
     assert STARTS_PROCESSES.keys() <= known.keys()
@@ -315,7 +322,7 @@ def test_exceptions_are_still_needed() -> None:
 
 def test_a_record_of_types_alone_stays_within_the_order() -> None:
     """The one pair that looks upward, an operation that takes a context, is in one folder."""
-    known = read_modules(SOURCE)
+    known = source()
     found = [each for each in imports(known["rookery.ops.operation"], known) if each.when == "typing"]
     assert [each.target for each in found] == ["rookery.ops.context"]
 

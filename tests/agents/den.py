@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import yaml
 from conftest import Rook, git
 from rookery.base.proctree import marked
 from rookery.base.python import module_command
-from support import die_at, rook_argv, wait_until
+from support import die_at, wait_for_agent, wait_until
+from templates import init_project
 
 
 class Den:
@@ -19,7 +21,7 @@ class Den:
     def __init__(self, repo: Path) -> None:
         self.folder = repo
         self.rook = Rook(repo)
-        assert self.rook("init", "--yes").status == 0
+        init_project(repo)
         (repo / ".rookery" / "config.local.yaml").write_text(
             "agents:\n  stop_grace: 0.3s\nprovision:\n  ports: 0\nsandbox:\n  mode: off\n"
         )
@@ -41,17 +43,11 @@ class Den:
 
     def wait_for(self, name: str, *states: str) -> dict[str, Any]:
         """Wait until an agent is in one of the states or has one of the outcomes."""
-        seen: dict[str, Any] = {}
-
-        def is_there() -> bool:
-            seen.update(self.agent(name))
-            return seen.get("outcome") in states or seen.get("state") in states
-
         try:
-            wait_until(is_there, 60)
+            wait_for_agent(self.rook, name, states)
         except AssertionError as error:
-            raise AssertionError(f"{name} is {seen}\n{self.logs()}") from error
-        return seen
+            raise AssertionError(f"{name} is {self.agent(name)}\n{self.logs()}") from error
+        return self.agent(name)
 
     def logs(self) -> str:
         """What everybody said and did, for the message of a failed test."""
@@ -65,7 +61,8 @@ class Den:
 
     def killed(self, step: str, *words: str) -> None:
         """Run `rook` in a process that is killed right after a step."""
-        die_at(step, rook_argv(*words), self.folder)
+        ran = self.rook(*words, env={"ROOKERY_TEST_KILL": step})
+        assert ran.status == -signal.SIGKILL, (step, ran)
 
     def kill_runner(self, step: str, session_id: str) -> None:
         """Drive an agent in a process that is killed right after a step."""

@@ -36,6 +36,7 @@ def den(repo: Path) -> Den:
     return Den(repo)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "step", ["reserved", "branch made", "worktree made", "checked_out", "provisioned", "instructed"]
 )
@@ -60,6 +61,7 @@ def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted", "turn settled"])
 def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     task = den.task("Task", _WORK)
@@ -79,6 +81,7 @@ def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted"])
 def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str) -> None:
     task = den.task(
@@ -109,6 +112,7 @@ def _send_without_waking(den: Den, to: str, body: str) -> None:
     subprocess.run([sys.executable, "-c", script, *words], cwd=den.folder, env=child_environ(), check=True)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", ["stop announced", "stop killed", "stop snapshotted"])
 def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     steps = [{"edit": {"path": "loose.txt", "text": "kept\n"}}, {"child": "sleep 1000"}, {"hang": True}]

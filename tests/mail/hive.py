@@ -7,11 +7,8 @@ import json
 import os
 import subprocess
 import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import rookery
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.base.proctree import identify
 from rookery.config.environ import Environ, read_environ
@@ -19,11 +16,13 @@ from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent
+from support import child_environ, run_rook
+from templates import copy_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
-SOURCE = str(Path(rookery.__file__).parents[1])
 NOW = "2026-01-31T12:00:00.000Z"
 LATER = "2026-01-31T12:05:00.000Z"
 HUMAN = read_environ({"HOME": "/nowhere"})
@@ -53,7 +52,8 @@ class Hive:
         self.folder = folder
         (folder / FOLDER).mkdir(parents=True)
         self.path = database_path(str(folder))
-        self.db = Database.create(self.path)
+        copy_database(self.path)
+        self.db = Database.open(self.path)
 
     def add(self, name: str, role: str = "builder", parent: str = "human", state: str = "working") -> Agent:
         """An agent in a life of its own."""
@@ -132,23 +132,15 @@ class Hive:
 
     def rook(self, *words: str, as_: Agent | None = None, stdin: bytes = b"", turn: str | None = None) -> Ran:
         """Run `rook` to its end as a process of its own."""
-        done = subprocess.run(
-            [sys.executable, "-m", "rookery", *words],
-            cwd=self.folder,
-            env=child_environ({} if as_ is None else as_.variables(turn)),
-            input=stdin,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        ran = run_rook(self.folder, *words, stdin=stdin, env={} if as_ is None else as_.variables(turn))
+        return Ran(ran.status, ran.out.decode(), ran.err.decode())
 
     def start_python(self, script: str, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a process that uses the code under test."""
         return subprocess.Popen(
             [sys.executable, "-c", script, self.path, *args],
             cwd=self.folder,
-            env=child_environ(env or {}),
+            env=child_environ(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -173,31 +165,3 @@ class Ran(NamedTuple):
         """With what a command with --json was refused."""
         assert self.status == 1, self
         return str(json.loads(self.out)["error"]["code"])
-
-
-def child_environ(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child that runs the code under test."""
-    return {**os.environ, "PYTHONPATH": SOURCE, **env}
-
-
-def run_together(children: list[subprocess.Popen[bytes]]) -> list[str]:
-    """Let children that have said `here` begin at the same moment; what each of them printed then."""
-    for child in children:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"here\n", child.stderr and child.stderr.read()
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write(b"go\n")
-        child.stdin.flush()
-    said = [child.communicate(timeout=120) for child in children]
-    for child, (_, err) in zip(children, said, strict=True):
-        assert child.returncode == 0, err.decode()
-    return [out.decode() for out, _ in said]
-
-
-def wait_until(holds: Callable[[], object], seconds: float = 30) -> None:
-    """Return as soon as it holds; fail at the deadline."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to hold"
-        time.sleep(0.005)

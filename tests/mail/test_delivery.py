@@ -7,8 +7,9 @@ import pytest
 from rookery.db.database import Database
 from rookery.mail import inbox, service, store
 from rookery.mail.inject import LIMITS
+from support import run_together
 
-from .hive import LATER, NOW, Agent, Hive, run_together
+from .hive import LATER, NOW, Agent, Hive
 
 
 def test_what_a_turn_sees_is_read_when_it_ends_well(hive: Hive, bee: Agent) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rookery.mail import store
+from support import run_together, wait_until
 
-from .hive import Agent, Hive, run_together, wait_until
+from .hive import Agent, Hive
 
 if TYPE_CHECKING:
     import subprocess

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.merge.desk import Desk
-from support import Ran, die_at, rook_argv, wait_until
+from support import Ran, wait_for_agent
+from templates import init_project
 
 DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}
 
@@ -27,7 +29,7 @@ class Yard:
     def __init__(self, repo: Path) -> None:
         self.folder = repo
         self.rook = Rook(repo)
-        assert self.rook("init", "--yes").status == 0
+        init_project(repo)
         self.settings("")
 
     def settings(self, text: str, *gates: str) -> None:
@@ -91,7 +93,8 @@ class Yard:
 
     def killed(self, step: str, *words: str) -> None:
         """Run `rook` in a process that is killed right after a step."""
-        die_at(step, rook_argv(*words), self.folder)
+        ran = self.rook(*words, env={"ROOKERY_TEST_KILL": step})
+        assert ran.status == -signal.SIGKILL, (step, ran)
 
     def task(self, title: str, steps: list[Any], *more: str) -> str:
         """A task whose description is a script."""
@@ -111,12 +114,7 @@ class Yard:
 
     def wait_for(self, name: str, *states: str) -> None:
         """Wait until an agent is in one of the states or has one of the outcomes."""
-
-        def is_there() -> bool:
-            found = self.agent(name)
-            return found.get("outcome") in states or found.get("state") in states
-
-        wait_until(is_there, 60)
+        wait_for_agent(self.rook, name, states)
 
     def finished(self, name: str, steps: list[Any]) -> str:
         """An agent that did its task, committed it and said so; gives the task."""

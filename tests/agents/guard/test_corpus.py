@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
 import pytest
 
 from guard.corpus import CHECKS, FORBIDDEN, FOREIGN, READING, TELLING, WORKING, WRITING
@@ -9,6 +12,7 @@ from rookery.agents.guard.decide import decide
 from rookery.agents.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.agents.roles import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
 
+T = TypeVar("T")
 READERS = [role.name for role in ROLES.values() if role.writes == NOTHING]
 
 
@@ -17,68 +21,92 @@ def judge(bounds: Bounds, role: str, command: str, profile: str | None = None) -
     return decide(found, profile or found.profile, bounds, Call("Bash", {"command": command}))
 
 
+def check_all(commands: Iterable[T], check: Callable[[T], None]) -> None:
+    """Check every command, and list all that fail: a thousand tests of their own would take longer than the guard."""
+    failed = []
+    for command in commands:
+        try:
+            check(command)
+        except AssertionError as error:
+            failed.append(f"{command!r}: {error}")
+    assert not failed, "\n".join([f"{len(failed)} fail", *failed])
+
+
 def test_the_corpus_is_large() -> None:
     assert len({*READING, *WORKING, *WRITING, *CHECKS, *(command for _, command in FORBIDDEN)}) >= 600
 
 
-@pytest.mark.parametrize("command", READING)
-def test_reading_is_allowed_to_every_role_in_every_profile(bounds: Bounds, command: str) -> None:
-    for role in ROLES:
-        for profile in PROFILES:
-            verdict = judge(bounds, role, command, profile)
-            assert verdict.verdict == ALLOW, f"{role}, {profile}: {verdict}"
+def test_reading_is_allowed_to_every_role_in_every_profile(bounds: Bounds) -> None:
+    def check(command: str) -> None:
+        for role in ROLES:
+            for profile in PROFILES:
+                verdict = judge(bounds, role, command, profile)
+                assert verdict.verdict == ALLOW, f"{role}, {profile}: {verdict}"
+
+    check_all(READING, check)
 
 
-@pytest.mark.parametrize("command", WORKING)
-def test_everyday_work_is_allowed_to_those_who_write(bounds: Bounds, command: str) -> None:
-    for role in ("builder", "merger"):
-        verdict = judge(bounds, role, command)
-        assert verdict.verdict == ALLOW, f"{role}: {verdict}"
+def test_everyday_work_is_allowed_to_those_who_write(bounds: Bounds) -> None:
+    def check(command: str) -> None:
+        for role in ("builder", "merger"):
+            verdict = judge(bounds, role, command)
+            assert verdict.verdict == ALLOW, f"{role}: {verdict}"
+
+    check_all(WORKING, check)
 
 
-@pytest.mark.parametrize(("rule", "command"), FORBIDDEN)
-def test_what_is_forbidden_is_denied_to_every_role_in_every_profile(bounds: Bounds, rule: str, command: str) -> None:
-    for role in ROLES:
-        for profile in PROFILES:
-            verdict = judge(bounds, role, command, profile)
-            assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
-            assert verdict.reason
-            assert verdict.hint
-            assert verdict.rule
-            assert not rule or role in READERS or verdict.rule == rule, verdict
+def test_what_is_forbidden_is_denied_to_every_role_in_every_profile(bounds: Bounds) -> None:
+    def check(case: tuple[str, str]) -> None:
+        rule, command = case
+        for role in ROLES:
+            for profile in PROFILES:
+                verdict = judge(bounds, role, command, profile)
+                assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
+                assert verdict.reason
+                assert verdict.hint
+                assert verdict.rule
+                assert not rule or role in READERS or verdict.rule == rule, verdict
+
+    check_all(FORBIDDEN, check)
 
 
-@pytest.mark.parametrize("command", WRITING)
-def test_those_who_read_do_not_write(bounds: Bounds, command: str) -> None:
-    for role in READERS:
-        for profile in PROFILES:
-            verdict = judge(bounds, role, command, profile)
-            assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
-            assert verdict.hint
-    assert judge(bounds, "builder", command).verdict == ALLOW
+def test_those_who_read_do_not_write(bounds: Bounds) -> None:
+    def check(command: str) -> None:
+        for role in READERS:
+            for profile in PROFILES:
+                verdict = judge(bounds, role, command, profile)
+                assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
+                assert verdict.hint
+        assert judge(bounds, "builder", command).verdict == ALLOW
+
+    check_all(WRITING, check)
 
 
-@pytest.mark.parametrize("command", TELLING)
-def test_those_who_read_may_ask_build_tools(bounds: Bounds, command: str) -> None:
-    for role in READERS:
-        assert judge(bounds, role, command, STRICT).verdict == ALLOW
+def test_those_who_read_may_ask_build_tools(bounds: Bounds) -> None:
+    def check(command: str) -> None:
+        for role in READERS:
+            assert judge(bounds, role, command, STRICT).verdict == ALLOW
+
+    check_all(TELLING, check)
 
 
-@pytest.mark.parametrize("command", CHECKS)
-def test_checks_of_the_project_are_a_matter_of_role_and_profile(bounds: Bounds, command: str) -> None:
-    expected = {
-        ("reviewer", STRICT): ASK,
-        ("reviewer", RELAXED): ALLOW,
-        ("reviewer", YOLO): ALLOW,
-        ("lead", RELAXED): ALLOW,
-        ("scout", STRICT): DENY,
-        ("scout", RELAXED): ASK,
-        ("scout", YOLO): ALLOW,
-        ("coordinator", STRICT): DENY,
-        ("builder", STRICT): ALLOW,
-    }
-    for (role, profile), verdict in expected.items():
-        assert judge(bounds, role, command, profile).verdict == verdict, f"{role}, {profile}"
+def test_checks_of_the_project_are_a_matter_of_role_and_profile(bounds: Bounds) -> None:
+    def check(command: str) -> None:
+        expected = {
+            ("reviewer", STRICT): ASK,
+            ("reviewer", RELAXED): ALLOW,
+            ("reviewer", YOLO): ALLOW,
+            ("lead", RELAXED): ALLOW,
+            ("scout", STRICT): DENY,
+            ("scout", RELAXED): ASK,
+            ("scout", YOLO): ALLOW,
+            ("coordinator", STRICT): DENY,
+            ("builder", STRICT): ALLOW,
+        }
+        for (role, profile), verdict in expected.items():
+            assert judge(bounds, role, command, profile).verdict == verdict, f"{role}, {profile}"
+
+    check_all(CHECKS, check)
 
 
 @pytest.mark.parametrize("name", ["complete", "cancel", "fail", "delete", "reopen"])
