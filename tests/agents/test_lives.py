@@ -9,6 +9,8 @@ import pytest
 from den import DONE, Den
 
 from conftest import git
+from invented import SECRETS
+from rookery.events.redact import HIDDEN
 from support import wait_until
 
 
@@ -18,10 +20,11 @@ def den(repo: Path) -> Den:
 
 
 def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
+    secret = SECRETS["Anthropic"]
     task = den.task(
         "Say hello",
         [
-            {"say": "sk-ant-REDACTED is my key"},
+            {"say": f"{secret} is my key"},
             {"edit": {"path": "hello.txt", "text": "Hello\n"}},
             {"commit": "Say hello"},
             {"edit": {"path": "scratch.txt", "text": "not committed\n"}},
@@ -45,7 +48,9 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     costs = den.rook.json("costs").data["total"]
     assert (costs["input"], costs["output"]) == (1000, 200)
     assert costs["dollars"] == pytest.approx(0.006)
-    assert "abcdefgh" not in den.rook("logs", "bee").out.decode()
+    said = den.rook("logs", "bee").out.decode()
+    assert f"{HIDDEN} is my key" in said
+    assert secret[-20:] not in said
     assert "AGENTS.md" not in git(den.folder, "ls-tree", "-r", "--name-only", f"rook/bee/{task}")
     assert [each["type"] for each in den.mail(to="human")] == ["worker_done"]
     assert "sessions_completed: 1" in (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
