@@ -47,6 +47,7 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
     caller = prove(ctx.db, ctx.environ)
     if caller.session_id is None:
         return
+    _check_acts_itself(caller.name, operation, values)
     role = find_role(str(ctx.db.value("SELECT role FROM sessions WHERE id = ?", (caller.session_id,))))
     if operation.needs not in role.needs:
         raise NotPermitted(
@@ -59,3 +60,11 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
         from rookery.agents.contract import check_call
 
         check_call(ctx.db, store.session(ctx.db, caller.session_id), operation.name, values)
+
+
+def _check_acts_itself(name: str, operation: Op, values: Mapping[str, Any]) -> None:
+    for param in operation.params:
+        if param.acts_as and values.get(param.name) not in (None, name):
+            raise NotPermitted(
+                f"{name} cannot `rook {operation.name}` as {values[param.name]}", hint=f"leave {param.flag} out"
+            )

@@ -36,7 +36,7 @@ def status(ctx: Context) -> Installed:
 
 @op(
     "prime",
-    option("agent", "For this agent; by default for your own session."),
+    option("agent", "For people: what this agent is told; by default for your own session.", acts_as=True),
     flag("compact", "Only what must not be forgotten."),
     needs="agent.read",
     view="plain.lines",

@@ -85,7 +85,7 @@ def _run(words: list[str]) -> int:
             from rookery.agents.permits import check_confined
 
             check_confined(operation, values, settings.directory, settings.config)
-        if context.environ.token is not None:
+        if context.environ.is_agents_process:
             from rookery.agents.permits import check_permitted
 
             check_permitted(context, operation, values)

@@ -42,6 +42,11 @@ class Environ(Record):
     is_confined: bool = False
     """`ROOKERY_CONFINED`: the caller sits in a sandbox, and we act for it from outside."""
 
+    @property
+    def is_agents_process(self) -> bool:
+        """True if an agent's process has this environment, whatever name it has put there."""
+        return self.token is not None or self.turn is not None or self.session is not None
+
 
 _OWN = {
     "ROOKERY_ROOT",

@@ -29,8 +29,7 @@ class Caller(Record):
 def prove(db: Database, environ: Environ) -> Caller:
     """The caller, or ForgedSender if it is not the living agent that it names."""
     if environ.agent == HUMAN:
-        # A token or a turn without a name is an agent's process that took its name off.
-        if environ.token is not None or environ.turn is not None:
+        if environ.is_agents_process:  # which took its name off
             raise ForgedSender("an agent's process cannot speak as a person")
         return Caller(HUMAN, None)
     life = directory.find_living(db, environ.agent)

@@ -42,6 +42,8 @@ class Param(Record):
     short: str = ""
     long_text: bool = False
     """The value may be long: on the command line `-` reads it from standard input."""
+    acts_as: bool = False
+    """It names who acts instead of the caller. People may name any; an agent only itself."""
 
     @property
     def flag(self) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rookery.tasks.model import Progress, TaskTree, TaskView
 
 TASK = arg("task", "The task's id, or the beginning of it.")
-AGENT = option("agent", "Who speaks; by default the agent that calls, or `human`.")
+AGENT = option("agent", "For people: act as this agent; by default the caller acts.", acts_as=True)
 PRIORITY = option("priority", "From 1, most urgent, to 5.", kind=INTEGER)
 REASON = option("reason", "Why; kept as the result.", long_text=True)
 LEASE = option("lease", "How long it is held without a sign of life, such as 90s or 30m (config: tasks.lease).")
