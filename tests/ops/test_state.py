@@ -265,18 +265,39 @@ def test_a_tracked_link_in_the_place_of_the_folder_is_refused(repo: Path) -> Non
 
 
 def test_state_in_a_folder_of_a_repository_is_refused_too(repo: Path, tmp_path: Path) -> None:
-    inner = repo / "sub[1]" / "inner"
+    inner = repo / "sub[1]" / "in\\ner*"
     plant(inner_of(inner), tmp_path / "canary")
     # A folder that git tracks can look like a repository of jj; it must not hide the one around it.
     (inner / ".jj").mkdir()
     (inner / ".jj" / "x").touch()
     git(repo, "add", "-f", ".")
-    for start, given in ((inner, None), (tmp_path, str(inner)), (tmp_path, f"{repo}/sub[1]/../sub[1]/inner")):
+    for start, given in ((inner, None), (tmp_path, str(inner)), (tmp_path, f"{repo}/sub[1]/../sub[1]/{inner.name}")):
         with pytest.raises(UntrustedState):
             find_project(str(start), given)
     (repo / "link").symlink_to(inner)
     with pytest.raises(UntrustedState):
         find_project(str(repo), str(repo / "link"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_name_of_a_folder_hides_its_state(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind != "git":
+        find_jj(monkeypatch)
+    repository = KINDS[kind](tmp_path / "repo")
+    for folder in ("in\\ner", "a[b]c", "*", "-o", 'quo"te', ":(top)x", "{a,b}", "~"):
+        repository.write(f"{folder}/.rookery/rookery.db")
+        check_state(str(repository.path / folder))
+        track(repository, f"./{folder}/.rookery/rookery.db" if kind == "git" else f"{folder}/.rookery/rookery.db")
+        with pytest.raises(UntrustedState):
+            check_state(str(repository.path / folder))
+
+
+def test_a_repository_that_calls_itself_bare_is_asked(project: Path) -> None:
+    git(project, "config", "core.bare", "true")
+    check_state(str(project))
+    git(project, "--work-tree=.", "add", "-f", ".rookery/rookery.db")
+    with pytest.raises(UntrustedState):
+        check_state(str(project))
 
 
 def inner_of(folder: Path) -> Path:

@@ -55,7 +55,9 @@ def is_state(path: str, under: str = "") -> bool:
 
 
 def _ask_git(top: str, under: str) -> list[str]:
-    pattern = f":(top,icase){escape(_join(under, '.'))}*"
+    # In every letter case, and with every letter of the folder's own name taken as it is.
+    hidden = escape(f"{under}/.".replace("\\", "\\\\")) if under else "."
+    pattern = f":(top,icase){hidden}*"
     try:
         # A monitor of the file system is a program that the repository's settings name.
         text = GitStore(top, _SECONDS).read("-c", "core.fsmonitor=false", "ls-files", "-z", "--", pattern)
@@ -65,8 +67,7 @@ def _ask_git(top: str, under: str) -> list[str]:
 
 
 def _ask_jj(top: str, under: str) -> list[str]:
-    names = escape(_join(under, "."))
-    files = f"root-glob-i:{quoted(names + '*')} | root-glob-i:{quoted(names + '*/**')}"
+    files = f"root:{quoted(under)}" if under else 'root-glob:".*" | root-glob:".*/**"'
     try:
         return JjProgram(top, _SECONDS).list_files(files)
     except RookError as error:
@@ -104,7 +105,3 @@ def _hint(top: str, under: str, names: Sequence[str]) -> str:
         f"`{' && '.join(delete)}` deletes it, then `rook init`; "
         f"only if you made it yourself, `{' && '.join(keep)}` keeps the files"
     )
-
-
-def _join(under: str, name: str) -> str:
-    return f"{under}/{name}" if under else name
