@@ -1053,6 +1053,7 @@ WRITES_IN_SRC = [
     "f() { cd src && echo x > f; }; f",
     "cd src & echo x > src/f; wait",
     "cd nothing || echo x > src/f",
+    "cd src || echo x > src/g; echo x > f",
     "cd / | echo x > src/f",
     "! cd nothing && echo x > src/f",
     "x=src; cd $x && echo x > f",

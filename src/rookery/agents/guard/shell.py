@@ -125,9 +125,9 @@ class _Walk:
         success, failure = scene.cwds, _NOWHERE
         for link in read_chain(self.case, node):
             here = failure if link.operator == OR else success
-            then, otherwise = self._link(link, scene.replace(cwds=here or _ANYWHERE))
+            then, otherwise = self._link(link, scene.replace(cwds=here or scene.cwds))
             if not here:
-                continue
+                continue  # it is never reached, and judged all the same
             if link.operator == OR:
                 success, failure = _few(success | then), otherwise
             else:
