@@ -12,15 +12,20 @@ import pytest
 
 from conftest import git
 from processes import Mark, wait_until, written_pid
+from rookery.agents.home import Home
+from rookery.agents.reserve import Request, reserve
 from rookery.base import proctree
 from rookery.base.errors import InvalidInput
 from rookery.base.proctree import end_tree, is_alive
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.runtimes import model, scripted
 from rookery.runtimes.model import Launch
 from rookery.runtimes.scripted_agent.memory import Memory
 from rookery.terminal.tmux import Tmux
+from support import add
 
 from .contract import Played, finish_turn, play_turn, start_turn
 
@@ -98,13 +103,17 @@ def test_tools_tell_how_they_went(actor: Actor) -> None:
 
 def test_it_calls_rook_as_any_agent_does(actor: Actor) -> None:
     (actor.repo / FOLDER).mkdir()
-    Database.create(database_path(str(actor.repo))).close()
+    db = Database.create(database_path(str(actor.repo)))
+    home = Home(str(actor.repo), db, load_config(None, read_environ({}), {}).config)
+    session = reserve(home, Request(add(db, "its own"), "builder", "human", "0" * 40, name="ada", mode="tmux"))
+    token = (actor.repo / FOLDER / "sessions" / session.id / "token").read_text()
+    db.close()
     actor.follow('- task: [create, "By {agent}", --priority, 2]\n- rook: [task, list]\n- task: [get, nothing]')
-    actor.mark.env |= {"ROOKERY_ROOT": str(actor.repo), "ROOKERY_AGENT": "ada"}
+    actor.mark.env |= {"ROOKERY_ROOT": str(actor.repo), "ROOKERY_AGENT": "ada", "ROOKERY_TOKEN": token}
     played = actor.turn()
     made, listed, refused = played.of(model.TOOL)
     assert json.loads(made.data["output"])["data"]["title"] == "By ada"
-    assert [each["title"] for each in json.loads(listed.data["output"])["data"]] == ["By ada"]
+    assert {each["title"] for each in json.loads(listed.data["output"])["data"]} == {"its own", "By ada"}
     assert made.data["name"] == "rook"
     assert made.data["input"]["args"] == ["task", "create", "By ada", "--priority", "2"]
     assert refused.data["ok"] is False
