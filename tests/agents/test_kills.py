@@ -81,6 +81,29 @@ def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     den.assert_no_process()
 
 
+def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None:
+    task = den.task("Task", _WORK)
+    den.killed("ready", "rook", "sling", task, "--name", "bee")
+    db = den.rook.open()
+    session = db.value("SELECT id FROM sessions")
+    db.close()
+    den.killed("turn started", "runner", str(den.folder), session)
+    locks = [
+        den.folder / ".git/worktrees/bee/index.lock",
+        den.folder / ".git/worktrees/bee/HEAD.lock",
+        den.folder / f".git/refs/heads/rook/bee/{task}.lock",
+    ]
+    for lock in locks:
+        lock.touch()
+        os.utime(lock, (1, 1))
+
+    assert den.rook("status").status == 0
+
+    den.wait_for("bee", "completed", "crashed")
+    assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
+    assert not any(lock.exists() for lock in locks)
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted"])
 def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,17 @@ def test_conflicts_are_found_and_a_landing_is_taken_back(place: JjRepository) ->
     (undone,) = run_rook(place.path, "merge", "undo", "one", "--json").data
     assert undone["how"] == "moved back"
     assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == before
+
+
+@pytest.mark.parametrize("name", ["refs/heads/main.lock", "refs/heads/one.lock", "HEAD.lock", "index.lock"])
+def test_a_lock_of_a_killed_git_stops_no_landing(place: JjRepository, name: str) -> None:
+    work(place, "one", "a.txt", "a\n")
+    place.jj("new", "main")
+    lock = Path(place.jj("git", "root")) / name
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    os.utime(lock, (1, 1))
+    ran = run_rook(place.path, "merge", "--branch", "one", "--json")
+    assert ran.envelope["ok"], ran.envelope
+    (entry,) = ran.data["entries"]
+    assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == entry["commit"]

@@ -256,19 +256,6 @@ def test_a_commit_in_the_checkout_while_a_landing_is_under_way_is_not_lost(yard:
     assert git(yard.folder, "log", "--format=%s", "main").count("Mine") == 1
 
 
-def test_a_locked_checkout_lets_it_say_so(yard: Yard) -> None:
-    yard.branch("one", a_txt="a\n")
-    (yard.folder / ".git" / "index.lock").touch()
-    before = yard.main()
-    assert yard.merge("--branch", "one").status == 1
-    entry = yard.entry("one")
-    assert (entry["state"], "another git" in entry["reason"]) == ("waiting", True)
-    assert yard.main() == before
-    (yard.folder / ".git" / "index.lock").unlink()
-    assert yard.merge("--branch", "one").status == 0
-    assert yard.states() == {"one": "landed"}
-
-
 def test_a_hook_that_refuses_the_base_lets_it_wait(yard: Yard) -> None:
     yard.branch("one", README_md="new\n")
     hook = yard.folder / ".git" / "hooks" / "reference-transaction"

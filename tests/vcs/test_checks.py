@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rookery.base import proctable
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.vcs import git_locks
 from rookery.vcs.checks import CHECKS, check_git, check_jj, check_locks, check_repository
 
 from .repositories import GitRepository, JjRepository
@@ -92,4 +94,22 @@ def test_an_old_lock_is_named_and_a_fresh_one_is_not(git_repository: GitReposito
     found: list[Finding] = list(check_locks(place(tmp_path / "linked")))
     assert [finding.status for finding in found] == [WARNING, WARNING]
     assert all(str(lock) in finding.message for lock, finding in zip(locks, found, strict=True))
-    assert all(finding.repair is None for finding in found)
+    assert all("no git runs" in finding.message for finding in found)
+    for finding in found:
+        assert finding.repair is not None
+        assert "removed" in finding.repair()
+    assert not any(lock.exists() for lock in locks)
+
+
+def test_where_processes_cannot_be_seen_a_lock_is_left_to_a_person(
+    git_repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = git_repository.store / "refs" / "heads" / "main.lock"
+    lock.touch()
+    os.utime(lock, (time.time() - 700, time.time() - 700))
+    monkeypatch.setattr(proctable, "PROC", str(tmp_path))  # as on a system without one
+    (finding,) = check_locks(place(git_repository.path))
+    assert "cannot be seen" in finding.message
+    assert (finding.repair, finding.hint) == (None, f"if no git is running there: rm '{lock}'")
+    assert git_locks.remove_dead([str(lock)])[0].path == str(lock)
+    assert lock.exists()

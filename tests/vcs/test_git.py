@@ -127,15 +127,15 @@ def test_a_hook_that_kills_git_leaves_it_usable(git_repository: GitRepository) -
     assert run(git_repository.path, "git", "fsck", "--no-dangling") == ""
 
 
-def test_a_lock_left_behind_is_named(git_repository: GitRepository) -> None:
+def test_a_lock_that_is_held_is_named(git_repository: GitRepository) -> None:
     git_repository.write("a")
     lock = git_repository.store / "index.lock"
-    lock.touch()
     vcs = git_repository.vcs()
-    assert not vcs.status().is_clean
-    assert [d.path for d in vcs.diff()] == ["a"]
-    with pytest.raises(InvalidState, match=r"index\.lock"):
-        vcs.commit("Locked")
+    with lock.open("w"):
+        assert not vcs.status().is_clean
+        assert [d.path for d in vcs.diff()] == ["a"]
+        with pytest.raises(InvalidState, match=rf"index\.lock stays: process {os.getpid()} is alive"):
+            vcs.commit("Locked")
     lock.unlink()
     vcs.commit("Free")
 

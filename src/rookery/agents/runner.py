@@ -20,6 +20,7 @@ from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_t
 from rookery.base.proctree import Identity, end_tree, identify, is_alive
 from rookery.events.store import publish
 from rookery.mail import service as mail
+from rookery.vcs.git_locks import of_worktree, remove_dead
 
 _MOST_LOST_TURNS = 3
 
@@ -65,7 +66,9 @@ def _sweep(home: Home, session_id: str) -> None:
     if turn is None:
         return
     end_tree(None, (MARK, session_id), home.config.agents.stop_grace)
-    spent = read_spent(home, store.session(home.db, session_id), turn)
+    session = store.session(home.db, session_id)
+    remove_dead(of_worktree(home.root, session.worktree))
+    spent = read_spent(home, session, turn)
     with home.db.write() as db:
         store.change_turn(db, turn, state=TURN_LOST, ended_at=home.now())
         store.add_usage(db, turn.id, spent)

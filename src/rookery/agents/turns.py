@@ -43,6 +43,7 @@ from rookery.mail import service as mail
 from rookery.mail.inject import render
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import DENIED, ERROR, FILE, LIMIT, RESULT, SESSION, TOOL, USAGE, TurnEvent
+from rookery.vcs.git_locks import of_worktree, remove_dead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
         journal.close()
     # Whatever the child left running belongs to the turn and ends with it.
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    remove_dead(of_worktree(home.root, session.worktree))
     steps.reached("turn ran")
     snapshot = take_snapshot(home, session, turn.number)
     spent = read_spent(home, session, turn)

@@ -60,7 +60,7 @@ def read_all() -> dict[int, Row]:
 def holding(name: str, value: str) -> set[int]:
     """The numbers of this user's processes that were started with NAME=VALUE in their environment."""
     if has_proc():
-        wanted = f"{name}={value}".encode()
+        wanted = f"{name}={value}"
         mine = os.geteuid()
         return {pid for pid, row in read_all().items() if row.user == mine and wanted in _environ(pid)}
     from rookery.base.process import run
@@ -100,10 +100,15 @@ def _boot() -> str:
     return _boots[PROC]
 
 
-def _environ(pid: int) -> list[bytes]:
+def environ_of(pid: int) -> list[str]:
+    """What a process was started with, as NAME=VALUE; raises OSError where that cannot be seen."""
+    with open(os.path.join(PROC, str(pid), "environ"), "rb") as file:
+        return [each.decode("utf-8", "surrogateescape") for each in file.read().split(b"\0")]
+
+
+def _environ(pid: int) -> list[str]:
     try:
-        with open(os.path.join(PROC, str(pid), "environ"), "rb") as file:
-            return file.read().split(b"\0")
+        return environ_of(pid)
     except OSError:
         return []  # it has ended, or has changed its user: not ours to end either way
 

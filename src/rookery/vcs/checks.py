@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from rookery.base.check import ERROR, OK, WARNING, Finding
-from rookery.base.errors import ProgramFailed
+from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import now
 from rookery.config.project import main_checkout
+from rookery.vcs import git_locks
 from rookery.vcs.detect import detect
 from rookery.vcs.git_store import git_version
 from rookery.vcs.model import JJ
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 CATEGORY = "vcs"
 OLD_LOCK = 600.0
-"""A lock that is older than these seconds was left by a git that died."""
+"""After so many seconds a lock that cannot be removed is worth a word."""
 
 _GIT = (2, 38)  # `git merge-tree --write-tree` came with it
 _JJ = (0, 38)  # templates that tell a workspace's folder came with it
@@ -72,26 +74,32 @@ def check_repository(place: Place) -> Iterator[Finding]:
 
 
 def check_locks(place: Place) -> Iterator[Finding]:
-    """No git that died has left its lock on a checkout."""
-    for path in _lock_files(place.root or place.cwd):
+    """No git that died has left a lock on a checkout, a branch or the configuration."""
+    found = detect(place.root or place.cwd)
+    folder = None if found is None else git_locks.store_folder(main_checkout(found[1]) or found[1])
+    for path in git_locks.find(folder) if folder else ():
         try:
             age = now() - os.stat(path).st_mtime
         except FileNotFoundError:
             continue
-        if age > OLD_LOCK:
-            message = f"{path} is {age / 60:.0f} minutes old and keeps git from changing that checkout"
-            yield Finding(CATEGORY, "lock", WARNING, message, hint=f"if no git is running there: rm '{path}'")
+        reason = git_locks.why_held(path)
+        about = f"{path} is {_spoken(age)} old and keeps git from changing what it locks"
+        if not reason and age > git_locks.MIN_AGE:
+            message, hint = f"{about}; no git runs that could hold it", "run `rook doctor --fix`"
+            yield Finding(CATEGORY, "lock", WARNING, message, hint, partial(_remove_lock, path))
+        elif reason and age > OLD_LOCK:
+            yield Finding(CATEGORY, "lock", WARNING, f"{about}; {reason}", f"if no git is running there: rm '{path}'")
 
 
-def _lock_files(start: str) -> list[str]:
-    """Where git puts its lock: in the main checkout's git folder, and in each linked worktree's own."""
-    found = detect(start)
-    if found is None:
-        return []
-    folder = os.path.join(main_checkout(found[1]) or found[1], ".git")
-    linked = os.path.join(folder, "worktrees")
-    names = sorted(os.listdir(linked)) if os.path.isdir(linked) else []
-    return [os.path.join(place, "index.lock") for place in (folder, *(os.path.join(linked, name) for name in names))]
+def _remove_lock(path: str) -> str:
+    held = git_locks.remove_dead([path])
+    if held:
+        raise InvalidState(f"{path} stays: {held[0].reason}", hint="wait for that process, then try again")
+    return f"removed {path}"
+
+
+def _spoken(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -37,6 +37,8 @@ _WRITING = {"GIT_TERMINAL_PROMPT": "0"}
 _DIED = 128
 _WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_LOCKED = (".lock'", "lock config file", "packed-refs.new")
+"""What git's words contain if a lock file stops it, in every language but for the second."""
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 
@@ -78,13 +80,26 @@ class GitStore:
             raise failure(done, args)
 
     def run(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Finished:
-        """Run git to its end, whatever comes of it."""
+        """Run git to its end, whatever comes of it; once more if only the lock of a killed git was in its way."""
         whole = child_environ() | self._env | (dict(env) if env else {})
         git, words = ["git", "--no-pager"], [*self._options, *args]
         found = cage.find(self._folder)
         argv = [*git, *words] if found is None else found.wrap(git, self._folder, words, whole)
+        done = self._run(argv, whole, stdin)
+        if done.ok or not any(mark in done.stderr for mark in _LOCKED):
+            return done
+        from rookery.vcs import git_locks
+
+        paths = git_locks.named(done.stderr, self._folder)
+        held = git_locks.remove_dead(paths)
+        if held:
+            reasons = "".join(f"{each.path} stays: {each.reason}\n" for each in held)
+            return done.replace(stderr=f"{done.stderr.rstrip()}\n{reasons}")
+        return self._run(argv, whole, stdin) if paths else done
+
+    def _run(self, argv: list[str], env: dict[str, str], stdin: str | None) -> Finished:
         for wait in (*_WAITS, None):
-            done = run(argv, cwd=self._folder, timeout=self._timeout, env=whole, stdin=stdin, check=False)
+            done = run(argv, cwd=self._folder, timeout=self._timeout, env=env, stdin=stdin, check=False)
             if wait is None or not _met_half_made(done):
                 break
             sleep(wait)

@@ -14,14 +14,15 @@ from contextlib import suppress
 from rookery.base.errors import InvalidState
 from rookery.base.proctable import Identity, read_one
 from rookery.base.record import Record
+from rookery.vcs import git_locks
+from rookery.vcs.git_locks import CLAIM, NOTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_FOLDER = "rookery-forward"
-_PATIENCE = 3.0
-_NOTE, _OWNER = "note", "owner"
+_PATIENCE = 4.0
+_OWNER = "owner"
 
 
 class Claim(Record):
@@ -42,7 +43,7 @@ class Claim(Record):
 
     def path(self, name: str = "") -> str:
         """The folder that says what is under way, or something in it."""
-        return os.path.join(self.git_folder, _FOLDER, name)
+        return os.path.join(self.git_folder, CLAIM, name)
 
     def take(self, old: str, new: str) -> None:
         """Say what is about to happen, and take git's lock; raises InvalidState if another process has one of them."""
@@ -51,7 +52,7 @@ class Claim(Record):
         me = read_one(os.getpid())
         _write_json(os.path.join(self._unused, _OWNER), {"pid": os.getpid(), "start": me.identity.start if me else ""})
         note = {"old": old, "new": new, "pid": os.getpid(), "at": time.time_ns()}
-        _write_json(os.path.join(self._unused, _NOTE), note)
+        _write_json(os.path.join(self._unused, NOTE), note)
         try:
             os.rename(self._unused, self.path())
         except OSError as error:
@@ -93,15 +94,12 @@ class Claim(Record):
 
     def commits(self) -> tuple[str, str]:
         """From where and to where; empty if a machine that went down has lost it."""
-        note = _read_json(self.path(_NOTE))
+        note = _read_json(self.path(NOTE))
         return note.get("old", ""), note.get("new", "")
 
     def is_locked(self) -> bool:
         """True if git's lock is the one that was taken with it."""
-        try:
-            return _bytes(self.path(_NOTE)) == _bytes(self.lock)
-        except OSError:
-            return False
+        return git_locks.is_of_ours(self.lock)
 
     def _take_lock(self) -> None:
         deadline = time.monotonic() + _PATIENCE
@@ -109,10 +107,11 @@ class Claim(Record):
             try:
                 self._make_lock()
             except FileExistsError:
-                if time.monotonic() > deadline:
+                held = git_locks.remove_dead([self.lock], patience=deadline - time.monotonic())
+                if held and time.monotonic() > deadline:
                     raise InvalidState(
-                        f"another git is at work in {self.folder}",
-                        hint=f"wait for it; if none runs, it was killed: remove {self.lock}",
+                        f"another git is at work in {self.folder}: {self.lock} is there, and {held[0].reason}",
+                        hint=f"wait for it; if none runs, it was killed: rm '{self.lock}'",
                     ) from None
                 time.sleep(0.02)
             else:
@@ -120,17 +119,17 @@ class Claim(Record):
 
     def _make_lock(self) -> None:
         try:
-            os.link(self.path(_NOTE), self.lock)
+            os.link(self.path(NOTE), self.lock)
         except FileExistsError:
             raise
         except OSError:  # a filesystem without links
-            with open(self.lock, "xb") as file:
-                file.write(_bytes(self.path(_NOTE)))
+            with open(self.path(NOTE), "rb") as note, open(self.lock, "xb") as file:
+                file.write(note.read())
 
     @property
     def _unused(self) -> str:
         """Where the folder is while it is made or removed."""
-        return os.path.join(self.git_folder, f"{_FOLDER}.new")
+        return os.path.join(self.git_folder, f"{CLAIM}.new")
 
     def _discard(self) -> None:
         if os.path.isdir(self._unused):
@@ -151,8 +150,3 @@ def _read_json(path: str) -> dict[str, Any]:
 def _write_json(path: str, content: dict[str, object]) -> None:
     with open(path, "w", encoding="utf-8") as file:
         json.dump(content, file)
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()

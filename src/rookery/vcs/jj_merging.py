@@ -5,6 +5,7 @@ A workspace is never touched: jj's own way to bring it forward is `jj rebase`, w
 
 from __future__ import annotations
 
+from rookery.vcs import git_locks
 from rookery.vcs.git_merging import Merging
 from rookery.vcs.jj_program import AS_IT_IS
 
@@ -21,7 +22,12 @@ class JjMerging(Merging):
         self._jj = jj
 
     def refresh(self) -> None:
-        """Let the store's refs be where the bookmarks are, work in progress included."""
+        """Let the store's refs be where the bookmarks are, work in progress included.
+
+        Jj leaves out a bookmark whose ref is locked, and only warns: locks of killed gits are removed first.
+        """
+        common = self.store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+        git_locks.remove_dead(git_locks.find(common))
         self._jj._here()
         self._jj._jj("git", "export", AS_IT_IS)
 
