@@ -1,4 +1,4 @@
-"""A pytest plugin for `.ci/run`: tries failures once more, each alone, and shows the time that each folder took.
+"""A pytest plugin for `.ci/run`: tries failures once more, each alone, and shows what takes long.
 
 A test that fails and then passes is listed as flaky. The run is red if a test fails again, or if more than two failed
 at first: that many are not bad luck.
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 MOST_FLAKY = 2
+SLOW_SECONDS = 2.0
+"""A test that takes longer is marked `slow`, so that `--fast` stays fast."""
 _LONGEST = 600
 
 
@@ -33,6 +35,7 @@ class Report:
         self._config = config
         self._seconds: dict[str, float] = {}
         self._tests: Counter[str] = Counter()
+        self._unmarked: dict[str, float] = {}
         self._failed: dict[str, None] = {}
         self._flaky: list[str] = []
 
@@ -41,6 +44,8 @@ class Report:
         self._seconds[folder] = self._seconds.get(folder, 0) + report.duration
         if report.when == "call":
             self._tests[folder] += 1
+        if "slow" not in report.keywords:
+            self._unmarked[report.nodeid] = self._unmarked.get(report.nodeid, 0) + report.duration
         if report.failed:
             self._failed[report.nodeid] = None
 
@@ -67,6 +72,9 @@ class Report:
         for folder, seconds in sorted(self._seconds.items(), key=lambda each: -each[1]):
             terminalreporter.line(f"{seconds:8.1f} s  {self._tests[folder]:5} tests  {folder}")
         terminalreporter.line(f"{sum(self._seconds.values()):8.1f} s  {self._tests.total():5} tests  in all")
+        for test, seconds in sorted(self._unmarked.items(), key=lambda each: -each[1]):
+            if seconds > SLOW_SECONDS:
+                terminalreporter.line(f"SLOW {test} took {seconds:.1f} s: make it faster, or mark it slow")
         if len(self._failed) > MOST_FLAKY:
             terminalreporter.line(f"{len(self._failed)} tests failed; more than {MOST_FLAKY} are not tried again")
         for test in self._flaky:
