@@ -83,11 +83,11 @@ def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
 
 def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None:
     task = den.task("Task", _WORK)
-    den.killed("ready", "rook", "sling", task, "--name", "bee")
+    den.killed("ready", "sling", task, "--name", "bee")
     db = den.rook.open()
     session = db.value("SELECT id FROM sessions")
     db.close()
-    den.killed("turn started", "runner", str(den.folder), session)
+    den.kill_runner("turn started", session)
     locks = [
         den.folder / ".git/worktrees/bee/index.lock",
         den.folder / ".git/worktrees/bee/HEAD.lock",

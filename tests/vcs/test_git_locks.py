@@ -268,7 +268,7 @@ def test_a_git_in_a_sandbox_is_seen_from_outside(repo: Path, tmp_path: Path) -> 
     wait_script(tmp_path / "editor", flag)
     (repo / "README.md").write_text("edited\n")
     walls = ["bwrap", "--bind", "/", "/", "--bind", str(repo), "/mnt", "--unshare-pid", "--proc", "/proc"]
-    walls += ["--dev", "/dev", "--die-with-parent", "--chdir", "/mnt", "--"]
+    walls += ["--dev-bind", "/dev", "/dev", "--die-with-parent", "--chdir", "/mnt", "--"]
     words = [*walls, "git", "commit", "-a", "-m", "x", "-e"]
     tried = subprocess.run([*walls, "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
@@ -287,7 +287,7 @@ def test_a_git_in_a_sandbox_is_seen_from_outside(repo: Path, tmp_path: Path) -> 
 def test_nothing_is_removed_from_within_a_sandbox(repo: Path) -> None:
     lock = make_old(repo / ".git/index.lock")
     program = f"from rookery.vcs.git_locks import remove_dead; print(remove_dead([{str(lock)!r}])[0].reason)"
-    words = ["bwrap", "--bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev", "/dev", "--"]
+    words = ["bwrap", "--bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev-bind", "/dev", "/dev", "--"]
     done = subprocess.run([*words, sys.executable, "-c", program], capture_output=True, text=True, check=False)
     if done.returncode != 0 and "bwrap" in done.stderr:
         pytest.skip(f"bubblewrap cannot be used here: {done.stderr.strip()}")
