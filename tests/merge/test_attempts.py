@@ -134,8 +134,11 @@ def test_a_task_given_up_while_its_gate_runs_does_not_land(yard: Yard, monkeypat
     assert state_of(yard, task) == "CANCELLED"
 
 
-def test_a_task_that_was_reopened_is_not_landed_by_all(yard: Yard) -> None:
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_a_task_that_was_reopened_is_not_landed_by_all(yard: Yard, is_queued: bool) -> None:
     task = yard.finished("bee", WHOLE[:-1])
+    if is_queued:
+        assert yard.merge("enqueue", "bee").status == 0
     desk = yard.desk()
     try:
         author = Author("human", NOW)

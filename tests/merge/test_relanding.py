@@ -178,3 +178,173 @@ def test_a_rebase_in_the_same_second_makes_the_branchs_own_commits_again(
     yard.branch("next", "one", c_txt="c\n")
     assert yard.merge("--branch", "next").status == 0
     assert [yard.show(f"{name}.txt") for name in "abc"] == ["a", "b", "c"]
+
+
+def go_on(yard: Yard, branch: str, **files: str) -> None:
+    """One more commit on a branch; the checkout goes back to main."""
+    git(yard.folder, "switch", "-q", branch)
+    yard.commit(**files)
+    git(yard.folder, "switch", "-q", "main")
+
+
+def names(yard: Yard) -> list[str]:
+    """The files of main, less the one that is always there."""
+    return [each for each in git(yard.folder, "ls-tree", "--name-only", "main").split() if each != "README.md"]
+
+
+@pytest.fixture(params=["merge", "squash", "rebase"])
+def fresh(request: pytest.FixtureRequest, yard: Yard) -> Yard:
+    yard.settings(f"merge:\n  strategy: {request.param}\n")
+    return yard
+
+
+def land(yard: Yard, branch: str) -> str:
+    """Land a branch; gives the entry's id."""
+    (entry,) = yard.merge("--branch", branch).data["entries"]
+    assert entry["state"] == "landed"
+    return str(entry["id"])
+
+
+def test_a_part_that_lands_again_does_not_stand_for_the_whole(fresh: Yard) -> None:
+    yard = fresh
+    yard.branch("rook/x/one", a_txt="a\n")
+    yard.branch("rook/y/two", "rook/x/one", b_txt="b\n")
+    land(yard, "rook/y/two")
+    yard.commit(o_txt="o\n")
+    assert yard.merge("undo", "rook/y/two").status == 0
+    land(yard, "rook/x/one")
+    assert names(yard) == ["a.txt", "o.txt"]
+    assert yard.rook("vcs", "cleanup", "--delete").status == 0
+    assert "rook/y/two" in git(yard.folder, "branch", "--list", "rook/*")
+    land(yard, "rook/y/two")
+    assert names(yard) == ["a.txt", "b.txt", "o.txt"]
+
+
+def test_a_branch_that_took_its_own_landing_in_lands_again_in_full(fresh: Yard) -> None:
+    """As agents do that are asked to rebase."""
+    yard = fresh
+    yard.branch("x", a_txt="a\n")
+    land(yard, "x")
+    git(yard.folder, "switch", "-q", "x")
+    git(yard.folder, "merge", "-q", "--no-edit", "main")
+    git(yard.folder, "switch", "-q", "main")
+    go_on(yard, "x", b_txt="b\n")
+    yard.commit(o_txt="o\n")
+    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    land(yard, "x")
+    assert names(yard) == ["a.txt", "b.txt", "o.txt"]
+
+
+def test_what_landed_by_another_strategy_lands_again_too(yard: Yard) -> None:
+    for strategy in ("squash", "rebase"):
+        yard.settings(f"merge:\n  strategy: {strategy}\n")
+        branch = f"by-{strategy}"
+        yard.branch(branch, **{f"{strategy}1_txt": "1\n"})
+        first = land(yard, branch)
+        yard.settings("merge:\n  strategy: merge\n")
+        go_on(yard, branch, **{f"{strategy}2_txt": "2\n"})
+        land(yard, branch)
+        yard.commit(**{f"{strategy}3_txt": "3\n"})
+        assert yard.merge("undo", first).status == 0
+        assert f"{strategy}1.txt" not in names(yard)
+        land(yard, branch)
+        assert {f"{strategy}1.txt", f"{strategy}2.txt", f"{strategy}3.txt"} <= set(names(yard))
+
+
+def test_only_what_was_undone_comes_again(fresh: Yard) -> None:
+    """Of a second landing, which stands, main has edited one file and deleted another."""
+    yard = fresh
+    yard.branch("x", a_txt="a\n")
+    first = land(yard, "x")
+    go_on(yard, "x", b_txt="b\n", c_txt="c\n")
+    land(yard, "x")
+    yard.commit(b_txt="edited\n", c_txt=None)
+    assert yard.merge("undo", first).status == 0
+    land(yard, "x")
+    assert (names(yard), yard.show("b.txt")) == (["a.txt", "b.txt"], "edited")
+
+
+def test_work_that_came_with_another_branch_is_no_landing_of_its_own(
+    fresh: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard = fresh
+    with monkeypatch.context() as patch:  # else a rebase within the same second makes the very same commits
+        patch.setenv("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
+        yard.branch("x", a_txt="a\n")
+        yard.branch("y", "x", b_txt="b\n")
+    land(yard, "y")
+    before = yard.main()
+    land(yard, "x")
+    assert yard.main() == before
+    yard.commit(o_txt="o\n")
+    assert yard.merge("undo", "y").status == 0
+    land(yard, "x")
+    assert names(yard) == ["a.txt", "o.txt"]
+    land(yard, "y")
+    assert names(yard) == ["a.txt", "b.txt", "o.txt"]
+
+
+def test_a_base_that_was_moved_to_another_branch(fresh: Yard) -> None:
+    yard = fresh
+    yard.branch("feature", f_txt="f\n")
+    yard.branch("x", a_txt="a\n")
+    land(yard, "x")
+    git(yard.folder, "switch", "-q", "feature")
+    git(yard.folder, "merge", "-q", "--no-edit", "main")
+    git(yard.folder, "switch", "-q", "main")
+    git(yard.folder, "merge", "-q", "--ff-only", "feature")
+    yard.commit(a_txt="edited\n")
+    before = yard.main()
+    land(yard, "x")
+    assert yard.main() == before
+    yard.commit(a_txt="a\n")
+    assert yard.merge("undo", "x").status == 0
+    assert names(yard) == ["f.txt"]
+    land(yard, "x")
+    assert names(yard) == ["a.txt", "f.txt"]
+
+
+def test_a_squash_says_what_it_reverts(yard: Yard) -> None:
+    yard.branch("x", a_txt="a\n")
+    commit = yard.merge("--branch", "x").data["entries"][0]["commit"]
+    yard.settings("merge:\n  strategy: squash\n")
+    git(yard.folder, "switch", "-qc", "away")
+    git(yard.folder, "revert", "--no-edit", "-m", "1", commit)
+    yard.commit(more_txt="more\n")
+    git(yard.folder, "switch", "-q", "main")
+    land(yard, "away")
+    assert f"This reverts commit {commit}" in git(yard.folder, "log", "-1", "--format=%B", "main")
+    land(yard, "x")
+    assert names(yard) == ["a.txt", "more.txt"]
+
+
+def test_many_files_that_are_taken_out_by_hand(fresh: Yard) -> None:
+    yard = fresh
+    many = {f"f{number}_txt": "1\n" for number in range(230)}
+    yard.branch("x", **many)
+    land(yard, "x")
+    yard.commit(**dict.fromkeys(many))
+    assert names(yard) == []
+    land(yard, "x")
+    assert len(names(yard)) == len(many)
+
+
+def test_a_branch_of_which_nothing_tells_where_it_began_is_not_called_landed(yard: Yard) -> None:
+    yard.branch("x", a_txt="a\n")
+    git(yard.folder, "merge", "-q", "--ff-only", "x")
+    git(yard.folder, "revert", "--no-edit", "HEAD")
+    done = yard.merge("--branch", "x")
+    assert done.status == 1
+    assert "nothing tells where its work began" in yard.entry("x")["reason"]
+    assert names(yard) == []
+
+
+def test_an_undo_does_not_move_the_base_back_while_another_branch_has_the_landing(fresh: Yard) -> None:
+    """It would bring back what was undone."""
+    yard = fresh
+    yard.branch("x", a_txt="a\n")
+    land(yard, "x")
+    yard.branch("z", z_txt="z\n")
+    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    land(yard, "z")
+    assert names(yard) == ["z.txt"]

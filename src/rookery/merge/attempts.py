@@ -14,14 +14,14 @@ from rookery.merge import store
 from rookery.merge.landed import landed_branches
 from rookery.merge.model import CANCELLED as TAKEN_OUT
 from rookery.merge.model import FAILED as DID_NOT_LAND
-from rookery.merge.model import UNDONE
+from rookery.merge.model import OPEN, UNDONE
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, CANCELLED, FAILED, PENDING_REVIEW
+from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW
 from rookery.tasks.work import BRANCH_PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from rookery.agents.model import Session
     from rookery.db.database import Database
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 IN_REVIEW = (PENDING_REVIEW, APPROVED)
+UNFINISHED_WORK = (PENDING, IN_PROGRESS, NEEDS_REBASE)
 
 
 class Withdrawn(InvalidState):
@@ -96,6 +97,21 @@ def survey(desk: Desk, base: str) -> Survey:
         else:
             ready.append(branch)
     return Survey(tuple(ready), tuple(skipped))
+
+
+def split_queue(desk: Desk, base: str, named: Collection[str]) -> tuple[list[Entry], list[Skipped]]:
+    """What is queued for a base: what `merge --all` lands, and what has to be named. `named` are ids that were."""
+    lands, skipped = [], []
+    entries = store.select(desk.db, states=OPEN, base=base)
+    found = tasks.get_many(desk.db, [each.task_id for each in entries if each.task_id])
+    for each in entries:
+        task = found.get(each.task_id or "")
+        if each.id in named or each.forced or task is None or task.state not in UNFINISHED_WORK:
+            lands.append(each)
+        else:
+            reason = f"it is queued, but its task {task.id} is {task.state}; `rook merge run` lands it"
+            skipped.append(Skipped(each.branch, each.agent or "", each.task_id, reason))
+    return lands, skipped
 
 
 def _why_not(db: Database, session: Session, task: Task | None, tip: str, base: str) -> str:

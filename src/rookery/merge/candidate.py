@@ -8,6 +8,7 @@ from rookery.merge.approval import reviewer_of
 from rookery.merge.landed import start_of
 from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
 from rookery.tasks import store as tasks
+from rookery.vcs.git_landed import reverted_commits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +56,22 @@ def build(desk: Desk, entry: Entry, onto: str) -> Candidate | Clash:
 def merge(desk: Desk, entry: Entry, onto: str, start: Start | None = None) -> Merged:
     """A branch merged onto a commit, from where its own work begins.
 
-    Git sees no trace of squashed or rebased work in the history, and takes reverted work for merged. So it is given
-    the files of one commit with the history that counts.
+    Git sees no trace of squashed or rebased work in the history, and takes reverted work for merged. So what was
+    reverted is put on again first, and git is given the files with the history that counts.
     """
-    known = (start or start_of(desk, entry.branch, entry.tip, entry.base)).known(onto)
-    if known != (onto,):
-        onto = desk.merging.pose(onto, *known)
-    return desk.merging.merge(onto, entry.tip)
+    start = start or start_of(desk, entry.branch, entry.tip, entry.base)
+    merging, tree = desk.merging, onto
+    for each in start.redo:
+        again = merging.merge_trees(each.before, tree, each.commit)
+        if not again.is_clean:
+            break
+        tree = again.tree
+    else:
+        if start.redo or start.before is None:
+            known = (onto, *start.hidden, *(each.brings for each in start.redo))
+            return merging.merge(onto if known == (onto,) else merging.pose(tree, *known), entry.tip)
+    # In one merge from before all of it, so that whoever settles a conflict sees both sides.
+    return merging.merge(merging.pose(onto, *start.known(onto)), entry.tip)
 
 
 def commit_tree(
@@ -81,12 +91,23 @@ def commit_tree(
         if isinstance(replayed, str) and desk.merging.tree(replayed) == tree:
             return replayed
     if strategy in (SQUASH, REBASE):
-        said = desk.merging.store.read(
-            *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=- %s"),
-            *(entry.tip, *(f"^{each}" for each in known), "--"),
-        )
-        return desk.merging.commit(tree, [onto], f"{title}\n\n{said}\n{trailers}")
+        return desk.merging.commit(tree, [onto], f"{title}\n\n{_told(desk, entry, known)}\n{trailers}")
     return desk.merging.commit(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+
+
+def _told(desk: Desk, entry: Entry, known: Sequence[str]) -> str:
+    """What the commits of a branch say, in one message: their subjects, and what they revert."""
+    log = desk.merging.store.read(
+        *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=%x01%H%x00%s%x00%B"),
+        *(entry.tip, *(f"^{each}" for each in known), "--"),
+    )
+    commits = [each.split("\0", 2) for each in log.split("\x01")[1:]]
+    own = {commit for commit, _, _ in commits}
+    named = [each for _, _, message in commits for each in reverted_commits(message)]
+    # A revert within the branch of something of its own is of no concern to the base.
+    outside = [each for each in dict.fromkeys(named) if not any(commit.startswith(each) for commit in own)]
+    lines = [f"- {subject}\n" for _, subject, _ in commits] + [f"\nThis reverts commit {each}.\n" for each in outside]
+    return "".join(lines)
 
 
 def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = "") -> str | tuple[Conflict, ...]:

@@ -1,10 +1,14 @@
-"""How much of a branch is on its base: from git's history, and from our records of squashed and rebased landings."""
+"""How much of a branch is on its base: from git's history and our records of what landed."""
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from rookery.agents import store as agents
+from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.merge import store
+from rookery.tasks import store as tasks
 from rookery.vcs import git_landed
 from rookery.vcs.git_landed import Landing
 
@@ -15,27 +19,33 @@ if TYPE_CHECKING:
     from rookery.merge.desk import Desk
 
 
+class Unclear(InvalidState):
+    """The base went through the tip of a branch and reverted it, and nothing tells where its work began."""
+
+    code = "unclear_branch"
+
+
 class Start(Record):
     """Where the work of a branch begins that its base lacks. Usually git sees that by itself."""
 
+    redo: tuple[Landing, ...] = ()
+    """What landed of it and was reverted, the oldest first: all of that is to land again."""
     before: str | None = None
-    """What the base was before the work landed that was reverted later: all of it is to land again."""
+    """What the base was before the first of these."""
     hidden: tuple[str, ...] = ()
     """What the base has squashed or rebased, so that the history does not show it."""
+    settled: tuple[str, ...] = ()
+    """Those of these that hold nothing of what was reverted."""
 
     def known(self, onto: str) -> tuple[str, ...]:
-        """The commits whose history counts as present when the branch is merged onto a commit."""
-        return (self.before or onto, *self.hidden)
+        """The commits whose history does not count as the branch's own work when it lands on a commit."""
+        return (self.before or onto, *self.settled)
 
 
 def is_landed(desk: Desk, branch: str, tip: str, base: str) -> bool:
     """True if a base has all the work of a branch, and no undo or revert removed it again."""
     onto = desk.merging.tip(base)
-    if onto is None:
-        return False
-    return git_landed.has_landed(
-        desk.merging.store, tip, onto, since=_since(desk, branch), records=_records(desk, base)
-    )
+    return onto is not None and git_landed.has_landed(desk.merging.store, tip, onto, **_evidence(desk, branch, base))
 
 
 def landed_branches(desk: Desk, tips: Mapping[str, str], base: str) -> set[str]:
@@ -50,24 +60,41 @@ def landed_branches(desk: Desk, tips: Mapping[str, str], base: str) -> set[str]:
 
 
 def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
-    """Where the work of a branch begins that its base lacks."""
+    """Where the work of a branch begins that its base lacks; raises Unclear if nothing tells."""
     git, onto = desk.merging.store, desk.merging.tip(base)
     if onto is None:
         return Start()
-    found = git_landed.landings(git, tip, onto, since=_since(desk, branch), records=_records(desk, base))
+    found = git_landed.landings(git, tip, onto, **_evidence(desk, branch, base))
     undone = git_landed.undone(git, found)
-    before = undone[0].before if undone else None
-    standing = [each for each in found if each.reverted_by is None and git.contains(each.commit, before or onto)]
-    hidden = [each.brings for each in standing if not git.contains(each.brings, before or onto)]
-    return Start(before, tuple(hidden))
+    if any(not each.before for each in undone):
+        raise Unclear(
+            f"{base} has reverted {branch}, and nothing tells where its work began",
+            hint=f"`git revert` the revert on a branch of its own, and land that; {undone[-1].reverted_by} reverted it",
+        )
+    standing = [each.brings for each in found if each.reverted_by is None]
+    hidden = tuple(each for each in dict.fromkeys(standing) if not git.contains(each, onto))
+    if not undone:
+        return Start(hidden=hidden, settled=hidden)
+    settled = [each for each in hidden if not any(git.contains(other.brings, each) for other in undone)]
+    # What came together with the work of others is not brought back as a whole.
+    redo = tuple(undone) if all(each.is_whole for each in undone) else ()
+    return Start(redo, undone[0].before, hidden, tuple(settled))
+
+
+class _Evidence(TypedDict):
+    """What is known of a branch beside git's history, as arguments."""
+
+    since: str | None
+    own: list[Landing]
+    hidden: list[Landing]
+
+
+def _evidence(desk: Desk, branch: str, base: str) -> _Evidence:
+    own, hidden = ([Landing(*row) for row in rows] for rows in store.landings(desk.db, branch, base))
+    return {"since": _since(desk, branch), "own": own, "hidden": hidden}
 
 
 def _since(desk: Desk, branch: str) -> str | None:
-    """Where an agent's branch began."""
+    """Where the work of an agent's or a task's branch began."""
     first = agents.sessions(desk.db, branch=branch)[:1]
-    return first[0].base_commit if first else None
-
-
-def _records(desk: Desk, base: str) -> list[Landing]:
-    """What landed on a base squashed or rebased, so that git does not see it."""
-    return [Landing(*row) for row in store.hidden_landings(desk.db, base)]
+    return first[0].base_commit if first else tasks.start_of_branch(desk.db, branch)

@@ -44,7 +44,7 @@ def merge(
     changes of its own; where it would, the landing waits and says so.
     """
     from rookery.merge import predict, queue, service
-    from rookery.merge.attempts import Survey, survey
+    from rookery.merge.attempts import Survey, split_queue, survey
 
     if bool(branch) == all:
         raise InvalidInput("say --branch NAME or --all", hint="`rook merge list` shows what is queued")
@@ -53,14 +53,17 @@ def merge(
     base = desk.base(into)
     found = Survey((branch,), ()) if branch else survey(desk, base)
     if dry_run:
-        waiting = [] if branch else [each.branch for each in service.listing(desk) if each.base == base]
-        wanted = list(dict.fromkeys([*waiting, *found.ready]))
+        waiting, held_back = ([], []) if branch else split_queue(desk, base, ())
+        found = found.replace(skipped=(*found.skipped, *held_back))
+        wanted = list(dict.fromkeys([*(each.branch for each in waiting), *found.ready]))
         predicted = predict.predict_all(desk, [service.draft(desk, each, base) for each in wanted])
         return [*predicted, *(predict.skipped(each, base) for each in found.skipped)]
     queued = service.enqueue(desk, found.ready, base, force=force)
     only = {each.id for each in queued}
     if all:
-        only |= {each.id for each in service.listing(desk) if each.base == base}
+        waiting, held_back = split_queue(desk, base, only)
+        only |= {each.id for each in waiting}
+        found = found.replace(skipped=(*found.skipped, *held_back))
     if not only and found.skipped:
         return queue.Outcome(base, (), 0, skipped=found.skipped)
     service.check_something(list(only), base)

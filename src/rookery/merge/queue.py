@@ -17,9 +17,22 @@ from rookery.merge import lease as leases
 from rookery.merge.attempts import Withdrawn
 from rookery.merge.candidate import Candidate, Clash, build
 from rookery.merge.land import Held, Moved
-from rookery.merge.landed import landed_branches
+from rookery.merge.landed import Unclear, landed_branches
 from rookery.merge.lease import Holder
-from rookery.merge.model import BUSY, CONFLICT, EMPTY, GATE, GONE, HUMAN, LANDED, PROTECTED, SAID, Entry, MergeBusy
+from rookery.merge.model import (
+    BUSY,
+    CONFLICT,
+    EMPTY,
+    GATE,
+    GONE,
+    HUMAN,
+    LANDED,
+    MERGE,
+    PROTECTED,
+    SAID,
+    Entry,
+    MergeBusy,
+)
 from rookery.merge.protected import protected_paths
 
 TYPE_CHECKING = False
@@ -164,11 +177,15 @@ class _Run:
         clashes: list[Clash] = []
         onto = self._base_tip()
         for entry in entries:
-            built = build(self.desk, entry, onto)
+            try:
+                built = build(self.desk, entry, onto)
+            except Unclear as error:
+                self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
+                continue
             if isinstance(built, Clash):
                 clashes.append(built)
                 continue
-            if self._refuse_protected(built):
+            if self._is_there(built, is_settled=not stack) or self._refuse_protected(built):
                 continue
             stack.append(built)
             onto = built.commit
@@ -323,6 +340,20 @@ class _Run:
             land.record_landed(desk, ready, desk.now())
         desk.wake()
         self._follow_up()
+
+    def _is_there(self, candidate: Candidate, *, is_settled: bool) -> bool:
+        """True if a candidate brings nothing that its base lacks; `is_settled` if it stands on the base itself.
+
+        A merge joins the histories all the same, unless they are joined.
+        """
+        merging, entry = self.desk.merging, candidate.entry
+        if merging.tree(candidate.onto) != merging.tree(candidate.commit):
+            return False
+        if self.desk.config.merge.strategy == MERGE and not merging.store.contains(entry.tip, candidate.onto):
+            return False
+        if is_settled:
+            self._note_landed(entry, entry.tip)
+        return True
 
     def _refuse_protected(self, candidate: Candidate) -> bool:
         """True if a candidate changes Rookery's own folder; then it fails for good."""

@@ -155,14 +155,19 @@ def landed_tips(db: Database, base: str) -> set[tuple[str, str]]:
     }
 
 
-def hidden_landings(db: Database, base: str) -> list[tuple[str, str, str]]:
-    """Squashed and rebased landings on a base, also those that were undone: candidate, what the base was, and tip."""
+def landings(db: Database, branch: str, base: str) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
+    """What landed on a base, also if it was undone: candidate, what the base was, and tip.
+
+    First those of one branch, then those of others that are not in the history, because they were squashed or rebased.
+    """
     rows = db.all(
-        "SELECT candidate, base_before, tip FROM merges WHERE base = ? AND state IN (?, ?) AND strategy <> ? "
-        "AND candidate IS NOT NULL AND base_before IS NOT NULL",
-        (base, LANDED, UNDONE, MERGE_STRATEGY),
+        "SELECT branch, candidate, base_before, tip FROM merges WHERE base = ? AND state IN (?, ?) "
+        "AND candidate IS NOT NULL AND base_before IS NOT NULL AND candidate <> base_before "
+        "AND (branch = ? OR strategy <> ?)",
+        (base, LANDED, UNDONE, branch, MERGE_STRATEGY),
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    own = [(row[1], row[2], row[3]) for row in rows if row[0] == branch]
+    return own, [(row[1], row[2], row[3]) for row in rows if row[0] != branch]
 
 
 def has_landing(db: Database, task_id: str) -> bool:

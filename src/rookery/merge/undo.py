@@ -12,7 +12,7 @@ from rookery.merge import gates, kept, land, news, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
-from rookery.vcs.git_store import SAVED
+from rookery.vcs.git_store import HEADS, SAVED, UNDONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
     tip = merging.tip(entry.base)
     if tip is None or entry.candidate is None or entry.base_before is None:
         raise InvalidState(f"there is no branch {entry.base} any more", hint="its commits are kept by refs/rookery")
-    new, how = (entry.base_before, MOVED_BACK) if tip == entry.candidate else (_revert(desk, entry, tip), REVERTED)
+    can_move_back = tip == entry.candidate and not _is_elsewhere(desk, entry)
+    new, how = (entry.base_before, MOVED_BACK) if can_move_back else (_revert(desk, entry, tip), REVERTED)
     if how == REVERTED or _is_within_a_batch(desk, new):
         _gate(desk, lease, entry, new, tip)
     rescue = f"rescue/undo/{entry.id}"
     merging.keep(rescue, tip)
     merging.keep(kept.UNDO + entry.id, new)
+    merging.keep(UNDONE + entry.branch, entry.tip)
     with desk.db.write() as db:
         leases.check(db, lease)
         store.mark_undoing(db, entry, UNDOING)
@@ -96,6 +98,14 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
     merging.settle()
     _bring_branch_back(desk, entry)
     return Undone(undone, how, new, f"refs/rookery/{rescue}")
+
+
+def _is_elsewhere(desk: Desk, entry: Entry) -> bool:
+    """True if a branch, a tag or a remote has the landing too: it would come back with that, as if never undone."""
+    listed = desk.merging.store.read(
+        *("for-each-ref", f"--contains={entry.candidate}", "--format=%(refname)", HEADS, "refs/tags/", "refs/remotes/")
+    )
+    return bool(set(listed.splitlines()) - {HEADS + entry.base})
 
 
 def _bring_branch_back(desk: Desk, entry: Entry) -> None:

@@ -265,3 +265,9 @@ def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> Iterator[tuple[Any,
     for start in range(0, len(wanted), _CHUNK):
         part = wanted[start : start + _CHUNK]
         yield from db.all(sql % marks(len(part)), part)
+
+
+def start_of_branch(db: Database, branch: str) -> str | None:
+    """The commit that the branch of a task was made at."""
+    found = db.value("SELECT start_commit FROM tasks WHERE branch = ? AND start_commit IS NOT NULL LIMIT 1", (branch,))
+    return None if found is None else str(found)

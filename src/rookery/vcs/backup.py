@@ -24,28 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rookery.vcs.git_store import GitStore
+    from rookery.vcs.tree_diff import TreeChange
 
 _PLAN = "plan"
-_NONE, _LINK, _MODULE = "000000", "120000", "160000"
-
-
-class Change(Record):
-    """A path in which two commits differ; a mode of zeros says that a commit has nothing there."""
-
-    path: str
-    old_mode: str
-    new_mode: str
-    new_oid: str
-
-    @property
-    def is_added(self) -> bool:
-        """True if only the new commit has it."""
-        return self.old_mode == _NONE
-
-    @property
-    def is_deleted(self) -> bool:
-        """True if only the old commit has it."""
-        return self.new_mode == _NONE
+_LINK, _MODULE = "120000", "160000"
 
 
 class _Plan(Record):
@@ -56,17 +38,7 @@ class _Plan(Record):
     new_folders: list[str]
 
 
-def changes(store: GitStore, old: str, new: str) -> list[Change]:
-    """Every path in which two commits differ."""
-    fields = store.read("diff-tree", "-r", "-z", "--raw", "--no-renames", old, new).split("\0")[:-1]
-    listed = []
-    for about, path in zip(fields[::2], fields[1::2], strict=True):
-        old_mode, new_mode, _, new_oid, _ = about.removeprefix(":").split(" ")
-        listed.append(Change(path, old_mode, new_mode, new_oid))
-    return listed
-
-
-def keep(top: str, changed: Iterable[Change], place: str) -> None:
+def keep(top: str, changed: Iterable[TreeChange], place: str) -> None:
     """Keep what lies at the paths that are about to change; `place` is there only once all of it is."""
     half = f"{place}.half"
     os.mkdir(half)
@@ -87,7 +59,7 @@ def keep(top: str, changed: Iterable[Change], place: str) -> None:
     os.rename(half, place)
 
 
-def restore(store: GitStore, top: str, changed: Sequence[Change], place: str) -> list[str]:
+def restore(store: GitStore, top: str, changed: Sequence[TreeChange], place: str) -> list[str]:
     """Put back what was kept; gives the files that were changed by someone else meanwhile and stay as they are."""
     plan = _read_plan(place)
     differ = [each for each in changed if not _is_as_before(top, each.path, plan, place)]
@@ -108,7 +80,7 @@ def restore(store: GitStore, top: str, changed: Sequence[Change], place: str) ->
     return [each.path for each in differ if not _is_as_before(top, each.path, plan, place)]
 
 
-def written_by_git(store: GitStore, top: str, changed: Sequence[Change]) -> set[str]:
+def written_by_git(store: GitStore, top: str, changed: Sequence[TreeChange]) -> set[str]:
     """The paths at which lies what the new commit has there, or the beginning of it.
 
     Where a filter of the user's makes a file from what is committed, it may fail now: a whole file is known by what it
@@ -135,7 +107,7 @@ def _quoted(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _is_beginning(store: GitStore, top: str, change: Change) -> bool:
+def _is_beginning(store: GitStore, top: str, change: TreeChange) -> bool:
     full = os.path.join(top, change.path)
     if not os.path.islink(full) and not _is_regular(top, change.path):
         return False

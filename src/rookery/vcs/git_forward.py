@@ -22,14 +22,15 @@ from rookery.vcs import backup
 from rookery.vcs.index_claim import Claim
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.snapshots import QUIET, copy_index
+from rookery.vcs.tree_diff import tree_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rookery.base.process import Finished
-    from rookery.vcs.backup import Change
     from rookery.vcs.git_store import GitStore
+    from rookery.vcs.tree_diff import TreeChange
 
 _SHOWN = 5
 _PROBE = b"\0" * 64 * 1024
@@ -105,7 +106,7 @@ class Forward(Record):
     def take_back(self) -> list[str]:
         """Let the files be as they were; gives those that someone else has changed. Raises HalfWritten if it cannot."""
         with _given_up_on_error(self, "files of the commit that was to come are left, and the old ones not yet back"):
-            changed = backup.changes(self.store, self.old, self.new)
+            changed = tree_changes(self.store, self.old, self.new)
             left = backup.restore(self.store, self.folder, changed, self.kept)
             self.claim.drop()
         return left
@@ -128,7 +129,7 @@ def _given_up_on_error(forward: Forward, state: str) -> Iterator[None]:
 
 
 def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
-    """Change the files of a clean-enough checkout, or none of them.
+    """TreeChange the files of a clean-enough checkout, or none of them.
 
     Raises InTheWay; InvalidState if another git is at work there; CannotWrite, or HalfWritten if even putting back
     what was there fails.
@@ -190,7 +191,7 @@ def _prepare(forward: Forward) -> None:
 def _keep_files(forward: Forward) -> None:
     if not copy_index(os.path.join(forward.claim.git_folder, "index"), forward.index):
         forward.store.write(*QUIET, "read-tree", "--empty", env=_env(forward))
-    changed = backup.changes(forward.store, forward.old, forward.new)
+    changed = tree_changes(forward.store, forward.old, forward.new)
     foreign = _foreign_files(forward, changed)
     if foreign:
         raise InTheWay(forward.folder, foreign)
@@ -211,7 +212,7 @@ def _complete_files(forward: Forward) -> None:
     env = {"GIT_INDEX_FILE": forward.next, "LC_ALL": "C"}
     forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
     differ = set(forward.store.read(*QUIET, "diff-files", "-z", "--name-only", env=env).split("\0"))
-    changed = [each for each in backup.changes(forward.store, forward.old, forward.new) if each.path in differ]
+    changed = [each for each in tree_changes(forward.store, forward.old, forward.new) if each.path in differ]
     absent = {each.path for each in changed if not os.path.lexists(os.path.join(forward.folder, each.path))}
     ours = absent | backup.written_by_git(forward.store, forward.folder, changed)
     forward.store.write(
@@ -225,7 +226,7 @@ def _env(forward: Forward) -> dict[str, str]:
     return {"GIT_INDEX_FILE": forward.index, "LC_ALL": "C"}
 
 
-def _foreign_files(forward: Forward, changed: Sequence[Change]) -> list[str]:
+def _foreign_files(forward: Forward, changed: Sequence[TreeChange]) -> list[str]:
     """Files that git never tracked, ignored ones included, where the new commit would put its own."""
     found: list[str] = []
     tracked: set[str] | None = None
@@ -256,7 +257,7 @@ def _files_in(top: str, folder: str) -> list[str]:
     return found
 
 
-def _check_unchanged(forward: Forward, changed: Sequence[Change]) -> None:
+def _check_unchanged(forward: Forward, changed: Sequence[TreeChange]) -> None:
     """Raise InTheWay if git would refuse: its own two-way merge looks at every file, here without touching one."""
     words = (*QUIET, "read-tree", "-n", "-m", "-u", forward.old, forward.new)
     done = forward.store.run(*words, env=_env(forward))

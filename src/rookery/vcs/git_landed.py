@@ -11,18 +11,24 @@ from __future__ import annotations
 import re
 
 from rookery.base.record import Record
+from rookery.vcs.tree_diff import parse_changes, tree_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rookery.vcs.git_store import GitStore
+    from rookery.vcs.tree_diff import TreeChange
 
 # "takes back" stood in the reverts that earlier versions of Rookery made.
 _REVERTS = re.compile(r"This (?:reverts commit|takes back) ([0-9a-f]{7,64})")
-_PREFIX = 7
+_PREFIX, _WHOLE = 7, 40
 _MOST_PATHS = 200
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+_LOG = (
+    *("log", "--first-parent", "--diff-merges=first-parent", "--no-renames", "--no-show-signature", "--no-color"),
+    "--format=%x01%H",
+)
 
 
 class Landing(Record):
@@ -31,62 +37,71 @@ class Landing(Record):
     commit: str
     """The commit by which the base got it."""
     before: str
-    """What the base was until then."""
+    """What the base was until then; empty if that is not known."""
     brings: str
     """The commit that came with it: the tip of a branch, or something on the way to it."""
+    is_whole: bool = True
+    """False if work came with it that does not belong to the branch in question."""
     reverted_by: str | None = None
 
 
 def has_landed(
-    store: GitStore, tip: str, base: str, *, since: str | None = None, records: Sequence[Landing] = ()
+    store: GitStore,
+    tip: str,
+    base: str,
+    *,
+    since: str | None = None,
+    own: Sequence[Landing] = (),
+    hidden: Sequence[Landing] = (),
 ) -> bool:
     """True if the base has the work of a commit and has not lost it again. Both are commit ids.
 
-    `since` is where the work began, which matters for commits that were put onto the base one by one. `records` are
-    landings on that base that the history does not show: squashed or rebased work, of whatever branch.
+    `since` is where the work began. `own` are the landings of the branch that are on record, `hidden` those of any
+    branch that the history does not show, because they were squashed or rebased.
     """
-    if not store.contains(tip, base) and not any(each.brings == tip for each in records):
+    is_there = store.contains(tip, base)
+    if not is_there and not any(each.brings == tip for each in (*own, *hidden)):
         return False
-    found = landings(store, tip, base, since=since, records=records)
-    return bool(found) and not undone(store, found)
+    found = landings(store, tip, base, since=since, own=own, hidden=hidden)
+    if not is_there and not any(each.brings == tip and each.reverted_by is None for each in found):
+        return False
+    return not undone(store, found)
 
 
 def landings(
-    store: GitStore, tip: str, base: str, *, since: str | None = None, records: Sequence[Landing] = ()
+    store: GitStore,
+    tip: str,
+    base: str,
+    *,
+    since: str | None = None,
+    own: Sequence[Landing] = (),
+    hidden: Sequence[Landing] = (),
 ) -> list[Landing]:
-    """Every time that work of `tip` came onto the base without `tip` knowing of it, the oldest first."""
-    lines = store.read("rev-list", "--parents", base, f"^{tip}", "--").splitlines()
-    beyond = {commit: parents for commit, *parents in (line.split() for line in lines)}
-    chain, bottom = _first_parents(base, beyond)
-    own = _own_commits(store, beyond, bottom)
-    apart = set(store.read("rev-list", tip, f"^{base}", "--").split()) | {tip} if records else set()
-    recorded = {each.commit: each for each in records if each.brings in apart}
-    found = []
-    if bottom == tip:  # the base went through the commit itself
-        found.append(Landing(tip, since or tip, tip))
-    seen: set[str] = set()
-    for commit in chain:
-        if not beyond[commit]:
-            continue  # the first commit of all
-        before, *brought = beyond[commit]
-        brings = _reach(brought, beyond, seen) & own
-        seen.add(commit)
-        if commit in recorded:
-            found.append(recorded[commit])
-        elif brings:
-            found.append(Landing(commit, before, tip if tip in brings else min(brings)))
-    return [each.replace(reverted_by=_find_revert(store, each, base)) for each in found]
+    """Every time that work of a commit came onto the base, as far as the history and the records tell."""
+    found = {(each.commit, each.brings): each for each in _visible(store, tip, base, since)}
+    apart = set(store.read("rev-list", tip, f"^{base}", "--").split()) if hidden else set()
+    recorded = [each for each in own if store.contains(each.brings, tip)]
+    recorded += [each for each in hidden if each.brings in apart]
+    for each in recorded:
+        if store.contains(each.commit, base):
+            found = {key: other for key, other in found.items() if other.commit != each.commit}
+            found[each.commit, each.brings] = each
+    judged = [each.replace(reverted_by=_find_revert(store, each, base)) for each in found.values()]
+    # A revert that the work has taken in is part of it.
+    return [each for each in judged if each.reverted_by is None or not store.contains(each.reverted_by, tip)]
 
 
 def undone(store: GitStore, found: Sequence[Landing]) -> list[Landing]:
     """The landings that were reverted and not made again since, the oldest first."""
-    left: list[Landing] = []
-    for each in found:
-        if each.reverted_by is not None:
-            left.append(each)
-        elif left and _is_ours(store, each.commit):
-            left = [earlier for earlier in left if not store.contains(str(earlier.reverted_by), each.commit)]
-    return left
+    reverted = [each for each in found if each.reverted_by is not None]
+    again = [each for each in found if each.reverted_by is None and reverted and _is_ours(store, each.commit)]
+    left = [each for each in reverted if not any(_makes_up_for(store, other, each) for other in again)]
+    return sorted(left, key=lambda each: sum(store.contains(other.commit, each.commit) for other in left))
+
+
+def _makes_up_for(store: GitStore, later: Landing, reverted: Landing) -> bool:
+    """True if a landing came after the revert of another, and with all that this one had brought."""
+    return store.contains(reverted.brings, later.brings) and store.contains(str(reverted.reverted_by), later.commit)
 
 
 def _is_ours(store: GitStore, commit: str) -> bool:
@@ -95,6 +110,49 @@ def _is_ours(store: GitStore, commit: str) -> bool:
     Git by itself brings nothing of that back.
     """
     return "\nMerge-Id: " in store.read("log", "-1", "--no-show-signature", "--format=%B", commit)
+
+
+def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterator[Landing]:
+    """The landings that the history shows: merges, and commits that the base itself went through."""
+    lines = store.read("rev-list", "--parents", base, f"^{tip}", "--").splitlines()
+    beyond = {commit: parents for commit, *parents in (line.split() for line in lines)}
+    chain, bottom = _first_parents(base, beyond)
+    if bottom == tip:
+        yield Landing(tip, since or "", tip)
+    own = _own_commits(store, beyond, bottom)
+    seen: set[str] = set()
+    for commit in chain:
+        if not beyond[commit]:
+            continue  # the first commit of all
+        before, *brought = beyond[commit]
+        is_whole = not any(parent in beyond for parent in brought)
+        for brings in sorted(_reach(brought, beyond, seen) & own):
+            yield Landing(commit, before, brings, is_whole)
+        seen.add(commit)
+    named = dict.fromkeys(each for _, said in _messages(store, tip, base) for each in reverted_commits(said))
+    for commit, (before, *brought) in _merges(store, list(named)).items():
+        if commit in chain:
+            continue
+        if commit not in beyond:
+            # The work has taken its own landing in; without that, does it still lead to what landed?
+            for each in _reach_without(store, tip, commit, before) & set(brought):
+                yield Landing(commit, before, each)
+        elif store.contains(tip, commit) and not store.contains(tip, before):
+            # The base was moved to another branch since, so it did not itself go through what had landed.
+            yield Landing(commit, before, tip, tip in brought)
+
+
+def _reach_without(store: GitStore, tip: str, avoided: str, before: str) -> set[str]:
+    """What a commit leads to, down to another one, by ways that do not go through a third."""
+    lines = store.read("rev-list", "--parents", tip, f"^{before}", "--").splitlines()
+    parents = {commit: rest for commit, *rest in (line.split() for line in lines)}
+    found, left = {avoided}, [tip]
+    while left:
+        at = left.pop()
+        if at in parents and at not in found:
+            found.add(at)
+            left += parents[at]
+    return found - {avoided}
 
 
 def _first_parents(base: str, beyond: Mapping[str, Sequence[str]]) -> tuple[list[str], str | None]:
@@ -132,29 +190,54 @@ def _reach(commits: Iterable[str], beyond: Mapping[str, Sequence[str]], seen: se
 
 def _find_revert(store: GitStore, landing: Landing, base: str) -> str | None:
     """The commit that reverts a landing on the base, if one does."""
-    paths = _changed(store, landing.before, landing.commit)
-    if not paths or not _changed(store, landing.commit, base, paths):
-        return None  # it stands there as it landed
-    return _named_revert(store, landing, base) or _inverse(store, landing, base, paths)
+    if not landing.before:
+        parents = store.read("rev-parse", f"{landing.commit}^@").split()
+        landing = landing.replace(before=parents[0] if parents else store.empty_tree())
+    changes = tree_changes(store, landing.before, landing.commit)
+    differ = {change.path for change in tree_changes(store, landing.commit, base)}
+    if not any(change.path in differ for change in changes):
+        return None  # it is there as it landed
+    return _named_revert(store, landing, base) or _inverse(store, landing, base, changes)
 
 
 def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
     """The commit that names the landing, or the last of those that name all of its commits one by one."""
     in_force: dict[str, list[tuple[str, str]]] = {}
+    gone: set[str] = set()
 
     def revert_of(commit: str) -> str | None:
         return next((by for named, by in in_force.get(commit[:_PREFIX], ()) if commit.startswith(named)), None)
 
-    for commit, message in _messages(store, landing.commit, base):
-        if revert_of(commit) is None:
-            for named in _REVERTS.findall(message):
-                in_force.setdefault(named[:_PREFIX], []).append((named, commit))
+    said = [(commit, reverted_commits(message)) for commit, message in _messages(store, landing.commit, base)]
+    merges = _merges(store, [named for _, names in said for named in names]) if len(said) > 1 else {}
+    for commit, names in said:
+        if commit in gone or revert_of(commit) is not None:
+            continue
+        for named in names:
+            in_force.setdefault(named[:_PREFIX], []).append((named, commit))
+            if named in merges:  # what came with a merge goes with it
+                gone.update(store.read("rev-list", named, f"^{merges[named][0]}", "--").split())
     whole = revert_of(landing.commit)
     if whole is not None or not in_force:
         return whole
-    own = store.read("rev-list", "--no-merges", landing.commit, f"^{landing.before}").split()
+    own = store.read("rev-list", "--no-merges", landing.commit, f"^{landing.before}", "--").split()
     each_by = [revert_of(commit) for commit in own]
     return each_by[0] if each_by and all(each_by) else None
+
+
+def reverted_commits(message: str) -> list[str]:
+    """The commits that a message says it reverts."""
+    return _REVERTS.findall(message)
+
+
+def _merges(store: GitStore, names: Sequence[str]) -> dict[str, list[str]]:
+    """Those of some commits that are merges, with their parents."""
+    whole = [name for name in names if len(name) >= _WHOLE]
+    if not whole:
+        return {}
+    words = ("rev-list", "--no-walk", "--merges", "--parents", "--ignore-missing", "--stdin")
+    lines = store.read(*words, stdin="".join(f"{name}\n" for name in whole)).splitlines()
+    return {commit: parents for commit, *parents in (line.split() for line in lines)}
 
 
 def _messages(store: GitStore, since: str, base: str) -> Iterator[tuple[str, str]]:
@@ -168,35 +251,47 @@ def _messages(store: GitStore, since: str, base: str) -> Iterator[tuple[str, str
         yield commit, message
 
 
-def _inverse(store: GitStore, landing: Landing, base: str, paths: Sequence[str]) -> str | None:
-    """The commit after the landing whose patch is its inverse, unless a later one is the landing's own patch."""
-    if len(paths) > _MOST_PATHS:
+def _inverse(store: GitStore, landing: Landing, base: str, changes: Sequence[TreeChange]) -> str | None:
+    """The commit after the landing that is its inverse, unless a later one is the landing once more.
+
+    It may change other files as well. Where the files were edited in between, their patches are compared.
+    """
+    out = store.read(*_LOG, "--raw", "-z", "--no-abbrev", base, f"^{landing.commit}", "--")
+    wanted = {change.path: change for change in changes}
+    to_compare = []
+    for entry in out.split("\x01")[1:]:
+        commit, _, listed = entry.partition("\0")
+        made = {change.path: change for change in parse_changes(listed) if change.path in wanted}
+        if len(made) < len(wanted):
+            continue
+        if all(made[path] == change.inverse for path, change in wanted.items()):
+            return commit.strip()
+        if made == wanted:
+            return None
+        to_compare.append(commit.strip())
+    if not to_compare or len(wanted) > _MOST_PATHS:
         return None
-    words = ("--first-parent", "--no-renames", "--diff-merges=first-parent", "--no-show-signature", "--format=%x01%H")
-    listed = store.read("log", *words, "-z", "--name-only", base, f"^{landing.commit}", "--", *paths, env=_LITERAL)
-    touched = [entry.partition("\0") for entry in listed.split("\x01")[1:]]
-    wanted = set(paths)
-    commits = [head.strip() for head, _, names in touched if wanted <= {name.strip("\n") for name in names.split("\0")}]
-    if not commits:
-        return None
+    return _inverse_patch(store, landing, to_compare, list(wanted))
+
+
+def _inverse_patch(store: GitStore, landing: Landing, commits: Sequence[str], paths: Sequence[str]) -> str | None:
     diff = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
     forward, backward = (
-        _patch_id(store, store.read_bytes("diff-tree", *diff, *pair, "--", *paths, env=_LITERAL))
+        next(iter(_patch_ids(store, store.read_bytes("diff-tree", *diff, *pair, "--", *paths, env=_LITERAL))), b"")
         for pair in ((landing.before, landing.commit), (landing.commit, landing.before))
     )
-    for commit in commits:
-        own = _patch_id(store, store.read_bytes("diff-tree", *diff, f"{commit}^1", commit, "--", *paths, env=_LITERAL))
-        if own in (forward, backward):
-            return commit if own == backward else None
+    words = (*_LOG[:-1], "--format=commit %H", "--no-walk=unsorted", *diff)
+    text = store.read_bytes(*words, "--stdin", "--", *paths, stdin="\n".join(commits).encode(), env=_LITERAL)
+    for patch_id, commit in _patch_ids(store, text).items():
+        if patch_id in (forward, backward):
+            return commit.decode() if patch_id == backward else None
     return None
 
 
-def _patch_id(store: GitStore, patch: bytes) -> bytes:
-    return store.read_bytes("patch-id", "--stable", stdin=patch).partition(b" ")[0]
-
-
-def _changed(store: GitStore, old: str, new: str, paths: Sequence[str] = ()) -> list[str]:
-    """The paths in which two commits differ, of those that are named if any are."""
-    listed = store.read("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
-    wanted = frozenset(paths)
-    return [path for path in listed.split("\0") if path and (not wanted or path in wanted)]
+def _patch_ids(store: GitStore, patches: bytes) -> dict[bytes, bytes]:
+    """The ids of patches, each with its commit, in their order; of several alike the first."""
+    found: dict[bytes, bytes] = {}
+    for line in store.read_bytes("patch-id", "--stable", stdin=patches).splitlines():
+        patch_id, _, commit = line.partition(b" ")
+        found.setdefault(patch_id, commit)
+    return found
