@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 MOST_FLAKY = 2
-SLOW_SECONDS = 2.0
+SLOW_SECONDS = 1.0
 """A test that takes longer is marked `slow`, so that `--fast` stays fast."""
 _LONGEST = 600
 
@@ -77,6 +77,9 @@ class Report:
                 terminalreporter.line(f"SLOW {test} took {seconds:.1f} s: make it faster, or mark it slow")
         if len(self._failed) > MOST_FLAKY:
             terminalreporter.line(f"{len(self._failed)} tests failed; more than {MOST_FLAKY} are not tried again")
+        for report in terminalreporter.stats.get("flaky", []):
+            terminalreporter.section(f"FLAKY {report.nodeid}")
+            terminalreporter.line(report.longreprtext)
         for test in self._flaky:
             terminalreporter.line(f"FLAKY {test}")
 

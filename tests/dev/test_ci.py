@@ -55,6 +55,7 @@ def test_one_that_fails_once_is_flaky_and_forgiven(tmp_path: Path, workers: int)
     assert status == 0
     assert "FLAKY tests/part1/test_1.py::test_once" in lines
     assert "1 passed, 1 flaky in" in lines[-1]
+    assert any("assert known" in line for line in lines), "why it failed is shown"
 
 
 def test_so_is_one_whose_set_up_fails_once(tmp_path: Path) -> None:
@@ -83,8 +84,8 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_what_is_slow_and_not_marked_is_told(tmp_path: Path) -> None:
-    slow = "import pytest, time\ndef test_slow():\n    time.sleep(2.1)\n"
-    marked = f"{slow.splitlines()[0]}\n@pytest.mark.slow\ndef test_marked():\n    time.sleep(2.1)\n"
+    slow = "import pytest, time\ndef test_slow():\n    time.sleep(1.1)\n"
+    marked = f"{slow.splitlines()[0]}\n@pytest.mark.slow\ndef test_marked():\n    time.sleep(1.1)\n"
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n")
     status, lines = run(tmp_path, _GOOD, slow, marked, workers=2)
     assert status == 0

@@ -107,6 +107,7 @@ def test_living_agents_whose_files_moved_are_asked_to_rebase(yard: Yard) -> None
     assert yard.merge("--branch", "work").status == 0
     assert [each["payload"]["base"] for each in yard.mail(to="near", type="rebase_request")] == ["main"]
     assert yard.mail(to="far", type="rebase_request") == []
+    wait_until(lambda: all(each["read_at"] for each in yard.mail(to="near")))  # it waited before, and is woken by this
     yard.wait_for("near", "waiting")
     before = git(yard.folder, "rev-parse", yard.agent("near")["branch"])
     data = yard.rook.json("worktree", "rebase", "near").data
