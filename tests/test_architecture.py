@@ -304,6 +304,7 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_source_keeps_the_rule(rule: Callable[[dict[str, Module]], list[str]]) -> None:
     known = source()

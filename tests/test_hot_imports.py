@@ -288,6 +288,7 @@ os.write(1, f"{len(names)} modules".encode())
 """
 
 
+@pytest.mark.slow
 def test_importing_prints_nothing_changes_nothing_and_reads_no_environment(tmp_path: Path) -> None:
     done = run_bare(_IMPORT_ALL, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

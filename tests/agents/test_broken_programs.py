@@ -36,6 +36,7 @@ INIT = json.dumps({"type": "system", "subtype": "init", "session_id": "abc"})
 RESULT = json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "fine"})
 
 
+@pytest.mark.slow
 def test_one_that_dies_before_it_reads_its_prompt(den: Den) -> None:
     play(den, "echo 'no such model' >&2; exit 7")
     den.sling(den.task("Die"), "--name", "bee")
@@ -43,6 +44,7 @@ def test_one_that_dies_before_it_reads_its_prompt(den: Den) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_one_that_dies_in_its_terminal(den: Den) -> None:
     play(den, "echo 'no such model'; exit 7")
     refused = den.rook.json("sling", den.task("Die"), "--name", "bee", "--tmux").error
@@ -51,6 +53,7 @@ def test_one_that_dies_in_its_terminal(den: Den) -> None:
     den.assert_tidy(worktrees=0, branches=0)
 
 
+@pytest.mark.slow
 def test_one_whose_hooks_never_tell_of_the_prompt(den: Den) -> None:
     play(den, "printf '\\342\\235\\257 '; exec cat >/dev/null")
     refused = den.rook.json("sling", den.task("Sit"), "--name", "bee", "--tmux").error
@@ -59,6 +62,7 @@ def test_one_whose_hooks_never_tell_of_the_prompt(den: Den) -> None:
     den.assert_tidy(worktrees=0, branches=0)
 
 
+@pytest.mark.slow
 def test_standard_input_ends_with_the_result(den: Den) -> None:
     play(den, f"read prompt; echo '{INIT}'; echo '{RESULT}'; cat >/dev/null; exit 0")
     den.sling(den.task("Say"), "--name", "bee")

@@ -48,6 +48,7 @@ class Stage:
         return self.as_agent("queen", "mail", "send", "human", "--type", "worker_done", "--subject", "Done")
 
 
+@pytest.mark.slow
 def test_a_lead_cannot_end_while_a_worker_works(den: Den) -> None:
     stage = Stage(den, {"hang": True})
     refused = stage.finish()
@@ -59,6 +60,7 @@ def test_a_lead_cannot_end_while_a_worker_works(den: Den) -> None:
     assert stage.finish().status == 0
 
 
+@pytest.mark.slow
 def test_a_lead_cannot_end_with_a_question_unanswered(den: Den) -> None:
     stage = Stage(
         den,
@@ -72,6 +74,7 @@ def test_a_lead_cannot_end_with_a_question_unanswered(den: Den) -> None:
     assert "rook mail reply" in refused.error["hint"]
 
 
+@pytest.mark.slow
 def test_a_lead_cannot_end_before_it_handed_over_each_branch(den: Den) -> None:
     stage = Stage(den, {"edit": {"path": "a.txt", "text": "a\n"}}, {"commit": "Work"}, DONE)
     den.wait_for("bee", "completed")
@@ -84,6 +87,7 @@ def test_a_lead_cannot_end_before_it_handed_over_each_branch(den: Den) -> None:
     assert stage.finish().status == 0
 
 
+@pytest.mark.slow
 def test_foreign_tasks_cannot_be_closed(den: Den) -> None:
     stage = Stage(den, {"hang": True})
     foreign = den.task("Somebody else's")

@@ -67,6 +67,7 @@ def nest(repo: Path) -> Iterator[Nest]:
     den.rook("stop", "bee")
 
 
+@pytest.mark.slow
 def test_an_allowed_call_is_allowed_by_name_and_written_down(nest: Nest) -> None:
     done = nest.ask("Bash", command="git status")
     assert (done.returncode, done.stderr) == (0, "")
@@ -76,6 +77,7 @@ def test_an_allowed_call_is_allowed_by_name_and_written_down(nest: Nest) -> None
     assert record.turn_id is not None
 
 
+@pytest.mark.slow
 def test_an_escape_is_denied_with_the_reason_and_what_to_do(nest: Nest) -> None:
     for call in (
         {"tool": "Bash", "command": "git push"},
@@ -91,6 +93,7 @@ def test_an_escape_is_denied_with_the_reason_and_what_to_do(nest: Nest) -> None:
     assert "denied" in nest.den.rook("errors").out.decode()
 
 
+@pytest.mark.slow
 def test_what_came_of_a_call_is_written_with_its_time(nest: Nest) -> None:
     payload = {
         "tool_name": "Write",
@@ -110,6 +113,7 @@ def test_what_came_of_a_call_is_written_with_its_time(nest: Nest) -> None:
     assert json.loads(lines[-1])["data"]["output"] == "exit status 1"
 
 
+@pytest.mark.slow
 def test_secrets_are_taken_out(nest: Nest) -> None:
     secret = "sk-" + "abc123" * 5
     own = nest.environ["ROOKERY_TOKEN"]
@@ -123,6 +127,7 @@ def test_secrets_are_taken_out(nest: Nest) -> None:
     assert "hunter22" not in kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "payload", ["", "{", "[]", "null", '{"tool_name": 3}', '{"tool_name": "X"}', '{"tool_name": "X", "tool_input": 1}']
 )
@@ -130,6 +135,7 @@ def test_a_call_that_cannot_be_read_is_denied(nest: Nest, payload: str) -> None:
     assert nest.fire("pre-tool", payload).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
@@ -148,6 +154,7 @@ def test_who_cannot_prove_who_it_is_is_denied(nest: Nest, changed: dict[str, str
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_database_that_is_gone_or_damaged_denies(nest: Nest) -> None:
     path = Path(database_path(str(nest.den.folder)))
     content = path.read_bytes()
@@ -159,6 +166,7 @@ def test_a_database_that_is_gone_or_damaged_denies(nest: Nest) -> None:
     assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_locked_log_denies_before_the_program_loses_patience(nest: Nest) -> None:
     connection = apsw.Connection(str(nest.den.folder / ".rookery/telemetry.db"))
     connection.execute("BEGIN EXCLUSIVE")
@@ -171,6 +179,7 @@ def test_a_locked_log_denies_before_the_program_loses_patience(nest: Nest) -> No
     assert "in time" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_life_of_a_stopped_agent_is_over(nest: Nest) -> None:
     nest.den.rook("stop", "bee")
     done = nest.ask("Read", file_path="a")
@@ -179,6 +188,7 @@ def test_the_life_of_a_stopped_agent_is_over(nest: Nest) -> None:
     assert nest.fire("post-tool", {"tool_name": "Read", "tool_input": {}}).returncode == 0
 
 
+@pytest.mark.slow
 def test_mail_that_came_meanwhile_keeps_a_turn_going_once(nest: Nest) -> None:
     assert nest.fire("stop", {"stop_hook_active": False}).stdout == ""
     nest.den.rook.json("mail", "send", "bee", "--subject", "One more thing", "--body", "Mind the gap.")
@@ -188,6 +198,7 @@ def test_mail_that_came_meanwhile_keeps_a_turn_going_once(nest: Nest) -> None:
     assert nest.fire("stop", {"stop_hook_active": True}).stdout == ""
 
 
+@pytest.mark.slow
 def test_a_compacted_agent_is_told_who_it_is(nest: Nest) -> None:
     assert nest.fire("session-start", {"source": "startup"}).stdout == ""
     for event, payload in (("session-start", {"source": "compact"}), ("pre-compact", {"trigger": "auto"})):

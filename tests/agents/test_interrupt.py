@@ -49,6 +49,7 @@ def events(den: Den, kind: str) -> list[dict[str, Any]]:
     return [json.loads(line)["data"]["data"] for line in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["--headless", "--tmux"])
 def test_an_interrupted_agent_waits_and_goes_on_when_it_gets_mail(den: Den, mode: str) -> None:
     start_busy(den, mode)
@@ -65,6 +66,7 @@ def test_an_interrupted_agent_waits_and_goes_on_when_it_gets_mail(den: Den, mode
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_mail_that_came_with_an_interrupted_turn_is_read_once(den: Den) -> None:
     steps: list[Any] = [{"wait": "mail"}, *BUSY]
     den.sling(den.task("Stay", steps), "--name", "bee")
@@ -105,6 +107,7 @@ def test_a_signal_without_a_request_for_this_turn_does_nothing(den: Den) -> None
     assert [state for state, _ in turns(den)] == ["done"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_a_turn_whose_runner_was_killed_is_refused(den: Den) -> None:
     start_busy(den)
     db = den.rook.open()
@@ -117,6 +120,7 @@ def test_an_interrupt_of_a_turn_whose_runner_was_killed_is_refused(den: Den) -> 
     assert [state for state, _ in turns(den)] == ["lost", "done"]
 
 
+@pytest.mark.slow
 def test_an_agent_may_interrupt_only_if_its_role_allows(den: Den) -> None:
     start_busy(den, steps=[{"rook": ["interrupt", "bee"]}, {"run": "touch busy"}, {"wait": "mail"}])
     den.wait_for("bee", "waiting")

@@ -36,6 +36,7 @@ def den(repo: Path) -> Den:
     return Den(repo)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize(
     "step", ["reserved", "branch made", "worktree made", "checked_out", "provisioned", "instructed"]
@@ -53,6 +54,7 @@ def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) ->
     den.wait_for("bee", "completed")
 
 
+@pytest.mark.slow
 def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     task = den.task("Task", _WORK)
     den.killed("ready", "sling", task, "--name", "bee")
@@ -61,6 +63,7 @@ def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted", "turn settled"])
 def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
@@ -81,6 +84,7 @@ def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None:
     task = den.task("Task", _WORK)
     den.killed("ready", "sling", task, "--name", "bee")
@@ -104,6 +108,7 @@ def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None
     assert not any(lock.exists() for lock in locks)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted"])
 def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str) -> None:
@@ -135,6 +140,7 @@ def _send_without_waking(den: Den, to: str, body: str) -> None:
     subprocess.run([sys.executable, "-c", script, *words], cwd=den.folder, env=child_environ(), check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["stop announced", "stop killed", "stop snapshotted"])
 def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
@@ -152,6 +158,7 @@ def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
     den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
     den.killed("stop announced", "stop", "bee")
@@ -167,6 +174,7 @@ def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypatch: pytest.MonkeyPatch) -> None:
     den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
     db = den.rook.open()
@@ -187,6 +195,7 @@ def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypa
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_a_killed_runner_leaves_no_orphan(den: Den) -> None:
     task = den.task("Task", [{"edit": {"path": "a.txt", "text": "a\n"}}, {"sleep": 1}, DONE])
     den.sling(task, "--name", "bee")
@@ -201,6 +210,7 @@ def test_a_killed_runner_leaves_no_orphan(den: Den) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_a_sling_that_ends_while_recovery_looks_is_left_alone(den: Den) -> None:
     """The row was read while the sling was at it, its process seen after it had finished and gone."""
     den.sling(den.task("Long", [{"hang": True}]), "--name", "bee")

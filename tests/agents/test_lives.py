@@ -19,6 +19,7 @@ def den(repo: Path) -> Den:
     return Den(repo)
 
 
+@pytest.mark.slow
 def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     secret = SECRETS["Anthropic"]
     task = den.task(
@@ -58,6 +59,7 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     den.assert_tidy(worktrees=1, branches=1)
 
 
+@pytest.mark.slow
 def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: Den) -> None:
     epic = den.task(
         "Build it",
@@ -112,6 +114,7 @@ def test_a_lead_dispatches_waits_is_woken_and_ends_with_its_last_message(den: De
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_a_turn_that_ends_without_the_last_message_leaves_the_agent_waiting_and_nothing_running(den: Den) -> None:
     task = den.task("Ask", [{"mail": {"to": "human", "type": "question", "subject": "Well?"}}, {"wait": "mail"}, DONE])
     den.sling(task, "--name", "bee")
@@ -124,6 +127,7 @@ def test_a_turn_that_ends_without_the_last_message_leaves_the_agent_waiting_and_
     den.wait_for("bee", "completed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
@@ -150,6 +154,7 @@ def test_however_a_child_dies_its_parent_is_told(den: Den, steps: list[object], 
     assert git(den.folder, "show", f"{snapshot}:half.txt") == "half"
 
 
+@pytest.mark.slow
 def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     with (den.folder / ".rookery/config.local.yaml").open("a") as file:
         file.write("tasks:\n  lease: 30m\n")
@@ -173,6 +178,7 @@ def test_thirty_slings_at_once_with_a_cap_of_ten(den: Den) -> None:
     den.assert_tidy(worktrees=0, branches=0)
 
 
+@pytest.mark.slow
 def test_a_failing_setup_undoes_everything_and_says_why(den: Den) -> None:
     (den.folder / ".rookery/config.local.yaml").write_text("provision:\n  setup: echo no luck >&2; exit 7\n")
     task = den.task("Never")
@@ -184,6 +190,7 @@ def test_a_failing_setup_undoes_everything_and_says_why(den: Den) -> None:
     den.assert_tidy(worktrees=0, branches=0)
 
 
+@pytest.mark.slow
 def test_stop_ends_the_whole_tree_and_keeps_the_work(den: Den) -> None:
     task = den.task(
         "Stubborn",
@@ -206,6 +213,7 @@ def test_stop_ends_the_whole_tree_and_keeps_the_work(den: Den) -> None:
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"
 
 
+@pytest.mark.slow
 def test_stopping_a_lead_stops_its_agents(den: Den) -> None:
     epic = den.task("Lead", [{"wait": "mail"}])
     part = den.task("Hang", [{"hang": True}], "--parent", epic)
@@ -240,6 +248,7 @@ def test_a_bad_sling_changes_nothing(den: Den, more: tuple[str, ...], code: str)
     den.assert_tidy(worktrees=0, branches=0)
 
 
+@pytest.mark.slow
 def test_an_agent_may_not_do_what_its_role_does_not_allow(den: Den) -> None:
     task = den.task("Scout", [{"rook": ["task", "create", "Mischief"]}, {"rook": ["sling", "{task}"]}, DONE])
     den.sling(task, "--role", "scout", "--name", "eye")
@@ -250,6 +259,7 @@ def test_an_agent_may_not_do_what_its_role_does_not_allow(den: Den) -> None:
     assert den.rook.json("task", "get", task).data["state"] == "COMPLETED"
 
 
+@pytest.mark.slow
 def test_depth_and_spawning_are_bounded(den: Den) -> None:
     epic = den.task("Lead", [{"wait": "mail"}])
     part, other = (den.task(title, [{"wait": "mail"}], "--parent", epic) for title in ("Part", "Other"))
@@ -263,6 +273,7 @@ def test_depth_and_spawning_are_bounded(den: Den) -> None:
     den.rook("stop", "queen")
 
 
+@pytest.mark.slow
 def test_a_turn_that_takes_too_long_is_ended(den: Den) -> None:
     (den.folder / ".rookery/config.local.yaml").write_text("agents:\n  turn_timeout: 1s\n  stop_grace: 0.3s\n")
     den.sling(den.task("Hang", [{"hang": True}]), "--name", "bee")

@@ -44,6 +44,7 @@ def give(agent: Agent, ports: tuple[int, int] | None = None, **settings: Any) ->
     )
 
 
+@pytest.mark.slow
 def test_files_and_folders_are_copied_out_of_sight_of_commits(ann: Agent) -> None:
     write = ann.place.repository.write
     write(".env", "TOKEN=abcdef\n")
@@ -119,6 +120,7 @@ def test_nothing_is_copied_through_a_link_of_the_worktree(git_ann: Agent, tmp_pa
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_setup_command_runs_in_the_worktree_with_its_environment(ann: Agent) -> None:
     env = give(
         ann,

@@ -15,6 +15,7 @@ def den(repo: Path) -> Den:
     return Den(repo)
 
 
+@pytest.mark.slow
 def test_the_caps_are_settings(den: Den) -> None:
     epic = den.task("Lead", _WAIT)
     tasks = [den.task(f"Part {number}", _WAIT, "--parent", epic) for number in range(2)]
@@ -29,6 +30,7 @@ def test_the_caps_are_settings(den: Den) -> None:
     den.rook("stop", "queen")
 
 
+@pytest.mark.slow
 def test_runtime_model_and_mode_are_settings(den: Den) -> None:
     task = den.task("Task", _WAIT)
     assert den.rook.json("sling", task, "-c", "agents.runtime=nothing").error["code"] == "invalid_input"
@@ -37,6 +39,7 @@ def test_runtime_model_and_mode_are_settings(den: Den) -> None:
     den.rook("stop", "bee", "--clean")
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_not_ready_in_time_is_undone(den: Den) -> None:
     task = den.task("Task", _WAIT)
     refused = den.rook.json("sling", task, "-c", "agents.mode=tmux", "-c", "agents.boot_timeout=0.001s").error

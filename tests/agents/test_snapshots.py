@@ -168,6 +168,7 @@ def test_what_is_not_there_is_said(git_place: Place) -> None:
     ctx.close()
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_worktrees_and_snapshots(
     git_place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

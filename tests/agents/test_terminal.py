@@ -26,6 +26,7 @@ def den(repo: Path) -> Iterator[Den]:
     Tmux(socket_path(str(repo))).kill_server()
 
 
+@pytest.mark.slow
 def test_an_interactive_agent_gets_its_task_waits_is_woken_and_ends(den: Den) -> None:
     steps = [
         {"say": "Hello from {agent}"},
@@ -50,6 +51,7 @@ def test_an_interactive_agent_gets_its_task_waits_is_woken_and_ends(den: Den) ->
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_stop_ends_an_interactive_agent(den: Den) -> None:
     den.sling(den.task("Hang", [{"child": "sleep 1000"}, {"hang": True}]), "--name", "bee", "--tmux")
     wait_until(lambda: "child" in den.rook("inspect", "bee").out.decode(), 60)
@@ -58,6 +60,7 @@ def test_stop_ends_an_interactive_agent(den: Den) -> None:
     den.assert_tidy(worktrees=0, branches=0)
 
 
+@pytest.mark.slow
 def test_an_interactive_agent_whose_terminal_dies_is_seen(den: Den) -> None:
     epic = den.task("Lead", [{"until": {"mail_type": "worker_died"}}, DONE])
     den.sling(epic, "--role", "lead", "--name", "queen")
@@ -70,6 +73,7 @@ def test_an_interactive_agent_whose_terminal_dies_is_seen(den: Den) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.slow
 def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> None:
     """One tmux client for all terminals: no other command notices the death first."""
     den.sling(den.task("Talk", [{"say": "Here I am"}, {"hang": True}]), "--name", "bee", "--tmux")
@@ -90,6 +94,7 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
     db.close()
 
 
+@pytest.mark.slow
 def test_an_identity_names_where_the_agent_is_at_home(den: Den) -> None:
     steps = [{"edit": {"path": f"src/deep/er/{number}.txt", "text": "x\n"}} for number in range(3)]
     task = den.task("Work", [*steps, {"edit": {"path": "top.txt", "text": "x\n"}}, {"commit": "Work"}, DONE])

@@ -152,6 +152,7 @@ def test_a_folder_of_worktrees_that_leads_out_is_refused(git_place: Place, tmp_p
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_checkout_on_the_wrong_branch_or_commit_is_loud(place: Place) -> None:
     path = create(place)
     with pytest.raises(WrongWorktree, match="not on other"):
@@ -184,6 +185,7 @@ def test_undo_takes_back_an_unused_one(place: Place) -> None:
     assert undo(place) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["changed", "untracked", "committed", "ignored", "link"])
 def test_undo_keeps_what_was_worked_in(place: Place, what: str, tmp_path: Path) -> None:
     place.repository.write(".gitignore", "*.log\n")
@@ -201,6 +203,7 @@ def test_undo_keeps_what_was_worked_in(place: Place, what: str, tmp_path: Path) 
     assert BRANCH in place.vcs().branches()
 
 
+@pytest.mark.slow
 def test_a_worktree_is_seen_as_it_is(place: Place) -> None:
     place.repository.write(".gitignore", "*.log\n")
     place.base = place.vcs().commit("Ignore logs")

@@ -46,6 +46,7 @@ def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:
         run([str(tmp_path / "text")])
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_the_whole_group(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     child = f"import os,time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)"

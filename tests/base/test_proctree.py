@@ -114,6 +114,7 @@ except KeyboardInterrupt: open(sys.argv[1], "w")
     one.close()
 
 
+@pytest.mark.slow
 def test_sigterm_follows_when_the_interrupt_is_ignored(mark: Mark) -> None:
     one = python(
         mark,

@@ -55,6 +55,7 @@ def evil(rook: Rook) -> str:
     return str(made)
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours_and_tables_unless_told_not_to(rook: Rook) -> None:
     rook("task", "create", "first")
     for words in (["task", "list"], ["events"]):
@@ -80,6 +81,7 @@ def test_errors_on_a_terminal_are_red_unless_told_not_to(rook: Rook) -> None:
         assert "\x1b" not in plain
 
 
+@pytest.mark.slow
 def test_words_cannot_command_the_terminal(rook: Rook, evil: str) -> None:
     (rook.folder / "evil.json").write_text('{"format": "rookery", "version": "\\u001b[2J"}')
     for words in (

@@ -20,6 +20,7 @@ _SPEND = """```rook-script
 ```"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "name"), [("agent", "bee"), ("model", "scripted"), ("turn", "bee turn 1")])
 def test_what_a_running_turn_has_used_is_counted(project: Path, by: str, name: str) -> None:
     (project / ".rookery/config.local.yaml").write_text("provision:\n  ports: 0\nagents:\n  stop_grace: 0.3s\n")

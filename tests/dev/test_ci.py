@@ -49,6 +49,7 @@ def run(folder: Path, *tests: str, workers: int = 0) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_one_that_fails_once_is_flaky_and_forgiven(tmp_path: Path, workers: int) -> None:
     status, lines = run(tmp_path, _GOOD, _ONCE.format(name="once"), workers=workers)
@@ -58,12 +59,14 @@ def test_one_that_fails_once_is_flaky_and_forgiven(tmp_path: Path, workers: int)
     assert any("assert known" in line for line in lines), "why it failed is shown"
 
 
+@pytest.mark.slow
 def test_so_is_one_whose_set_up_fails_once(tmp_path: Path) -> None:
     status, lines = run(tmp_path, _GOOD, _BROKEN_SET_UP)
     assert status == 0
     assert "1 passed, 1 flaky in" in lines[-1]
 
 
+@pytest.mark.slow
 def test_one_that_fails_again_is_a_failure(tmp_path: Path) -> None:
     status, lines = run(tmp_path, _GOOD, _BAD, _ONCE.format(name="once"))
     assert status == 1
@@ -83,6 +86,7 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     assert status == 2
 
 
+@pytest.mark.slow
 def test_what_is_slow_and_not_marked_is_told(tmp_path: Path) -> None:
     slow = "import pytest, time\ndef test_slow():\n    time.sleep(1.1)\n"
     marked = f"{slow.splitlines()[0]}\n@pytest.mark.slow\ndef test_marked():\n    time.sleep(1.1)\n"
@@ -93,6 +97,7 @@ def test_what_is_slow_and_not_marked_is_told(tmp_path: Path) -> None:
     assert told == ["tests/part1/test_1.py::test_slow"]
 
 
+@pytest.mark.slow
 def test_the_time_is_told_by_folder(tmp_path: Path) -> None:
     slow = "import time\ndef test_slow():\n    time.sleep(0.4)\n"
     status, lines = run(tmp_path, _GOOD, slow)

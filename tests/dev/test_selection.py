@@ -49,6 +49,7 @@ def count(ran: list[str], text: str) -> int:
     return sum(text in each for each in ran)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_sample_of_every_sweep_runs_by_default(tmp_path: Path, workers: str) -> None:
     ran, said = run(tmp_path, "-n", workers)
@@ -58,17 +59,20 @@ def test_a_sample_of_every_sweep_runs_by_default(tmp_path: Path, workers: str) -
     assert run(tmp_path, "-n", workers) == (ran, said)
 
 
+@pytest.mark.slow
 def test_fast_leaves_out_what_is_slow(tmp_path: Path) -> None:
     ran, said = run(tmp_path, "--fast")
     assert (count(ran, "test_plain"), count(ran, "test_slow"), count(ran, "jj")) == (1, 0, 2)
     assert "1 slow tests" in said
 
 
+@pytest.mark.slow
 def test_all_leaves_out_nothing(tmp_path: Path) -> None:
     ran, said = run(tmp_path, "--all")
     assert (len(ran), said) == (30, "")
 
 
+@pytest.mark.slow
 def test_what_is_named_runs(tmp_path: Path) -> None:
     ran, _ = run(tmp_path, "--fast", test="::test_step")
     assert len(ran) == 9

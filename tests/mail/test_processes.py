@@ -60,6 +60,7 @@ def test_nothing_is_lost_when_eight_processes_send_at_once(hive: Hive, bee: Agen
     assert sorted(each["id"] for each in hive.events("mail.sent")) == told
 
 
+@pytest.mark.slow
 def test_eight_commands_at_once_are_all_accepted(hive: Hive, bee: Agent, queen: Agent) -> None:
     script = """
 import subprocess, sys
@@ -106,6 +107,7 @@ def test_waiting_wakes_within_a_second_of_a_send(hive: Hive, bee: Agent) -> None
     assert min(delays) < 1
 
 
+@pytest.mark.slow
 def test_waiting_costs_next_to_nothing(hive: Hive, bee: Agent) -> None:
     child = hive.start_python(_WAIT, "60", env=bee.variables())
     _waits(child)

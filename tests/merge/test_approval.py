@@ -38,6 +38,7 @@ def reviewers(yard: Yard) -> list[str]:
     return found.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
 def test_who_approved_the_task_is_named(yard: Yard, strategy: str) -> None:
     yard.settings(f"merge:\n  strategy: {strategy}\n")
@@ -47,6 +48,7 @@ def test_who_approved_the_task_is_named(yard: Yard, strategy: str) -> None:
     assert reviewers(yard) == ["owl"]
 
 
+@pytest.mark.slow
 def test_who_said_by_mail_that_it_may_land_is_named(yard: Yard) -> None:
     task = yard.finished("bee", _EDIT)
     say_ready(yard, "another", task)
@@ -55,6 +57,7 @@ def test_who_said_by_mail_that_it_may_land_is_named(yard: Yard) -> None:
     assert reviewers(yard) == ["human"]
 
 
+@pytest.mark.slow
 def test_nobody_is_named_where_nobody_reviewed(yard: Yard) -> None:
     task = yard.finished("bee", _EDIT)
     say_ready(yard, "another", task)
@@ -62,6 +65,7 @@ def test_nobody_is_named_where_nobody_reviewed(yard: Yard) -> None:
     assert reviewers(yard) == []
 
 
+@pytest.mark.slow
 def test_nobody_reviews_their_own_work(yard: Yard) -> None:
     payload = {"branch": "rook/{agent}/{task}", "task_id": "{task}"}
     praise = {"mail": {"to": "{parent}", "type": "merge_ready", "subject": "Good", "payload": payload}}
@@ -73,6 +77,7 @@ def test_nobody_reviews_their_own_work(yard: Yard) -> None:
     assert reviewers(yard) == []
 
 
+@pytest.mark.slow
 def test_what_went_on_after_the_approval_is_not_reviewed(yard: Yard) -> None:
     task = yard.finished("bee", _EDIT)
     approve(yard, task, "owl")
@@ -85,6 +90,7 @@ def test_what_went_on_after_the_approval_is_not_reviewed(yard: Yard) -> None:
     assert reviewers(yard) == []
 
 
+@pytest.mark.slow
 def test_an_approval_counts_for_one_landing(yard: Yard) -> None:
     task = yard.finished("bee", _EDIT)
     approve(yard, task, "owl")

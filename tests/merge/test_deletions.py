@@ -27,6 +27,7 @@ def answer(said: Any) -> list[Any]:
     return [{"edit": {"path": "rook-resolution.json", "text": json.dumps(said)}}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["agent", "reimagine"])
 def test_a_file_that_is_to_go_is_named_with_a_reason(yard: Yard, tier: str) -> None:
     yard.settings(f"merge:\n  tiers: [{tier}]\n")
@@ -55,6 +56,7 @@ _BAD_DELETIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _BAD_DELETIONS)
 def test_a_deletion_without_a_reason_or_a_file_deletes_nothing(yard: Yard, name: str) -> None:
     yard.settings("merge:\n  tiers: [agent]\n")

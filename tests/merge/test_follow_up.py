@@ -35,6 +35,7 @@ def asked(yard: Yard) -> int:
     return len(yard.mail(to="near", type="rebase_request"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", _STEPS)
 def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
     near.killed(step, "merge", "run")
@@ -47,6 +48,7 @@ def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
     near.rook("stop", "near")
 
 
+@pytest.mark.slow
 def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     near.killed("landing written", "merge", "run")
     one, other = near.desk(), near.desk()
@@ -67,6 +69,7 @@ def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> No
     near.rook("stop", "near")
 
 
+@pytest.mark.slow
 def test_where_git_has_no_answer_it_is_not_asked_for_ever(near: Yard) -> None:
     near.killed("landing written", "merge", "run")
     db = near.rook.open()

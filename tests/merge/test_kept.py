@@ -36,6 +36,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "_KEPT", 2)
 
 
+@pytest.mark.slow
 def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard, few: None) -> None:
     for name in ("one", "two", "three", "four"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
@@ -51,6 +52,7 @@ def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard, 
     yard.assert_tidy()
 
 
+@pytest.mark.slow
 def test_what_failed_long_ago_goes_while_its_branch_is_there_and_stays_without_it(yard: Yard, few: None) -> None:
     yard.settings("merge:\n  retries: 0\n", "! ls bad*")
     for name in ("bad1", "bad2"):
@@ -70,6 +72,7 @@ def test_what_failed_long_ago_goes_while_its_branch_is_there_and_stays_without_i
     assert yard.merge("explain", "bad1").data["entry"]["kind"] == "gate"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["squash", "rebase"])
 def test_a_copy_of_work_whose_branch_is_gone_stays(yard: Yard, few: None, strategy: str) -> None:
     yard.settings(f"merge:\n  retries: 0\n  strategy: {strategy}\n", "! ls bad*")
@@ -86,6 +89,7 @@ def test_a_copy_of_work_whose_branch_is_gone_stays(yard: Yard, few: None, strate
     assert refs(yard) == {"merge bad1", "merge two", "merge three"}
 
 
+@pytest.mark.slow
 def test_what_the_base_has_lost_stays(yard: Yard, few: None) -> None:
     before = yard.main()
     for name in ("one", "two", "three"):
@@ -97,6 +101,7 @@ def test_what_the_base_has_lost_stays(yard: Yard, few: None) -> None:
     assert refs(yard) == {"merge one", "merge two", "merge three"}
 
 
+@pytest.mark.slow
 def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard, few: None) -> None:
     for name in ("one", "two"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
@@ -113,6 +118,7 @@ def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard, few
     assert len(git(yard.folder, "for-each-ref", "refs/rookery/rescue/undo/").splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard, few: None) -> None:
     for name in ("one", "two", "three", "four"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
@@ -124,6 +130,7 @@ def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard, few: None) -> None:
     assert refs(yard) >= {"merge three", "merge four", "merge one"}
 
 
+@pytest.mark.slow
 def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None:
     tips = {}
     for number in range(kept._KEPT + 3):

@@ -41,6 +41,7 @@ def test_the_strategy_says_what_the_base_gets(yard: Yard, strategy: str, commits
         assert git(yard.folder, "rev-list", "--merges", f"{before}..main") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
 def test_a_branch_that_goes_on_after_it_has_landed_lands_again(yard: Yard, strategy: str) -> None:
     yard.settings(f"merge:\n  strategy: {strategy}\n  tiers: []\n")
@@ -60,6 +61,7 @@ def test_a_branch_that_goes_on_after_it_has_landed_lands_again(yard: Yard, strat
         assert git(yard.folder, "log", "-1", "--format=%B", "main").count("\n- ") == 1
 
 
+@pytest.mark.slow
 def test_what_was_taken_back_lands_again_with_what_came_after(yard: Yard) -> None:
     yard.settings("merge:\n  strategy: squash\n  tiers: []\n")
     yard.commit(a_txt="one\ntwo\nthree\n")
@@ -85,6 +87,7 @@ def test_another_base_can_be_named(yard: Yard) -> None:
     assert not (yard.folder / "a.txt").exists()
 
 
+@pytest.mark.slow
 def test_what_fails_its_gate_does_not_land(yard: Yard) -> None:
     yard.settings("", "test ! -e bad.txt || { echo it is bad; exit 3; }")
     yard.branch("good", good_txt="g\n")
@@ -101,6 +104,7 @@ def test_what_fails_its_gate_does_not_land(yard: Yard) -> None:
     yard.assert_tidy()
 
 
+@pytest.mark.slow
 def test_files_in_the_way_let_it_wait_and_nothing_is_touched(yard: Yard) -> None:
     yard.commit(a_txt="a\n")
     yard.branch("work", a_txt="A\n")
@@ -123,6 +127,7 @@ def test_files_in_the_way_let_it_wait_and_nothing_is_touched(yard: Yard) -> None
     yard.assert_tidy()
 
 
+@pytest.mark.slow
 def test_a_dirty_checkout_elsewhere_holds_only_what_touches_its_files(yard: Yard) -> None:
     yard.commit(a_txt="a\n")
     yard.branch("one", a_txt="A\n")
@@ -134,6 +139,7 @@ def test_a_dirty_checkout_elsewhere_holds_only_what_touches_its_files(yard: Yard
     assert yard.states() == {"one": "waiting", "two": "landed", "three": "landed"}
 
 
+@pytest.mark.slow
 def test_a_branch_without_commits_and_one_that_is_there_already(yard: Yard) -> None:
     git(yard.folder, "branch", "same")
     yard.branch("merged", a_txt="a\n")
@@ -146,6 +152,7 @@ def test_a_branch_without_commits_and_one_that_is_there_already(yard: Yard) -> N
     assert yard.merge("--all").error["code"] == "nothing_to_land"
 
 
+@pytest.mark.slow
 def test_a_conflict_is_left_to_people_where_no_tier_may_try(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: []\n")
     yard.commit(a_txt="1\n2\n3\n")
@@ -165,6 +172,7 @@ def test_a_conflict_is_left_to_people_where_no_tier_may_try(yard: Yard) -> None:
     assert yard.show("a.txt") == "1\ny\n3"
 
 
+@pytest.mark.slow
 def test_cancel_retry_and_the_order_of_the_queue(yard: Yard) -> None:
     for name in ("a", "b", "c"):
         yard.branch(name, **{f"{name}_txt": name})
@@ -179,6 +187,7 @@ def test_cancel_retry_and_the_order_of_the_queue(yard: Yard) -> None:
     assert [each["branch"] for each in yard.merge("run").data["entries"]] == ["c", "a", "b"]
 
 
+@pytest.mark.slow
 def test_a_dry_run_changes_nothing(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: [agent]\n")
     yard.commit(a_txt="1\n2\n3\n")

@@ -112,6 +112,7 @@ _BAD: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _BAD)
 def test_a_program_that_does_not_do_it_leaves_it_to_people(
     yard: Yard,

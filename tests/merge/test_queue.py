@@ -30,6 +30,7 @@ def fill(yard: Yard, good: int, bad: tuple[int, ...] = (), conflicting: int = 0)
     return names
 
 
+@pytest.mark.slow
 def test_a_queue_with_culprits_and_conflicts_lands_the_good_with_fewer_runs(yard: Yard, tmp_path: Path) -> None:
     count, trees = tmp_path / "count", tmp_path / "trees"
     gate = f"git rev-parse HEAD^{{tree}} >> {trees}; echo x >> {count}; ! grep -l broken *.txt"
@@ -106,6 +107,7 @@ def test_batches_grow_while_little_fails_and_shrink_when_much_does() -> None:
     assert batch.batch_size(40, 0, 1) == 1
 
 
+@pytest.mark.slow
 def test_a_batch_of_one_lands_one_by_one(yard: Yard, tmp_path: Path) -> None:
     count = tmp_path / "count"
     yard.settings("merge:\n  batch: 1\n", f"echo x >> {count}")
@@ -113,6 +115,7 @@ def test_a_batch_of_one_lands_one_by_one(yard: Yard, tmp_path: Path) -> None:
     assert yard.merge("run").data["gate_runs"] == 3
 
 
+@pytest.mark.slow
 def test_branches_that_only_fail_together_are_told_apart(yard: Yard) -> None:
     yard.settings("", "! test -e a.txt || ! test -e b.txt")
     yard.branch("one", a_txt="a\n")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from conftest import git
 
 from .yard import Yard
 
 
+@pytest.mark.slow
 def test_the_last_landing_is_taken_back_by_moving_the_base(yard: Yard) -> None:
     before = yard.main()
     yard.branch("work", a_txt="a\n")
@@ -27,6 +30,7 @@ def test_the_last_landing_is_taken_back_by_moving_the_base(yard: Yard) -> None:
     assert yard.show("a.txt") == "a"
 
 
+@pytest.mark.slow
 def test_an_earlier_landing_is_reversed_on_top(yard: Yard) -> None:
     yard.commit(f_txt="1\n2\n3\n4\n5\n6\n7\n")
     yard.branch("one", f_txt="one\n2\n3\n4\n5\n6\n7\n", a_txt="a\n")
@@ -43,6 +47,7 @@ def test_an_earlier_landing_is_reversed_on_top(yard: Yard) -> None:
     assert yard.states() == {"one": "undone", "two": "landed"}
 
 
+@pytest.mark.slow
 def test_what_later_work_stands_on_cannot_be_taken_back_alone(yard: Yard) -> None:
     yard.commit(f_txt="1\n2\n3\n")
     yard.branch("one", f_txt="1\none\n3\n")
@@ -56,6 +61,7 @@ def test_what_later_work_stands_on_cannot_be_taken_back_alone(yard: Yard) -> Non
     assert yard.main() == before
 
 
+@pytest.mark.slow
 def test_a_reversal_has_to_pass_the_gates(yard: Yard) -> None:
     yard.settings("", "! test -e needs.txt || test -e base.txt")
     yard.branch("one", base_txt="b\n")
@@ -68,6 +74,7 @@ def test_a_reversal_has_to_pass_the_gates(yard: Yard) -> None:
     yard.assert_tidy()
 
 
+@pytest.mark.slow
 def test_a_step_within_a_batch_is_gated_before_the_base_goes_back_to_it(yard: Yard) -> None:
     """The base never was there, only beyond it."""
     yard.settings("", "! test -e a.txt || test -e b.txt")
@@ -94,6 +101,7 @@ def test_files_in_the_way_stop_an_undo(yard: Yard) -> None:
     assert yard.merge("undo", "one").status == 0
 
 
+@pytest.mark.slow
 def test_a_whole_run_is_taken_back_with_its_tasks(yard: Yard) -> None:
     before = yard.main()
     tasks = []

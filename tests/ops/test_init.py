@@ -143,6 +143,7 @@ init(Context())
 """
 
 
+@pytest.mark.slow
 def test_what_a_kill_at_any_step_leaves_is_finished_by_the_next_run(repo: Path) -> None:
     sources = os.path.dirname(os.path.dirname(os.path.abspath(rookery.__file__)))
     steps = 0
@@ -357,6 +358,7 @@ def _init_at(folder: str) -> Initialised:
     return made
 
 
+@pytest.mark.slow
 def test_many_at_once_make_everything_once(repo: Path) -> None:
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
         results = list(pool.map(_init_at, [str(repo)] * 8))

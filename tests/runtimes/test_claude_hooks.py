@@ -68,6 +68,7 @@ def caller(repo: Path, model: ModelServer) -> Caller:
     return Caller(repo, model)
 
 
+@pytest.mark.slow
 def test_every_event_calls_its_hook_without_a_shell(caller: Caller, mark: Mark) -> None:
     played = caller.play(mark, _SCRIPT)
     assert played.status == 0, played
@@ -79,6 +80,7 @@ def test_every_event_calls_its_hook_without_a_shell(caller: Caller, mark: Mark) 
     assert [event.data["input"]["command"] for event in played.of(DENIED)] == ["touch refused.txt"]
 
 
+@pytest.mark.slow
 def test_in_a_terminal_there_is_a_hook_for_what_comes_of_a_tool_too(caller: Caller, mark: Mark, tmux: Tmux) -> None:
     write_folder(caller.launch)
     command = claude.terminal_command(caller.launch)
@@ -94,6 +96,7 @@ def test_in_a_terminal_there_is_a_hook_for_what_comes_of_a_tool_too(caller: Call
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -116,6 +119,7 @@ def test_a_hook_that_does_not_allow_lets_no_tool_through(caller: Caller, mark: M
     assert [event.data["name"] for event in played.of(DENIED)] == ["Bash"]
 
 
+@pytest.mark.slow
 def test_a_repository_cannot_turn_the_hooks_off(caller: Caller, mark: Mark) -> None:
     settings = caller.repo / ".claude"
     settings.mkdir()

@@ -184,6 +184,7 @@ _KEYS = ("subtype", "message", "session_id", "tool_use_result", "rate_limit_info
 _TYPES = ("system", "assistant", "user", "result", "rate_limit_event", "stream_event", "control_response")
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(_TYPES),
     st.dictionaries(st.sampled_from(_KEYS), _anything | st.fixed_dictionaries({"content": _anything})),

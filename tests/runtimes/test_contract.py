@@ -75,6 +75,7 @@ def test_preparing_again_changes_nothing_in_the_repository(bench: Bench, repo: P
     assert git(repo, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_a_turn_edits_commits_and_tells_of_it(bench: Bench, repo: Path, mark: Mark) -> None:
     played = play_turn(bench.runtime, ready(bench, WORK, repo), "Do the work.", mark)
     assert played.status == 0, played
@@ -95,6 +96,7 @@ def test_a_turn_edits_commits_and_tells_of_it(bench: Bench, repo: Path, mark: Ma
     assert played.of(model.ERROR) == []
 
 
+@pytest.mark.slow
 def test_the_next_turn_goes_on_with_the_conversation(bench: Bench, repo: Path, mark: Mark) -> None:
     launch = ready(bench, WORK, repo)
     first = play_turn(bench.runtime, launch, "Do the work.", mark)
@@ -106,12 +108,14 @@ def test_the_next_turn_goes_on_with_the_conversation(bench: Bench, repo: Path, m
     assert git(repo, "rev-list", "--count", "HEAD") == "2"
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_not_there_is_refused(bench: Bench, repo: Path, mark: Mark) -> None:
     played = play_turn(bench.runtime, ready(bench, WORK, repo).replace(runtime_session="no-such"), "Go on.", mark)
     assert played.status != 0
     assert not (repo / "work.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_turn_that_cannot_be_done_says_why(bench: Bench, repo: Path, mark: Mark) -> None:
     played = play_turn(bench.runtime, ready(bench, FAIL, repo), "Do the work.", mark)
     assert played.status not in (0, None)
@@ -119,6 +123,7 @@ def test_a_turn_that_cannot_be_done_says_why(bench: Bench, repo: Path, mark: Mar
     assert not any(result.data["ok"] for result in played.of(model.RESULT))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_turn_and_its_children(bench: Bench, repo: Path, mark: Mark) -> None:
     launch = ready(bench, BUSY, repo)
     child = start_turn(bench.runtime, launch, "Do the work.", mark)
@@ -131,6 +136,7 @@ def test_an_interrupt_ends_the_turn_and_its_children(bench: Bench, repo: Path, m
     assert mark.carriers() == []
 
 
+@pytest.mark.slow
 def test_a_stubborn_one_is_ended_with_everything(bench: Bench, repo: Path, mark: Mark) -> None:
     child = start_turn(bench.runtime, ready(bench, STUBBORN, repo), "Do the work.", mark)
     busy, stray = written_pid(repo / "busy.pid"), written_pid(repo / "stray.pid")
@@ -143,6 +149,7 @@ def test_a_stubborn_one_is_ended_with_everything(bench: Bench, repo: Path, mark:
     assert finish_turn(bench.runtime, child).status == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_output_of_a_tool_is_not_taken_for_an_event(bench: Bench, repo: Path, mark: Mark) -> None:
     played = play_turn(bench.runtime, ready(bench, GARBAGE, repo), "Do the work.", mark)
     assert played.status == 0, played.last_words
@@ -165,6 +172,7 @@ def test_lines_that_say_nothing(runtime: Runtime, line: str) -> None:
     assert list(runtime.read_line(line)) == []
 
 
+@pytest.mark.slow
 def test_a_life_in_a_terminal(bench: Bench, repo: Path, mark: Mark, tmux: Tmux) -> None:
     runtime, launch = bench.runtime, ready(bench, WORK, repo)
     if model.TMUX not in runtime.MODES:
@@ -183,6 +191,7 @@ def test_a_life_in_a_terminal(bench: Bench, repo: Path, mark: Mark, tmux: Tmux) 
     assert not tmux.list()["ada"].dead
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_a_terminal_leads_back_to_the_prompt(bench: Bench, repo: Path, mark: Mark, tmux: Tmux) -> None:
     runtime, launch = bench.runtime, ready(bench, BUSY, repo)
     if model.TMUX not in runtime.MODES:

@@ -22,6 +22,7 @@ def test_a_hook_that_cannot_start_stops_a_tool_and_nothing_else(event: str, tmp_
     assert "cannot start" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_guard_without_an_answer_in_time_says_no(tmp_path: Path) -> None:
     argv = hook_command(PRE_TOOL, "json.tool", seconds=1)
     slow = argv[4].replace("from json.tool import main", "import time; main = lambda: time.sleep(60)")

@@ -137,6 +137,7 @@ def test_a_lapsed_lease_is_still_its_owners_while_nobody_else_took_it(db: Databa
     assert lifecycle.complete(db, task, late, agent="ada", attempt=1).task.state == "COMPLETED"
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_a_whole_state(tmp_path: Path) -> None:
     path = str(tmp_path / "rookery.db")
     Database.create(path).close()

@@ -331,6 +331,7 @@ class Project(RuleBasedStateMachine):
 Project.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
 
 
+@pytest.mark.slow
 class TestProject(Project.TestCase):  # type: ignore[misc, valid-type]
     """Runs the machine."""
 

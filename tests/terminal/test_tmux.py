@@ -193,6 +193,7 @@ class TestReading:
         assert tmux.capture("ada").split() == ["goodbye"]
         assert tmux.has("ada")
 
+    @pytest.mark.slow
     def test_a_status_that_tmux_itself_has_missed_is_still_found(self, tmux: Tmux, mark: Mark) -> None:
         for _ in range(20):
             pane = tmux.new_session("ada", "/", ["sleep", "300"], mark.env)

@@ -68,6 +68,7 @@ def test_twenty_panes_and_one_client(tmux: Tmux, mark: Mark) -> None:
     assert run([*tmux.command(), "list-sessions"]).stdout.count("\n") == 20
 
 
+@pytest.mark.slow
 def test_output_and_death_are_told(tmux: Tmux, mark: Mark, watcher: Watcher) -> None:
     start(tmux, mark, "ada")
     start(tmux, mark, "ben")
@@ -87,6 +88,7 @@ def test_nothing_happens_and_the_wait_ends(tmux: Tmux, mark: Mark, watcher: Watc
     assert watcher.wait(0.05) == []
 
 
+@pytest.mark.slow
 def test_a_program_that_died_before_it_was_followed_is_told(tmux: Tmux, mark: Mark) -> None:
     start(tmux, mark, "ada", "read x")
     tmux.enter("ada")

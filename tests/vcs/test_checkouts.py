@@ -153,6 +153,7 @@ def test_a_folder_that_is_no_checkout_is_not_removed(repository: Repository, tmp
     assert (repository.path / "README.md").exists()
 
 
+@pytest.mark.slow
 def test_a_snapshot_holds_everything_and_touches_nothing(repository: Repository, work: Vcs) -> None:
     put(work, ".gitignore", "*.log\n")
     work.commit("Ignore logs")
@@ -222,6 +223,7 @@ def test_a_snapshot_outlives_garbage_collection(repository: Repository, work: Vc
     assert repository.content(commit, "precious") == "work"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("patterns", "taken"),
     [
@@ -272,6 +274,7 @@ def test_a_repository_inside_is_left_out_and_named(repository: Repository, work:
     assert work.inner_repositories() == ["inner", "unborn"]
 
 
+@pytest.mark.slow
 def test_restore_brings_files_back_and_keeps_what_was_there(repository: Repository, work: Vcs) -> None:
     put(work, ".gitignore", "*.log\n")
     head = work.commit("Ignore logs")
@@ -321,6 +324,7 @@ def test_generated_files_are_never_committed(repository: Repository, work: Vcs) 
     assert commit == work.current_commit()
 
 
+@pytest.mark.slow
 def test_a_file_that_was_seen_before_it_was_excluded_is_not_committed(repository: Repository, work: Vcs) -> None:
     put(work, "made")
     assert not work.status().is_clean

@@ -226,6 +226,7 @@ def test_diff_changes_nothing(repository: Repository) -> None:
     assert vcs.status() == before
 
 
+@pytest.mark.slow
 def test_a_conflict_is_seen_and_not_committed(repository: Repository) -> None:
     repository.make_conflict()
     vcs = repository.vcs()
@@ -239,6 +240,7 @@ def test_a_conflict_is_seen_and_not_committed(repository: Repository) -> None:
     assert kinds(vcs)["shared.txt"] == "conflicted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_in_the_middle_of_a_commit(repository: Repository, tmp_path: Path, step: int, when: str) -> None:

@@ -107,6 +107,7 @@ def test_a_dirty_checkout_is_not_switched(repository: Repository, name: str) -> 
     assert (repository.path / name).read_text() == "precious\n"
 
 
+@pytest.mark.slow
 def test_the_default_branch_is_the_trunk(repository: Repository) -> None:
     vcs = repository.vcs()
     vcs.create_branch("work", "main")

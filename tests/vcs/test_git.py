@@ -289,6 +289,7 @@ def test_a_repository_inside_does_not_break_a_diff(git_repository: GitRepository
     assert [d.path for d in git_repository.vcs().diff()] == ["a"]
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_ended(git_repository: GitRepository) -> None:
     add_hook(git_repository, "pre-commit", "exec tail -f /dev/null")
     git_repository.write("a")

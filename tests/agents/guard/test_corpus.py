@@ -36,6 +36,7 @@ def test_the_corpus_is_large() -> None:
     assert len({*READING, *WORKING, *WRITING, *CHECKS, *(command for _, command in FORBIDDEN)}) >= 600
 
 
+@pytest.mark.slow
 def test_reading_is_allowed_to_every_role_in_every_profile(bounds: Bounds) -> None:
     def check(command: str) -> None:
         for role in ROLES:
@@ -55,6 +56,7 @@ def test_everyday_work_is_allowed_to_those_who_write(bounds: Bounds) -> None:
     check_all(WORKING, check)
 
 
+@pytest.mark.slow
 def test_what_is_forbidden_is_denied_to_every_role_in_every_profile(bounds: Bounds) -> None:
     def check(case: tuple[str, str]) -> None:
         rule, command = case

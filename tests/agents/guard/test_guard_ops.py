@@ -77,6 +77,7 @@ def test_it_works_in_a_repository_without_a_project_and_says_so_without_one(repo
     assert missing.error["code"] == "invalid_input"
 
 
+@pytest.mark.slow
 def test_in_an_agents_worktree_its_own_bounds_hold(repo: Path) -> None:
     den = Den(repo)
     task = den.task("work", [{"say": "hello"}])

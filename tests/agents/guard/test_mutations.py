@@ -37,6 +37,7 @@ ALL_EXAMPLES = 850  # for each: more than 10,000 in all
 EXAMPLES = 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENIED)
 def test_no_mutation_of_a_denied_command_is_allowed(bounds: Bounds, name: str, request: pytest.FixtureRequest) -> None:
     @settings(
@@ -64,6 +65,7 @@ def _every_mutation() -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_shell_takes_every_mutation_for_the_same(tmp_path: Path) -> None:
     """Otherwise the test above would deny what never runs."""
     programs, said = tmp_path / "bin", tmp_path / "said"

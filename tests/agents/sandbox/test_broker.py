@@ -31,6 +31,7 @@ def cell(repo: Path) -> Iterator[Cell]:
     cell.close()
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_an_agent_is_itself_whatever_its_environment_says(cell: Cell) -> None:
     send = "rook mail send human --subject"
@@ -46,6 +47,7 @@ def test_an_agent_is_itself_whatever_its_environment_says(cell: Cell) -> None:
     ]
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_files_folders_and_settings_cannot_be_named(cell: Cell) -> None:
     outside = cell.folder.parent / "export.json"
@@ -69,12 +71,14 @@ def test_files_folders_and_settings_cannot_be_named(cell: Cell) -> None:
     assert [each["agent"] for each in cell.rook.json("status", "--all").data] == ["queen"]
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_roles_hold_from_within(cell: Cell) -> None:
     said = cell.run({"rook": ["sling", cell.task("Another")]}, {"rook": ["doctor", "--fix"]})
     assert all('"code":"not_permitted"' in each for each in said), said
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
     task = cell.task("Another")
@@ -97,6 +101,7 @@ def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
     assert '"ok":true' in said[6]
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
     steps = [
@@ -115,6 +120,7 @@ def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
     cell.rook("stop", "bee")
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_hooks_are_answered_by_the_host(cell: Cell) -> None:
     """The guard judges from outside; a program that takes its identity off gets no tool at all."""
@@ -138,6 +144,7 @@ def test_hooks_are_answered_by_the_host(cell: Cell) -> None:
     assert all("status 2" in each for each in said[1:]), said
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_the_repository_is_committed_to_from_outside_with_its_hooks_within(cell: Cell) -> None:
     """`rook vcs commit` runs the user's hooks; what they run is the agent's code, and stays in the sandbox."""
@@ -154,6 +161,7 @@ def test_the_repository_is_committed_to_from_outside_with_its_hooks_within(cell:
     assert not canary.exists()
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_the_environment_holds_what_is_named_and_nothing_else(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRAY", "stray")
@@ -172,6 +180,7 @@ def test_the_environment_holds_what_is_named_and_nothing_else(cell: Cell, monkey
     assert {"API_KEY", "MADE", "LC_TIME", "ROOKERY_PORT"} <= names
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_what_is_listed_can_be_read_and_no_more(cell: Cell) -> None:
     home = Path(os.environ["HOME"])

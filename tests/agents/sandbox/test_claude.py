@@ -30,6 +30,7 @@ def cell(repo: Path, model: ModelServer) -> Iterator[Cell]:
     cell.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])
 def test_a_life(cell: Cell, where: str) -> None:
     spoil = "import os; open(os.environ['CLAUDE_CONFIG_DIR'] + '/rook-" + where[2:] + ".json', 'w')"

@@ -113,6 +113,7 @@ def site(tmp_path: Path, repo: Path) -> Iterator[Site]:
         line.close()
 
 
+@pytest.mark.slow
 def test_nothing_gets_out(site: Site) -> None:
     before = site.manifest()
     said = site.attacked()
@@ -142,6 +143,7 @@ _OWN = {
 }
 
 
+@pytest.mark.slow
 def test_our_own_git_obeys_nothing_that_was_planted(site: Site) -> None:
     before, main = site.manifest(), git(site.root, "rev-parse", "main")
     site.attacked({"rook": ["vcs", "status"]}, {"rook": ["vcs", "commit", "--message", f"; touch {site.canary}"]})
@@ -162,6 +164,7 @@ def test_our_own_git_obeys_nothing_that_was_planted(site: Site) -> None:
     assert git(site.root, "rev-parse", "main") == main
 
 
+@pytest.mark.slow
 def test_a_branch_that_leads_to_main_does_not_take_main_along(site: Site) -> None:
     """An agent can make its own branch a name for another; deleting it must not delete that other."""
     site.cell.run(
@@ -174,6 +177,7 @@ def test_a_branch_that_leads_to_main_does_not_take_main_along(site: Site) -> Non
     shutil.rmtree(site.outside)
 
 
+@pytest.mark.slow
 def test_the_main_branch_can_be_read_and_not_be_moved(site: Site) -> None:
     said = site.cell.run(
         "git log -1 --format=%s main; git update-ref refs/heads/main HEAD~0 HEAD; git branch evil; echo $?"
@@ -182,6 +186,7 @@ def test_the_main_branch_can_be_read_and_not_be_moved(site: Site) -> None:
     assert git(site.root, "branch", "--list", "evil") == ""
 
 
+@pytest.mark.slow
 def test_a_turn_that_leaves_a_pipe_for_an_index_ends(site: Site) -> None:
     """The snapshot at its end must not wait for somebody to write into it."""
     site.cell.sling(

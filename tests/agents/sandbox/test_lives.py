@@ -29,6 +29,7 @@ def cell(repo: Path) -> Iterator[Cell]:
     cell.close()
 
 
+@pytest.mark.slow
 def test_a_builder_edits_commits_and_says_so(cell: Cell) -> None:
     said = cell.run({"edit": {"path": "a.txt", "text": "hello\n"}}, {"commit": "Add a"}, "cat /proc/1/comm")
     assert said[-1].strip() == "bwrap"
@@ -41,6 +42,7 @@ def test_a_builder_edits_commits_and_says_so(cell: Cell) -> None:
     cell.assert_no_process()
 
 
+@pytest.mark.slow
 def test_git_works_within(cell: Cell) -> None:
     git(cell.folder, "checkout", "-qb", "other")
     (cell.folder / "README.md").write_text("theirs\n")
@@ -64,6 +66,7 @@ def test_git_works_within(cell: Cell) -> None:
     assert git(cell.folder, "log", "--format=%s", f"other..{cell.agent('bee')['branch']}").split() == ["Mine", "First"]
 
 
+@pytest.mark.slow
 def test_refs_that_are_packed_outside_are_seen_within(cell: Cell) -> None:
     """`git gc` in the main checkout, while the agent is at work, takes away neither its branch nor those of others."""
     steps = [
@@ -82,6 +85,7 @@ def test_refs_that_are_packed_outside_are_seen_within(cell: Cell) -> None:
     assert [name for name in os.listdir(folder) if name.startswith(".")] == []
 
 
+@pytest.mark.slow
 def test_a_lead_slings_outside_and_is_woken(cell: Cell) -> None:
     epic = cell.task("Lead")
     child = cell.task(
@@ -100,6 +104,7 @@ def test_a_lead_slings_outside_and_is_woken(cell: Cell) -> None:
     cell.assert_no_process()
 
 
+@pytest.mark.slow
 def test_an_agent_in_a_terminal_waits_is_woken_and_ends(cell: Cell) -> None:
     steps = [
         {"run": "cat /proc/1/comm; test -t 0 || echo no terminal"},
@@ -118,6 +123,7 @@ def test_an_agent_in_a_terminal_waits_is_woken_and_ends(cell: Cell) -> None:
     cell.assert_no_process()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])
 def test_killing_the_host_leaves_nothing(cell: Cell, where: str) -> None:
     """Not even what has left its group and session, and has taken the mark off."""
@@ -133,6 +139,7 @@ def test_killing_the_host_leaves_nothing(cell: Cell, where: str) -> None:
     cell.assert_no_process()
 
 
+@pytest.mark.slow
 def test_stop_ends_everything_within(cell: Cell) -> None:
     cell.sling(cell.task("Hang", [{"child": "sleep 1009"}, {"stubborn": True}, {"hang": True}]), "--name", "bee")
     wait_until(lambda: _sleepers(b"1009"), 60)
@@ -142,11 +149,13 @@ def test_stop_ends_everything_within(cell: Cell) -> None:
     assert not (cell.folder / ".rookery" / "run" / "cages" / "bee.json").exists()
 
 
+@pytest.mark.slow
 def test_a_program_that_dies_is_told_with_its_status(cell: Cell) -> None:
     cell.sling(cell.task("Die", [{"crash": 7}]), "--name", "bee")
     assert "exit status 7" in str(cell.wait_for("bee", "crashed")["reason"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["links/claude", "current/bin/claude"])
 def test_a_program_in_a_hidden_place_is_shown_with_every_link_to_it(cell: Cell, tmp_path: Path, where: str) -> None:
     for folder in ("links", "more", "v1/bin"):
@@ -162,6 +171,7 @@ def test_a_program_in_a_hidden_place_is_shown_with_every_link_to_it(cell: Cell, 
     assert cell.wait_for("bee", "crashed")["reason"] == "exit status 7: it was started"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory here")
 def test_a_project_may_lie_in_memory() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
@@ -173,12 +183,14 @@ def test_a_project_may_lie_in_memory() -> None:
         cell.close()
 
 
+@pytest.mark.slow
 def test_the_sockets_are_taken_away(cell: Cell) -> None:
     cell.run("ls -la /run/rookery")
     session = str(cell.agent("bee")["session_id"])
     assert not Path(f"/tmp/rookery-{os.getuid()}/sandbox-{session[-16:].lower()}").exists()
 
 
+@pytest.mark.slow
 def test_a_deep_project_has_room_for_sockets(tmp_path: Path) -> None:
     repo = tmp_path / ("deep-" + "x" * 100) / "repo"
     repo.mkdir(parents=True)
@@ -188,6 +200,7 @@ def test_a_deep_project_has_room_for_sockets(tmp_path: Path) -> None:
     assert cell.run({"rook": ["status"]})[0].startswith('{"v":1,"ok":true')
 
 
+@pytest.mark.slow
 def test_what_a_new_worktree_is_given_is_made_within(cell: Cell) -> None:
     """The setup command runs what the base holds: it may be an agent's work."""
     outside = cell.folder.parent / "outside"
@@ -200,6 +213,7 @@ def test_what_a_new_worktree_is_given_is_made_within(cell: Cell) -> None:
     assert list(outside.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_sandboxed_or_not_at_all(cell: Cell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where bubblewrap is missing, `on` refuses and `auto` says so."""
     tools = tmp_path / "tools"
@@ -223,6 +237,7 @@ def test_sandboxed_or_not_at_all(cell: Cell, monkeypatch: pytest.MonkeyPatch, tm
     assert cell.agent("bee")["sandbox"].startswith("off")
 
 
+@pytest.mark.slow
 def test_off_is_off(cell: Cell) -> None:
     cell.sling(cell.task("Task", [{"run": "cat /proc/1/comm"}, DONE]), "--name", "bee", "-c", "sandbox.mode=off")
     cell.wait_for("bee", "completed")

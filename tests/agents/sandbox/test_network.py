@@ -63,12 +63,14 @@ def fetch(cell: Cell, *urls: str) -> list[str]:
     return cell.run(*steps)[0].splitlines()
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_open_reaches_everything(repo: Path, ports: tuple[int, int]) -> None:
     url = f"http://127.0.0.1:{ports[0]}/a"
     assert fetch(Cell(repo), url) == [f"{url} hello /a close None"]
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_off_reaches_nothing(repo: Path, ports: tuple[int, int]) -> None:
     url = f"http://127.0.0.1:{ports[0]}/"
@@ -77,6 +79,7 @@ def test_off_reaches_nothing(repo: Path, ports: tuple[int, int]) -> None:
     assert cell.mail(type="worker_done")
 
 
+@pytest.mark.slow
 @needs_bubblewrap
 def test_allow_reaches_what_is_listed(repo: Path, ports: tuple[int, int]) -> None:
     """By address where it is meant; a name that leads into the machine is refused, though it is listed."""
