@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +61,9 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 _IN_MEMORY = "/dev/shm"
+_PREFIX = f"rookery-tests-{os.getuid()}-"
 _ENOUGH = 1 << 30
+_OLD_SECONDS = 6 * 3600
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -67,7 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep the tests' folders in memory where that has room: git and SQLite wait for the disk at every commit."""
     selection.pytest_configure(config)
     if config.option.basetemp is None and not hasattr(config, "workerinput") and _has_room(_IN_MEMORY):
-        folder = tempfile.mkdtemp(prefix="rookery-tests-", dir=_IN_MEMORY)
+        _remove_old(_IN_MEMORY)
+        folder = tempfile.mkdtemp(prefix=_PREFIX, dir=_IN_MEMORY)
         config.option.basetemp = folder
         config.add_cleanup(lambda: _let_go(config, folder))
 
@@ -78,6 +83,14 @@ def _has_room(folder: str) -> bool:
     except OSError:
         return False
     return status.f_bavail * status.f_frsize > _ENOUGH and not status.f_flag & (os.ST_NOEXEC | os.ST_RDONLY)
+
+
+def _remove_old(folder: str) -> None:
+    """Take away what earlier runs left: failed tests, or a run that was killed."""
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            if entry.name.startswith(_PREFIX) and time.time() - entry.stat().st_mtime > _OLD_SECONDS:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _let_go(config: pytest.Config, folder: str) -> None:
