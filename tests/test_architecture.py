@@ -69,6 +69,13 @@ OPENS_STATE = {
     "rookery.ops.context": "has found the project by `ops.state`",
 }
 """Beside `db` itself, and the checks: the doctor gives them no root whose state is refused."""
+ASKS_THE_CLOCK = {
+    "rookery.config.environ": "the one clock, which tests put forward",
+    "rookery.base.ids": "only the order of ids counts",
+    "rookery.config.compiled": "compares with the times of files",
+    "rookery.vcs.git_store": "compares with the times of files",
+    "rookery.merge.observer": "for a line of its log",
+}
 LONGEST = 400
 
 
@@ -235,6 +242,17 @@ def _uses(module: Module, owner: str) -> Iterator[tuple[str, int]]:
             yield from ((alias.name, node.lineno) for alias in node.names)
 
 
+def askers_of_the_clock(known: dict[str, Module]) -> list[str]:
+    """Modules that ask the machine for the time: tests could not put it forward."""
+    return [
+        f"{module.name}:{line} uses time.{name}"
+        for module in known.values()
+        if module.name not in ASKS_THE_CLOCK
+        for name, line in _uses(module, "time")
+        if name in ("time", "time_ns")
+    ]
+
+
 def callers_of_git(known: dict[str, Module]) -> list[str]:
     """Argument lists that begin with git or jj: list displays anywhere, tuples where a call takes them first."""
     wrong = []
@@ -296,6 +314,7 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     out_of_place,
     readers_of_the_environment,
     starters_of_processes,
+    askers_of_the_clock,
     callers_of_git,
     ways_around_the_check_of_state,
     too_long,
@@ -319,6 +338,7 @@ def test_exceptions_are_still_needed() -> None:
     assert STARTS_PROCESSES.keys() <= known.keys()
     assert NAMES_GIT.keys() <= known.keys()
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
+    assert ASKS_THE_CLOCK.keys() <= known.keys()
 
 
 def test_a_record_of_types_alone_stays_within_the_order() -> None:
@@ -362,6 +382,8 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
     "subprocess": (starters_of_processes, {"vcs/a.py": "import subprocess\n"}, "subprocess"),
     "subprocess by name": (starters_of_processes, {"vcs/a.py": "from subprocess import run\n"}, "subprocess"),
     "os.execv": (starters_of_processes, {"cli/a.py": "import os\nos.execv('a', [])\n"}, "os.execv"),
+    "time.time": (askers_of_the_clock, {"tasks/a.py": "import time\ntime.time()\n"}, "uses time.time"),
+    "the time by name": (askers_of_the_clock, {"tasks/a.py": "from time import time\n"}, "uses time.time"),
     "git": (callers_of_git, {"tasks/a.py": "run(['git', 'status'])\n"}, "runs git"),
     "jj": (callers_of_git, {"vcs/a.py": "argv = ['jj', *words]\n"}, "runs jj"),
     "git in a tuple": (callers_of_git, {"tasks/a.py": "run(('git', 'status'))\n"}, "runs git"),

@@ -56,6 +56,7 @@ def check_all_landed_once(yard: Yard) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", STEPS)
 def test_a_killed_merger_is_made_up_for_by_the_next(yard: Yard, step: str) -> None:
     prepare(yard)
@@ -65,6 +66,7 @@ def test_a_killed_merger_is_made_up_for_by_the_next(yard: Yard, step: str) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", STEPS)
 def test_any_command_settles_what_a_killed_merger_left(yard: Yard, step: str) -> None:
     prepare(yard)
