@@ -74,6 +74,8 @@ ASKS_THE_CLOCK = {
     "rookery.base.ids": "only the order of ids counts",
     "rookery.config.compiled": "compares with the times of files",
     "rookery.vcs.git_store": "compares with the times of files",
+    "rookery.vcs.git_locks": "compares with the times of files",
+    "rookery.vcs.index_claim": "makes two notes of one process differ",
     "rookery.merge.observer": "for a line of its log",
 }
 LONGEST = 400

@@ -160,24 +160,21 @@ def test_a_task_completes_again_only_with_its_content(yard: Yard) -> None:
     assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
 
 
-def test_a_rebase_in_the_same_second_makes_the_branchs_own_commits_again(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Then the base goes through the first commit of the branch, and git thinks that it parted from there."""
-    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
-        monkeypatch.setenv(name, "2026-01-01T00:00:00Z")
+def test_a_rebase_in_the_same_second_makes_commits_of_its_own(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the base would go through commits of the branch, and git would think that it parted from there."""
     yard.settings("merge:\n  strategy: rebase\n")
-    first = yard.branch("one", a_txt="a\n")
-    git(yard.folder, "switch", "-q", "one")
-    yard.commit(b_txt="b\n")
-    git(yard.folder, "switch", "-q", "main")
-    assert yard.merge("--branch", "one").status == 0
-    assert yard.contains(first)
+    with monkeypatch.context() as patch:
+        for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+            patch.setenv(name, "2026-01-01T00:00:00Z")
+        first = yard.branch("one", a_txt="a\n")
+        go_on(yard, "one", b_txt="b\n")
+        land(yard, "one")
+    assert not yard.contains(first)
     yard.commit(other_txt="o\n")
     assert yard.merge("undo", "one").status == 0
     yard.branch("next", "one", c_txt="c\n")
-    assert yard.merge("--branch", "next").status == 0
-    assert [yard.show(f"{name}.txt") for name in "abc"] == ["a", "b", "c"]
+    land(yard, "next")
+    assert names(yard) == ["a.txt", "b.txt", "c.txt", "other.txt"]
 
 
 def go_on(yard: Yard, branch: str, **files: str) -> None:
@@ -264,14 +261,10 @@ def test_only_what_was_undone_comes_again(fresh: Yard) -> None:
     assert (names(yard), yard.show("b.txt")) == (["a.txt", "b.txt"], "edited")
 
 
-def test_work_that_came_with_another_branch_is_no_landing_of_its_own(
-    fresh: Yard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_that_came_with_another_branch_is_no_landing_of_its_own(fresh: Yard) -> None:
     yard = fresh
-    with monkeypatch.context() as patch:  # else a rebase within the same second makes the very same commits
-        patch.setenv("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
-        yard.branch("x", a_txt="a\n")
-        yard.branch("y", "x", b_txt="b\n")
+    yard.branch("x", a_txt="a\n")
+    yard.branch("y", "x", b_txt="b\n")
     land(yard, "y")
     before = yard.main()
     land(yard, "x")

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rookery.merge.attempts import Skipped
+
 QUEUED = "queued"
 WAITING = "waiting"
 TESTING = "testing"
@@ -109,6 +111,25 @@ class Entry(Record):
     def to_json(self) -> dict[str, Any]:
         """The entry as every interface gives it."""
         return self.as_dict() | {"commit": self.candidate if self.state in (LANDED, UNDONE) else None}
+
+
+class Outcome(Record):
+    """What came of working through the queue once."""
+
+    base: str
+    entries: tuple[Entry, ...]
+    """Everything that was settled or held, in the order in which it was."""
+    gate_runs: int
+    flaky: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    """What `merge --all` left alone."""
+
+    @property
+    def exit_status(self) -> int:
+        """1 unless everything landed, or if there was nothing but branches to skip."""
+        if self.skipped and not self.entries:
+            return 1
+        return 0 if all(each.state == LANDED for each in self.entries) else 1
 
 
 class FileOutcome(Record):

@@ -9,9 +9,8 @@ from rookery.ops.operation import INTEGER, arg, flag, op, option
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry, Explained
+    from rookery.merge.model import Entry, Explained, Outcome
     from rookery.merge.predict import Predicted
-    from rookery.merge.queue import Outcome
     from rookery.merge.undo import Undone
     from rookery.ops.context import Context
 
@@ -45,6 +44,7 @@ def merge(
     """
     from rookery.merge import predict, queue, service
     from rookery.merge.attempts import Survey, split_queue, survey
+    from rookery.merge.model import Outcome
 
     if bool(branch) == all:
         raise InvalidInput("say --branch NAME or --all", hint="`rook merge list` shows what is queued")
@@ -65,7 +65,7 @@ def merge(
         only |= {each.id for each in waiting}
         found = found.replace(skipped=(*found.skipped, *held_back))
     if not only and found.skipped:
-        return queue.Outcome(base, (), 0, skipped=found.skipped)
+        return Outcome(base, (), 0, skipped=found.skipped)
     service.check_something(list(only), base)
     return queue.work(desk, base, only).replace(skipped=found.skipped)
 

@@ -10,7 +10,6 @@ import time
 from contextlib import suppress
 
 from rookery.base.errors import RookError
-from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import after, attempts, batch, gates, kept, land, news, resolving, settle, store
 from rookery.merge import lease as leases
@@ -26,12 +25,12 @@ from rookery.merge.model import (
     GATE,
     GONE,
     HUMAN,
-    LANDED,
     MERGE,
     PROTECTED,
     SAID,
     Entry,
     MergeBusy,
+    Outcome,
 )
 from rookery.merge.protected import protected_paths
 
@@ -39,7 +38,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rookery.merge.attempts import Skipped
     from rookery.merge.desk import Desk
     from rookery.merge.gates import Verdict
     from rookery.merge.lease import Lease
@@ -47,25 +45,6 @@ if TYPE_CHECKING:
 _POLL = 0.1
 _MOST_REBUILDS = 20
 _MOST_FILES = 200
-
-
-class Outcome(Record):
-    """What came of working through the queue once."""
-
-    base: str
-    entries: tuple[Entry, ...]
-    """Everything that was settled or held, in the order in which it was."""
-    gate_runs: int
-    flaky: tuple[str, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    """What `merge --all` left alone."""
-
-    @property
-    def exit_status(self) -> int:
-        """1 unless everything landed, or if there was nothing but branches to skip."""
-        if self.skipped and not self.entries:
-            return 1
-        return 0 if all(each.state == LANDED for each in self.entries) else 1
 
 
 def work(desk: Desk, base: str, only: Collection[str] = ()) -> Outcome:

@@ -185,6 +185,11 @@ def _revert(desk: Desk, entry: Entry, tip: str) -> str:
             f"later work changed the same lines in {paths}, so {entry.branch} cannot be taken back by itself",
             hint="take the later landings back first (`rook merge list --all`), or revert it by hand",
         )
+    if merged.tree == merging.tree(tip):
+        raise InvalidState(
+            f"{entry.base} has lost {entry.branch} already: a later commit reverted it",
+            hint=f"`rook merge --branch {entry.branch}` lands it again; `rook task reopen` opens its task",
+        )
     # Git's own words, so that everybody who reads the history knows it for a revert.
     message = f"Revert: {entry.branch}\n\nThis reverts commit {candidate}.\n\nUndo-Of: {entry.id}\n"
     return merging.commit(merged.tree, [tip], message)

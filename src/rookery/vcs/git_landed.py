@@ -94,8 +94,8 @@ def landings(
 def undone(store: GitStore, found: Sequence[Landing]) -> list[Landing]:
     """The landings that were reverted and not made again since, the oldest first."""
     reverted = [each for each in found if each.reverted_by is not None]
-    again = [each for each in found if each.reverted_by is None and reverted and _is_ours(store, each.commit)]
-    left = [each for each in reverted if not any(_makes_up_for(store, other, each) for other in again)]
+    ours = [each for each in found if reverted and _is_ours(store, each.commit)]
+    left = [each for each in reverted if not any(_makes_up_for(store, other, each) for other in ours)]
     return sorted(left, key=lambda each: sum(store.contains(other.commit, each.commit) for other in left))
 
 
@@ -190,9 +190,8 @@ def _reach(commits: Iterable[str], beyond: Mapping[str, Sequence[str]], seen: se
 
 def _find_revert(store: GitStore, landing: Landing, base: str) -> str | None:
     """The commit that reverts a landing on the base, if one does."""
-    if not landing.before:
-        parents = store.read("rev-parse", f"{landing.commit}^@").split()
-        landing = landing.replace(before=parents[0] if parents else store.empty_tree())
+    if not landing.before:  # a branch may simply be where the base once was: only words count
+        return _named_revert(store, landing, base)
     changes = tree_changes(store, landing.before, landing.commit)
     differ = {change.path for change in tree_changes(store, landing.commit, base)}
     if not any(change.path in differ for change in changes):
@@ -206,7 +205,8 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
     gone: set[str] = set()
 
     def revert_of(commit: str) -> str | None:
-        return next((by for named, by in in_force.get(commit[:_PREFIX], ()) if commit.startswith(named)), None)
+        found = [by for named, by in in_force.get(commit[:_PREFIX], ()) if commit.startswith(named)]
+        return found[-1] if found else None  # the oldest: what was reverted twice was gone the first time
 
     said = [(commit, reverted_commits(message)) for commit, message in _messages(store, landing.commit, base)]
     merges = _merges(store, [named for _, names in said for named in names]) if len(said) > 1 else {}
@@ -218,7 +218,7 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
             if named in merges:  # what came with a merge goes with it
                 gone.update(store.read("rev-list", named, f"^{merges[named][0]}", "--").split())
     whole = revert_of(landing.commit)
-    if whole is not None or not in_force:
+    if whole is not None or not in_force or not landing.before:
         return whole
     own = store.read("rev-list", "--no-merges", landing.commit, f"^{landing.before}", "--").split()
     each_by = [revert_of(commit) for commit in own]

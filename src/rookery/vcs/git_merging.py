@@ -139,17 +139,19 @@ class Merging:
         if self._identity is None:
             found = self.store.identity()
             self._identity = [word for key, value in found.items() for word in ("-c", f"{key}={value}")]
-        words = [word for parent in parents for word in ("-p", parent)]
+        words = [*self._identity, "commit-tree", tree, *(word for each in parents for word in ("-p", each)), "-F", "-"]
         env = {} if author_of is None else self._author(author_of)
-        return self._read(*self._identity, "commit-tree", tree, *words, "-F", "-", stdin=message, env=env).strip()
+        made = self._read(*words, stdin=message, env=env).strip()
+        if made != author_of:
+            return made
+        # Within the same second it would be that very commit, and its branch would seem to be where the base is.
+        at = int(self._read("log", "-1", "--no-show-signature", "--format=%ct", made))
+        return self._read(*words, stdin=message, env=env | {"GIT_COMMITTER_DATE": f"{at + 1} +0000"}).strip()
 
     def _author(self, commit: str) -> dict[str, str]:
         fields = self._read("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw", commit)
-        return dict(
-            zip(
-                ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), fields.rstrip("\n").split("\0"), strict=True
-            )
-        )
+        names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
+        return dict(zip(names, fields.rstrip("\n").split("\0"), strict=True))
 
     def message(self, commit: str) -> str:
         """What a commit says."""

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
     from rookery.cli.document import Block, Line
     from rookery.merge.attempts import Skipped
-    from rookery.merge.model import Entry, Explained, FileOutcome
+    from rookery.merge.model import Entry, Explained, FileOutcome, Outcome
     from rookery.merge.predict import Predicted
-    from rookery.merge.queue import Outcome
     from rookery.merge.radar import Scan
     from rookery.merge.rebase import Rebased
     from rookery.merge.undo import Undone
