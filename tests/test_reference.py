@@ -11,8 +11,8 @@ from keyword import iskeyword
 from pathlib import Path
 
 import pytest
-from dev import docs
 
+from dev import docs
 from rookery.cli import completion
 from rookery.cli.help import ABOUT
 from rookery.ops import index

@@ -114,8 +114,7 @@ def _is_ours(store: GitStore, commit: str) -> bool:
 
 def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterator[Landing]:
     """The landings that the history shows: merges, and commits that the base itself went through."""
-    lines = store.read("rev-list", "--parents", base, f"^{tip}", "--").splitlines()
-    beyond = {commit: parents for commit, *parents in (line.split() for line in lines)}
+    beyond = _parents(store, base, tip)
     chain, bottom = _first_parents(base, beyond)
     if bottom == tip:
         yield Landing(tip, since or "", tip)
@@ -129,9 +128,10 @@ def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterato
         for brings in sorted(_reach(brought, beyond, seen) & own):
             yield Landing(commit, before, brings, is_whole)
         seen.add(commit)
+    on_chain = set(chain)
     named = dict.fromkeys(each for _, said in _messages(store, tip, base) for each in reverted_commits(said))
     for commit, (before, *brought) in _merges(store, list(named)).items():
-        if commit in chain:
+        if commit in on_chain:
             continue
         if commit not in beyond:
             # The work has taken its own landing in; without that, does it still lead to what landed?
@@ -144,8 +144,7 @@ def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterato
 
 def _reach_without(store: GitStore, tip: str, avoided: str, before: str) -> set[str]:
     """What a commit leads to, down to another one, by ways that do not go through a third."""
-    lines = store.read("rev-list", "--parents", tip, f"^{before}", "--").splitlines()
-    parents = {commit: rest for commit, *rest in (line.split() for line in lines)}
+    parents = _parents(store, tip, before)
     found, left = {avoided}, [tip]
     while left:
         at = left.pop()
@@ -153,6 +152,12 @@ def _reach_without(store: GitStore, tip: str, avoided: str, before: str) -> set[
             found.add(at)
             left += parents[at]
     return found - {avoided}
+
+
+def _parents(store: GitStore, tip: str, without: str) -> dict[str, list[str]]:
+    """The commits that one contains and another does not, with their parents."""
+    lines = store.read("rev-list", "--parents", tip, f"^{without}", "--").splitlines()
+    return {commit: parents for commit, *parents in (line.split() for line in lines)}
 
 
 def _first_parents(base: str, beyond: Mapping[str, Sequence[str]]) -> tuple[list[str], str | None]:
