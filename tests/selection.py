@@ -30,6 +30,7 @@ class Sample(Protocol):
 SLOW = "slow tests"
 JJ = "tests with jj that run with git too"
 CASES = "cases of sweeps"
+_JJ_KINDS = ("jj", "jj-colocated")
 _JJ_ONE_IN = 6
 _CASES_ONE_IN = 3
 _DESELECTED = pytest.StashKey[Counter[str]]()
@@ -52,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     reasons: dict[pytest.Item, str] = {}
     if not config.option.all:
-        with_jj = [item for item in items if _backend(item) in ("jj", "jj-colocated")]
+        with_jj = [item for item in items if _backend(item) in _JJ_KINDS]
         reasons |= dict.fromkeys(_all_but_one_in(_JJ_ONE_IN, with_jj), JJ)
         sweeps: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in items:
@@ -61,6 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for cases in sweeps.values():
             reasons |= dict.fromkeys(_all_but_one_in(_CASES_ONE_IN, cases), CASES)
     if config.option.fast:
+        reasons |= {item: JJ for item in items if _backend(item) in _JJ_KINDS}
         reasons |= {item: SLOW for item in items if item.get_closest_marker("slow")}
     if reasons:
         config.stash[_DESELECTED].update(reasons.values())
@@ -76,7 +78,7 @@ def _all_but_one_in(one_in: int, items: list[pytest.Item]) -> list[pytest.Item]:
 def _backend(item: pytest.Item) -> str | None:
     """The one of several backends that this case is about."""
     params: dict[str, object] = getattr(item, "callspec").params if hasattr(item, "callspec") else {}  # noqa: B009
-    return next((each for each in params.values() if each in ("git", "jj", "jj-colocated")), None)
+    return next((each for each in params.values() if each in ("git", *_JJ_KINDS)), None)
 
 
 def choose(names: Iterable[str], count: int) -> set[str]:

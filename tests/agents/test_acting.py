@@ -11,6 +11,8 @@ from conftest import Rook
 from rookery.ops import index
 from support import add, everything
 
+pytestmark = pytest.mark.slow
+
 NAMES_ACTORS = {
     *("task claim", "task renew", "task release", "task fail", "task start", "task complete"),
     "prime",

@@ -18,6 +18,8 @@ from rookery.events.store import read
 from selection import Sample
 from vcs.repositories import KINDS, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=list(KINDS))
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
@@ -58,7 +60,6 @@ def rescued(place: Place, agent: str) -> str:
     return next(iter(refs.values()))
 
 
-@pytest.mark.slow
 def test_an_unused_worktree_goes_with_its_branch(place: Place) -> None:
     ann = place.add("ann")
     made = clean(place)["ann"]
@@ -103,7 +104,6 @@ def test_a_branch_that_has_not_landed_stays(place: Place) -> None:
     assert not bob.path.exists()
 
 
-@pytest.mark.slow
 def test_the_living_are_left_alone(place: Place) -> None:
     ann, bob = place.add("ann", state="waiting"), place.add("bob")
     ann.put("new")
@@ -142,7 +142,6 @@ def test_a_lock_is_respected_and_its_reason_told(git_place: Place) -> None:
     assert ann.path.exists()
 
 
-@pytest.mark.slow
 def test_a_link_in_its_place_goes_alone(place: Place, tmp_path: Path) -> None:
     ann = place.add("ann")
     ann.put("new", "precious\n")
@@ -251,7 +250,6 @@ def test_provisioned_files_are_nobodys_work(git_place: Place) -> None:
     assert (made.verdict, made.rescue) == ("removed", None)
 
 
-@pytest.mark.slow
 def test_a_submodule_keeps_the_worktree_until_its_work_is_elsewhere(git_place: Place, tmp_path: Path) -> None:
     place, allow = git_place, ("-c", "protocol.file.allow=always")
     library = KINDS["git"](tmp_path / "library")
@@ -271,7 +269,6 @@ def test_a_submodule_keeps_the_worktree_until_its_work_is_elsewhere(git_place: P
     assert not ann.path.exists()
 
 
-@pytest.mark.slow
 def test_a_repository_inside_keeps_the_worktree(place: Place) -> None:
     ann = place.add("ann")
     ann.put("inner/file")
@@ -287,7 +284,6 @@ clean_worktrees(Context())
 """
 
 
-@pytest.mark.slow
 def test_killed_at_any_step_nothing_is_lost(place: Place, sample: Sample) -> None:
     for step in sample(range(1, 5), 2):
         ann = place.add("ann" + str(step))

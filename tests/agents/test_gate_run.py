@@ -13,6 +13,8 @@ from conftest import Rook
 from rookery.agents.roles import ROLES
 from support import child_environ
 
+pytestmark = pytest.mark.slow
+
 _BROKER = """
 import sys
 from rookery.agents.sandbox.warm import Warm

@@ -10,6 +10,8 @@ import pytest
 from conftest import Rook
 from support import run_real_rook, run_rook
 
+pytestmark = pytest.mark.slow
+
 _CALLS: dict[str, tuple[str | bytes, ...]] = {
     "version": ("--version",),
     "help": ("--help",),

@@ -11,6 +11,8 @@ from support import start_rook
 
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 WORK = [{"edit": {"path": "bee.txt", "text": "bee\n"}}, {"commit": "Bee"}]
 
 

@@ -17,6 +17,8 @@ from support import NOW, wait_until
 
 from .yard import DONE, Yard
 
+pytestmark = pytest.mark.slow
+
 PART = [{"edit": {"path": "part.txt", "text": "half\n"}}, {"commit": "Half of it"}]
 WHOLE = [{"edit": {"path": "whole.txt", "text": "all\n"}}, {"commit": "All of it"}, DONE]
 

@@ -15,7 +15,10 @@ from support import wait_until
 
 from .yard import DONE, Yard
 
-pytestmark = pytest.mark.skipif(not proctable.has_proc(), reason="without /proc nothing can be proved")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not proctable.has_proc(), reason="without /proc nothing can be proved"),
+]
 
 EVERY_LOCK = ("index.lock", "HEAD.lock", "refs/heads/main.lock", "packed-refs.lock")
 

@@ -17,6 +17,8 @@ from .yard import Yard
 
 __all__ = ["small_disk"]
 
+pytestmark = pytest.mark.slow
+
 KB = 1024
 SIZE = 200 * KB
 

@@ -15,6 +15,8 @@ from rookery.merge.gates import matches
 
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 
 def run(yard: Yard, *words: str) -> tuple[int, list[dict[str, object]]]:
     ran = yard.rook.json("gate", "run", *words)
@@ -52,7 +54,6 @@ def test_provisioning_comes_first(yard: Yard) -> None:
     assert run(yard)[0] == 0
 
 
-@pytest.mark.slow
 def test_what_passed_on_a_tree_is_not_run_again(yard: Yard, tmp_path: Path) -> None:
     count = tmp_path / "count"
     yard.settings("", f"echo x >> {count}")
@@ -69,7 +70,6 @@ def test_what_passed_on_a_tree_is_not_run_again(yard: Yard, tmp_path: Path) -> N
     assert run(yard, "--branch", "work")[1][0]["is_cached"] is False
 
 
-@pytest.mark.slow
 def test_a_gate_with_paths_runs_where_they_changed(yard: Yard) -> None:
     (yard.folder / ".rookery" / "config.local.yaml").write_text(
         "gates:\n  - {name: docs, run: 'false', paths: [docs]}\n  - {name: all, run: 'true'}\n"
@@ -96,7 +96,6 @@ def test_paths_are_files_folders_or_globs(path: str, patterns: tuple[str, ...], 
     assert matches(path, patterns) is fits
 
 
-@pytest.mark.slow
 def test_one_retry_tells_flaky_from_broken(yard: Yard, tmp_path: Path) -> None:
     once = tmp_path / "once"
     yard.settings("", f"test -e {once} || {{ touch {once}; echo not yet; exit 1; }}")
@@ -112,7 +111,6 @@ def test_one_retry_tells_flaky_from_broken(yard: Yard, tmp_path: Path) -> None:
     assert yard.merge("--branch", "more").status == 1
 
 
-@pytest.mark.slow
 def test_a_gate_that_hangs_is_ended_with_all_that_it_started(yard: Yard) -> None:
     (yard.folder / ".rookery" / "config.local.yaml").write_text(
         "gates:\n  - {name: slow, run: 'trap \"\" TERM INT; setsid sleep 1000 & echo begun; sleep 1000', timeout: 1s}\n"
@@ -152,7 +150,6 @@ def test_a_gate_that_ends_but_leaves_something_running(yard: Yard) -> None:
     yard.assert_tidy()
 
 
-@pytest.mark.slow
 def test_output_is_bounded_and_its_end_is_told(yard: Yard) -> None:
     yard.settings("merge:\n  gate_output: 1\n", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1")
     yard.branch("work", a_txt="a\n")

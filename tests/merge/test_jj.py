@@ -10,6 +10,8 @@ import pytest
 from support import run_rook
 from vcs.repositories import ColocatedRepository, JjRepository, find_jj
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=[JjRepository, ColocatedRepository], ids=["jj", "colocated"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JjRepository:
@@ -29,7 +31,6 @@ def work(place: JjRepository, name: str, path: str, text: str) -> str:
     return place.jj("log", "--no-graph", "-r", "@-", "-T", "commit_id")
 
 
-@pytest.mark.slow
 def test_a_bookmark_lands_and_the_workspace_stays(place: JjRepository) -> None:
     (place.path / ".rookery" / "config.local.yaml").write_text("gates:\n  - {name: g, run: test -e a.txt}\n")
     tip = work(place, "one", "a.txt", "a\n")
@@ -45,7 +46,6 @@ def test_a_bookmark_lands_and_the_workspace_stays(place: JjRepository) -> None:
     assert place.jj("log", "--no-graph", "-r", "main", "-T", "conflict") == "false"
 
 
-@pytest.mark.slow
 def test_conflicts_are_found_and_a_landing_is_taken_back(place: JjRepository) -> None:
     (place.path / ".rookery" / "config.local.yaml").write_text("merge:\n  tiers: []\n")
     before = place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id")

@@ -20,6 +20,8 @@ from support import child_environ, rook_argv, wait_until
 
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 STEPS = (
     "taken",
     "gated",
@@ -55,7 +57,6 @@ def check_all_landed_once(yard: Yard) -> None:
     yard.assert_tidy()
 
 
-@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", STEPS)
 def test_a_killed_merger_is_made_up_for_by_the_next(yard: Yard, step: str) -> None:
@@ -65,7 +66,6 @@ def test_a_killed_merger_is_made_up_for_by_the_next(yard: Yard, step: str) -> No
     check_all_landed_once(yard)
 
 
-@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", STEPS)
 def test_any_command_settles_what_a_killed_merger_left(yard: Yard, step: str) -> None:
@@ -109,7 +109,6 @@ def test_an_undo_that_is_killed_is_finished_or_forgotten(yard: Yard, step: str) 
     yard.assert_tidy()
 
 
-@pytest.mark.slow
 def test_a_gate_killed_with_its_merger_leaves_no_process_and_no_folder(yard: Yard, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     yard.settings("", f"echo $$ > {begun}; sleep 1000")
@@ -128,7 +127,6 @@ def test_a_gate_killed_with_its_merger_leaves_no_process_and_no_folder(yard: Yar
     yard.assert_tidy()
 
 
-@pytest.mark.slow
 def test_two_mergers_at_once_land_everything_once(yard: Yard, tmp_path: Path) -> None:
     yard.settings("", "sleep 0.2")
     names = [f"b{number}" for number in range(6)]
@@ -151,7 +149,6 @@ def test_two_mergers_at_once_land_everything_once(yard: Yard, tmp_path: Path) ->
     yard.assert_tidy()
 
 
-@pytest.mark.slow
 def test_a_second_merger_without_a_wish_of_its_own_is_turned_away(yard: Yard, tmp_path: Path) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
     yard.settings("", f"touch {begun}; while ! test -e {go}; do sleep 0.05; done")

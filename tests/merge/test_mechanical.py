@@ -6,10 +6,11 @@ import pytest
 
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 _BEGIN = "first\nsecond\nthird\n"
 
 
-@pytest.mark.slow
 def test_what_one_side_has_in_whole_lands_by_itself(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: [mechanical]\n", "grep -q both notes.txt")
     yard.commit(notes_txt=_BEGIN)
@@ -61,7 +62,6 @@ def test_a_file_that_is_declared_to_be_a_heap_of_lines_is_joined(yard: Yard) -> 
     assert yard.show("notes.txt") == _BEGIN + "a line of one\na line of two"
 
 
-@pytest.mark.slow
 def test_a_side_that_went_on_in_several_files_wins_in_all_of_them(yard: Yard) -> None:
     yard.settings("merge:\n  tiers: [mechanical]\n  rules: [superseded, lineage]\n")
     before = "".join(f"line {number}\n" for number in range(9))

@@ -28,6 +28,8 @@ from support import add, child_environ, die_at, rook_argv, wait_until
 
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 _SANDBOX = probe(None)
 
 
@@ -125,7 +127,6 @@ def field(yard: Yard) -> Iterator[Field]:
     field.db.close()
 
 
-@pytest.mark.slow
 def test_a_warning_comes_though_nobody_calls_rook_any_more(yard: Yard) -> None:
     yard.settings("sandbox:\n  mode: 'off'\n")
     yard.commit(shared_txt="1\n2\n3\n")
@@ -205,7 +206,6 @@ def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
     assert field.warnings() == {"two": 1}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", ["radar scanned", "agents warned", "radar looked", "ends recorded", "radar let go"])
 def test_killed_at_any_step_everybody_is_warned_once(field: Field, step: str) -> None:
     field.turn(field.one)
@@ -276,7 +276,6 @@ def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: 
     assert unseen_ends(field.db) == 2
 
 
-@pytest.mark.slow
 def test_a_look_that_fails_is_tried_a_few_times_and_again_with_the_next_turn(field: Field) -> None:
     check_state(str(field.folder))  # while git can still say what it tracks
     head = field.folder / ".git" / "HEAD"
@@ -366,7 +365,6 @@ def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp
     assert field.warnings() == {"one": 1, "two": 1}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not _SANDBOX.works, reason=f"no sandbox here: {_SANDBOX.reason}")
 def test_a_command_from_within_a_sandbox_has_it_done_outside(field: Field) -> None:
     field.yard.settings("sandbox:\n  mode: 'on'\n")

@@ -12,6 +12,7 @@ from .yard import Yard
 LOOSE = "sandbox:\n  mode: 'off'\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".rookery/config.yaml", ".Rookery/config.yaml", ".rook\u200cery/roles/builder.md"])
 def test_a_branch_with_rookerys_own_settings_does_not_land(yard: Yard, name: str) -> None:
     before = yard.main()

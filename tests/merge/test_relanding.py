@@ -8,6 +8,8 @@ from conftest import git
 
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 LINES = "1\n2\n3\n4\n5\n6\n7\n"
 ONE = "one\n2\n3\n4\n5\n6\n7\n"
 BOTH = "one\n2\n3\n4\n5\n6\nseven\n"

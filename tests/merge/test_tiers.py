@@ -21,6 +21,8 @@ from support import child_environ, rook_argv, wait_until
 from . import standin
 from .yard import Yard
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _resolver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +198,6 @@ BAD_ANSWERS: dict[str, tuple[list[Any], str]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_ANSWERS)
 def test_an_answer_that_proves_nothing_is_turned_down(yard: Yard, land: Callable[..., Entry], name: str) -> None:
     steps, said = BAD_ANSWERS[name]
@@ -311,7 +312,6 @@ def spent(yard: Yard, by: str) -> dict[str, tuple[int, int, int]]:
     return {each["name"]: (each["turns"], each["input"], each["output"]) for each in found["rows"]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["agent", "reimagine"])
 def test_what_a_tier_used_is_among_the_costs(yard: Yard, land: Callable[..., Entry], tier: str) -> None:
     yard.settings(f"merge:\n  tiers: [{tier}]\n  model: scripted\n")
@@ -334,7 +334,6 @@ def test_what_a_tier_used_is_among_the_costs(yard: Yard, land: Callable[..., Ent
     assert shown["dollars"] == pytest.approx(yard.rook.json("costs", "--run", run).data["total"]["dollars"])
 
 
-@pytest.mark.slow
 def test_what_was_spent_in_vain_counts_too(yard: Yard, land: Callable[..., Entry]) -> None:
     yard.settings("merge:\n  tiers: [agent]\n  agent_timeout: 3s\n")
     clash(yard)
@@ -353,7 +352,6 @@ _SAID = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", ["at work", "spent"])
 def test_what_was_spent_for_a_killed_merger_counts_once(yard: Yard, tmp_path: Path, step: str) -> None:
     """The program of a merger that is killed tells in its transcripts what it used; whoever cleans up reads them."""

@@ -9,6 +9,8 @@ import pytest
 
 from conftest import Rook, git
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rook(repo: Path) -> Rook:

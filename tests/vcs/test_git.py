@@ -127,6 +127,7 @@ def test_a_hook_that_kills_git_leaves_it_usable(git_repository: GitRepository) -
     assert run(git_repository.path, "git", "fsck", "--no-dangling") == ""
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_held_is_named(git_repository: GitRepository) -> None:
     git_repository.write("a")
     lock = git_repository.store / "index.lock"

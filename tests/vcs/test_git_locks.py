@@ -103,6 +103,7 @@ def test_a_lock_without_a_holder_is_removed(repo: Path, name: str) -> None:
     git(repo, "fsck")
 
 
+@pytest.mark.slow
 def test_a_commit_whose_editor_is_open_keeps_its_lock(repo: Path, committing: Waiting) -> None:
     lock = repo / ".git/index.lock"
     assert lock.exists()
@@ -143,6 +144,7 @@ def test_a_git_in_another_repository_does_not_matter(repo: Path, tmp_path: Path,
     assert git_locks.remove_dead([str(make_old(other / ".git/index.lock"))]) == []
 
 
+@pytest.mark.slow
 def test_a_killed_commit_leaves_a_lock_that_does_not_stop_the_next(repo: Path, committing: Waiting) -> None:
     committing.kill()
     assert (repo / ".git/index.lock").exists()
@@ -151,6 +153,7 @@ def test_a_killed_commit_leaves_a_lock_that_does_not_stop_the_next(repo: Path, c
     assert git_locks.find(str(repo / ".git")) == []
 
 
+@pytest.mark.slow
 def test_a_killed_git_leaves_a_branch_that_can_be_moved(repo: Path, moving: Waiting) -> None:
     lock = repo / ".git/refs/heads/other.lock"
     assert lock.exists()

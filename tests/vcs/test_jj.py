@@ -17,6 +17,8 @@ from rookery.vcs.model import Change, Conflicted, NothingToCommit
 
 from .repositories import ColocatedRepository, JjRepository, run, start
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_is_on_disk_counts_without_a_jj_command_before(jj_repository: JjRepository) -> None:
     jj_repository.write("a", "1\n")
@@ -56,7 +58,6 @@ def test_another_branch_at_the_same_commit_does_not_take_the_trunks_place(jj_rep
     assert vcs.current_branch() == "agent"
 
 
-@pytest.mark.slow
 def test_a_conflicted_bookmark_is_said(jj_repository: JjRepository) -> None:
     vcs = jj_repository.vcs()
     vcs.create_branch("side", "main")
@@ -161,7 +162,6 @@ def test_saved_refs_are_shared_between_workspaces(jj_repository: JjRepository, t
     assert jj_repository.vcs().saved_refs() == {"from/other": commit}
 
 
-@pytest.mark.slow
 def test_without_a_user_the_commit_is_as_git_knows_him_or_rookerys(jj_repository: JjRepository) -> None:
     home = Path(os.environ["HOME"])
     (home / ".config" / "jj" / "config.toml").write_text("")
@@ -178,7 +178,6 @@ def test_without_a_user_the_commit_is_as_git_knows_him_or_rookerys(jj_repository
     assert vcs.log(1)[0].author == "Rookery <rookery@localhost>"
 
 
-@pytest.mark.slow
 def test_a_merge_without_changes_of_its_own_can_be_committed(jj_repository: JjRepository) -> None:
     vcs = jj_repository.vcs()
     vcs.create_branch("work", "main")
@@ -193,7 +192,6 @@ def test_a_merge_without_changes_of_its_own_can_be_committed(jj_repository: JjRe
         vcs.commit("Again")
 
 
-@pytest.mark.slow
 def test_of_two_branches_that_are_merged_the_first_is_current(jj_repository: JjRepository) -> None:
     vcs = jj_repository.vcs()
     for branch in ("b", "a"):

@@ -307,6 +307,7 @@ def test_bounds_without_a_worktree_are_denied() -> None:
         assert call(bounds, "builder", "Bash", command="touch x").verdict == DENY
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_text_gets_a_verdict(bounds: Bounds, text: str) -> None:
     for tool in ("Bash", "Write", "Read", text):

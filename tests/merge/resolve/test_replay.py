@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -113,7 +115,6 @@ def test_every_outcome_is_counted(made: Repository, replay: Callable[..., str]) 
     assert {example["path"] for example in found["examples"]} == {"list.md", "v"}
 
 
-@pytest.mark.slow
 def test_it_is_the_same_every_time_and_changes_nothing(made: Repository, replay: Callable[..., str]) -> None:
     def state() -> list[Path]:
         return sorted(path for path in made.folder.rglob("*"))
@@ -135,7 +136,6 @@ def test_a_bare_repository_will_do_and_the_newest_merges_come_first(
     assert json.loads(replay(str(tmp_path / "bare"), "--json", "--limit", "1"))["declined"]
 
 
-@pytest.mark.slow
 def test_what_git_found_is_kept_where_asked(made: Repository, tmp_path: Path, replay: Callable[..., str]) -> None:
     words = (str(made.folder), "--json", "--cache", str(tmp_path / "cache"))
     fresh = json.loads(replay(*words))
@@ -145,7 +145,6 @@ def test_what_git_found_is_kept_where_asked(made: Repository, tmp_path: Path, re
     assert kept["resolved"] == fresh["resolved"]
 
 
-@pytest.mark.slow
 def test_rules_can_be_measured_alone(made: Repository, replay: Callable[..., str]) -> None:
     found = json.loads(replay(str(made.folder), "--json", "--rules", "version"))
 
