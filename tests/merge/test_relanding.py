@@ -343,3 +343,21 @@ def test_an_undo_does_not_move_the_base_back_while_another_branch_has_the_landin
     assert yard.merge("undo", "x").data[0]["how"] == "reverted"
     land(yard, "z")
     assert names(yard) == ["z.txt"]
+
+
+def test_what_was_reverted_in_part_before_the_undo_stays_so(yard: Yard) -> None:
+    """The branch took that revert in, so its files are without it."""
+    yard.settings("merge:\n  strategy: rebase\n")
+    yard.branch("x", a_txt="a\n")
+    go_on(yard, "x", b_txt="b\n")
+    land(yard, "x")
+    git(yard.folder, "revert", "--no-edit", "HEAD")  # the second of its commits
+    assert names(yard) == ["a.txt"]
+    git(yard.folder, "switch", "-q", "x")
+    git(yard.folder, "merge", "-q", "--no-edit", "main")
+    git(yard.folder, "switch", "-q", "main")
+    assert names(yard) == ["a.txt"]
+    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    assert names(yard) == []
+    land(yard, "x")
+    assert names(yard) == ["a.txt"]

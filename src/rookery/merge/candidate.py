@@ -62,7 +62,7 @@ def merge(desk: Desk, entry: Entry, onto: str, start: Start | None = None) -> Me
     start = start or start_of(desk, entry.branch, entry.tip, entry.base)
     merging, tree = desk.merging, onto
     for each in start.redo:
-        again = merging.merge_trees(each.before, tree, each.commit)
+        again = merging.merge_trees(each.old, tree, each.new)
         if not again.is_clean:
             break
         tree = again.tree

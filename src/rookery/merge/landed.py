@@ -10,7 +10,7 @@ from rookery.base.record import Record
 from rookery.merge import store
 from rookery.tasks import store as tasks
 from rookery.vcs import git_landed
-from rookery.vcs.git_landed import Landing
+from rookery.vcs.git_landed import UNDO_TRAILER, Landing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,19 @@ class Unclear(InvalidState):
     code = "unclear_branch"
 
 
+class Redo(Record):
+    """Work that landed and was reverted: the difference of two commits has it."""
+
+    old: str
+    new: str
+    brings: str
+    """The commit that it came with."""
+
+
 class Start(Record):
     """Where the work of a branch begins that its base lacks. Usually git sees that by itself."""
 
-    redo: tuple[Landing, ...] = ()
+    redo: tuple[Redo, ...] = ()
     """What landed of it and was reverted, the oldest first: all of that is to land again."""
     before: str | None = None
     """What the base was before the first of these."""
@@ -77,8 +86,19 @@ def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
         return Start(hidden=hidden, settled=hidden)
     settled = [each for each in hidden if not any(git.contains(other.brings, each) for other in undone)]
     # What came together with the work of others is not brought back as a whole.
-    redo = tuple(undone) if all(each.is_whole for each in undone) else ()
-    return Start(redo, undone[0].before, hidden, tuple(settled))
+    redo = [_redo(desk, each) for each in undone] if all(each.is_whole for each in undone) else []
+    return Start(tuple(redo), undone[0].before, hidden, tuple(settled))
+
+
+def _redo(desk: Desk, landing: Landing) -> Redo:
+    """How to bring a landing back: by the inverse of our undo, as it was then, else as it landed.
+
+    The revert of somebody else may change more than that.
+    """
+    revert = str(landing.reverted_by)
+    if UNDO_TRAILER in desk.merging.message(revert):
+        return Redo(revert, f"{revert}^1", landing.brings)
+    return Redo(landing.before, landing.commit, landing.brings)
 
 
 class _Evidence(TypedDict):

@@ -12,6 +12,7 @@ from rookery.merge import gates, kept, land, news, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
+from rookery.vcs.git_landed import UNDO_TRAILER
 from rookery.vcs.git_store import HEADS, SAVED, UNDONE
 
 TYPE_CHECKING = False
@@ -191,5 +192,5 @@ def _revert(desk: Desk, entry: Entry, tip: str) -> str:
             hint=f"`rook merge --branch {entry.branch}` lands it again; `rook task reopen` opens its task",
         )
     # Git's own words, so that everybody who reads the history knows it for a revert.
-    message = f"Revert: {entry.branch}\n\nThis reverts commit {candidate}.\n\nUndo-Of: {entry.id}\n"
+    message = f"Revert: {entry.branch}\n\nThis reverts commit {candidate}.\n\n{UNDO_TRAILER}{entry.id}\n"
     return merging.commit(merged.tree, [tip], message)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from rookery.vcs.git_store import GitStore
     from rookery.vcs.tree_diff import TreeChange
 
-# "takes back" stood in the reverts that earlier versions of Rookery made.
+UNDO_TRAILER = "Undo-Of: "
+"""In the message of a commit by which Rookery undoes a landing: it does all of that, and nothing else."""
+
+_OLD_UNDO = "This takes back "  # so wrote earlier versions of Rookery
 _REVERTS = re.compile(r"This (?:reverts commit|takes back) ([0-9a-f]{7,64})")
 _PREFIX, _WHOLE = 7, 40
 _MOST_PATHS = 200
@@ -209,24 +212,30 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
     in_force: dict[str, list[tuple[str, str]]] = {}
     gone: set[str] = set()
 
-    def revert_of(commit: str) -> str | None:
-        found = [by for named, by in in_force.get(commit[:_PREFIX], ()) if commit.startswith(named)]
-        return found[-1] if found else None  # the oldest: what was reverted twice was gone the first time
+    def reverts_of(commit: str) -> list[str]:
+        """The oldest first: what was reverted twice was gone the first time."""
+        return [by for named, by in reversed(in_force.get(commit[:_PREFIX], [])) if commit.startswith(named)]
 
-    said = [(commit, reverted_commits(message)) for commit, message in _messages(store, landing.commit, base)]
-    merges = _merges(store, [named for _, names in said for named in names]) if len(said) > 1 else {}
-    for commit, names in said:
-        if commit in gone or revert_of(commit) is not None:
+    messages = list(_messages(store, landing.commit, base))
+    merges = _merges(store, [each for _, said in messages for each in reverted_commits(said)]) if messages[1:] else {}
+    for commit, message in messages:
+        if commit in gone or reverts_of(commit):
             continue
-        for named in names:
+        for named in reverted_commits(message):
             in_force.setdefault(named[:_PREFIX], []).append((named, commit))
             if named in merges:  # what came with a merge goes with it
                 gone.update(store.read("rev-list", named, f"^{merges[named][0]}", "--").split())
-    whole = revert_of(landing.commit)
-    if whole is not None or not in_force or not landing.before:
-        return whole
+    if not in_force:
+        return None
+    # Who names the last of several rebased commits means that one alone, unless it is an undo of ours.
+    parents = store.read("rev-parse", f"{landing.commit}^@").split()
+    undos = {commit for commit, message in messages if UNDO_TRAILER in message or _OLD_UNDO in message}
+    is_one_step = landing.before in ("", *parents)
+    whole = [by for by in reverts_of(landing.commit) if is_one_step or by in undos]
+    if whole or not landing.before:
+        return next(iter(whole), None)
     own = store.read("rev-list", "--no-merges", landing.commit, f"^{landing.before}", "--").split()
-    each_by = [revert_of(commit) for commit in own]
+    each_by = [next(iter(reverts_of(commit)), None) for commit in own]
     return each_by[0] if each_by and all(each_by) else None
 
 
