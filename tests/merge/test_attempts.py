@@ -85,12 +85,15 @@ def test_work_of_a_task_that_was_given_up_does_not_land(yard: Yard, word: str, s
     assert yard.rook("task", word, task).status == 0
     done = yard.merge("--all")
     assert done.status == 1
-    assert state in done.envelope["data"]["skipped"][0]["reason"]
+    assert state in done.envelope["data"]["entries"][0]["reason"]
     assert yard.main() == before
     assert list(yard.states().values()) == ["cancelled"]
     assert yard.merge("retry", "bee").error["code"] == "invalid_state"
+    assert state in yard.merge("--all").envelope["data"]["skipped"][0]["reason"]
     # A dry run says the same, and a person can still want it.
-    assert [each["predicted_tier"] for each in yard.merge("--all", "--dry-run").data] == ["skipped"]
+    for words in (("--all",), ("--branch", "bee")):
+        assert [each["predicted_tier"] for each in yard.merge(*words, "--dry-run").data] == ["skipped"]
+    assert yard.merge("--branch", "bee", "--force", "--dry-run").data[0]["predicted_tier"] == "clean"
     assert yard.merge("--branch", "bee", "--force").status == 0
     assert "whole.txt" in files_of_main(yard)
     assert state_of(yard, task) == state
@@ -154,3 +157,18 @@ def test_a_task_that_was_reopened_is_not_landed_by_all(yard: Yard, is_queued: bo
     assert done.status == 1
     assert "PENDING" in done.envelope["data"]["skipped"][0]["reason"]
     assert files_of_main(yard) == {"README.md"}
+
+
+def test_what_a_crashed_agent_left_lands_by_name_and_completes_nothing(yard: Yard) -> None:
+    task = yard.task("Write it", [*PART, {"crash": 3}])
+    assert yard.rook("sling", task, "--name", "bee").status == 0
+    yard.wait_for("bee", "crashed", "failed")
+    (entry,) = yard.merge("--branch", "bee").data["entries"]
+    assert (entry["state"], "before it was done" in entry["reason"]) == ("landed", True)
+    assert "part.txt" in files_of_main(yard)
+    assert state_of(yard, task) == "PENDING"
+    # What is undone then was not completed, and is not said to be open again.
+    yard.commit(o_txt="o\n")
+    assert yard.merge("undo", "bee").status == 0
+    assert "open again" not in yard.mail(to="bee")[-1]["body"]
+    assert state_of(yard, task) == "PENDING"

@@ -115,7 +115,7 @@ def test_a_whole_run_is_taken_back_with_its_tasks(yard: Yard) -> None:
     assert len(undone) == 2
     assert yard.main() == before
     assert {yard.rook.json("task", "get", task).data["state"] for task in tasks} == {"PENDING"}
-    assert any("taken back" in each["subject"] for each in yard.mail(to="one"))
+    assert any("was undone" in each["subject"] and "open again" in each["body"] for each in yard.mail(to="one"))
     # The branches, which had been removed, are there again, and can land again.
     assert len(git(yard.folder, "branch", "--list", "rook/*").splitlines()) == 2
     assert yard.merge("retry", "one").status == 0

@@ -21,7 +21,7 @@ from rookery.tasks.work import BRANCH_PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from rookery.agents.model import Session
     from rookery.db.database import Database
@@ -99,19 +99,28 @@ def survey(desk: Desk, base: str) -> Survey:
     return Survey(tuple(ready), tuple(skipped))
 
 
-def split_queue(desk: Desk, base: str, named: Collection[str]) -> tuple[list[Entry], list[Skipped]]:
-    """What is queued for a base: what `merge --all` lands, and what has to be named. `named` are ids that were."""
-    lands, skipped = [], []
+def add_queue(desk: Desk, base: str, found: Survey) -> Survey:
+    """A survey with what is queued for the base: what is in review lands with it, the rest has to be named."""
+    ready, skipped = list(found.ready), []
     entries = store.select(desk.db, states=OPEN, base=base)
-    found = tasks.get_many(desk.db, [each.task_id for each in entries if each.task_id])
+    owners = tasks.get_many(desk.db, [each.task_id for each in entries if each.task_id])
     for each in entries:
-        task = found.get(each.task_id or "")
-        if each.id in named or each.forced or task is None or task.state not in UNFINISHED_WORK:
-            lands.append(each)
+        task = owners.get(each.task_id or "")
+        if each.branch in ready:
+            continue
+        if each.forced or task is None or task.state not in UNFINISHED_WORK:
+            ready.append(each.branch)
         else:
             reason = f"it is queued, but its task {task.id} is {task.state}; `rook merge run` lands it"
             skipped.append(Skipped(each.branch, each.agent or "", each.task_id, reason))
-    return lands, skipped
+    queued = {each.branch for each in entries}
+    return Survey(tuple(ready), (*(each for each in found.skipped if each.branch not in queued), *skipped))
+
+
+def skip(db: Database, entry: Entry) -> Skipped | None:
+    """Why an entry would be refused, if it would."""
+    reason = "" if entry.forced else objection(db, entry.branch, entry.task_id)
+    return Skipped(entry.branch, entry.agent or "", entry.task_id, reason) if reason else None
 
 
 def _why_not(db: Database, session: Session, task: Task | None, tip: str, base: str) -> str:

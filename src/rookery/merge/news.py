@@ -54,13 +54,14 @@ def tell_failed(desk: Desk, entry: Entry, details: str = "") -> None:
     )
 
 
-def tell_undone(desk: Desk, entry: Entry, how: str) -> None:
-    """A landing was taken back."""
+def tell_undone(desk: Desk, entry: Entry, *, is_open_again: bool) -> None:
+    """A landing was undone."""
+    task = ", and its task is open again" if is_open_again else ""
     _send(
         desk,
         _concerned(entry),
-        f"{entry.branch} was taken back from {entry.base}",
-        f"{how} The work is still on {entry.branch}, and its task is open again.",
+        f"the landing of {entry.branch} on {entry.base} was undone",
+        f"It was {entry.reason}. The work is still on {entry.branch}{task}.",
         type="status",
         priority="high",
     )

@@ -43,7 +43,7 @@ def merge(
     changes of its own; where it would, the landing waits and says so.
     """
     from rookery.merge import predict, queue, service
-    from rookery.merge.attempts import Survey, split_queue, survey
+    from rookery.merge.attempts import Survey, add_queue, skip, survey
     from rookery.merge.model import Outcome
 
     if bool(branch) == all:
@@ -53,17 +53,16 @@ def merge(
     base = desk.base(into)
     found = Survey((branch,), ()) if branch else survey(desk, base)
     if dry_run:
-        waiting, held_back = ([], []) if branch else split_queue(desk, base, ())
-        found = found.replace(skipped=(*found.skipped, *held_back))
-        wanted = list(dict.fromkeys([*(each.branch for each in waiting), *found.ready]))
-        predicted = predict.predict_all(desk, [service.draft(desk, each, base) for each in wanted])
-        return [*predicted, *(predict.skipped(each, base) for each in found.skipped)]
+        found = found if branch else add_queue(desk, base, found)
+        drafts = [service.draft(desk, each, base, force=force) for each in found.ready]
+        refused = [skip(desk.db, each) for each in drafts]
+        predicted = predict.predict_all(desk, [each for each, why in zip(drafts, refused, strict=True) if why is None])
+        return [*predicted, *(predict.skipped(each, base) for each in (*refused, *found.skipped) if each is not None)]
     queued = service.enqueue(desk, found.ready, base, force=force)
     only = {each.id for each in queued}
     if all:
-        waiting, held_back = split_queue(desk, base, only)
-        only |= {each.id for each in waiting}
-        found = found.replace(skipped=(*found.skipped, *held_back))
+        found = add_queue(desk, base, found)
+        only |= {each.id for each in service.listing(desk) if each.base == base and each.branch in found.ready}
     if not only and found.skipped:
         return Outcome(base, (), 0, skipped=found.skipped)
     service.check_something(list(only), base)

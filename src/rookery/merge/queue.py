@@ -338,7 +338,9 @@ class _Run:
         """True if a candidate changes Rookery's own folder; then it fails for good."""
         paths = protected_paths(self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0])
         if paths:
-            reason = f"it changes {_files(paths)}: Rookery's own folder is not for branches to change"
+            reason = (
+                f"it changes {_files(paths)}, which no branch may: take that out of it, or change the base yourself"
+            )
             self._fail(candidate.entry, PROTECTED, reason, files=paths)
         return bool(paths)
 

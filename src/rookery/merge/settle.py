@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from rookery.agents import store as agents
+from rookery.agents.model import COMPLETED as FINISHED
 from rookery.base.errors import Refused
 from rookery.merge import store
 from rookery.merge.attempts import objection
 from rookery.merge.landed import is_landed
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, IN_PROGRESS, NEEDS_REBASE, PENDING_REVIEW
+from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW
 from rookery.tasks.store import Author
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rookery.db.database import Database
     from rookery.merge.desk import Desk
     from rookery.merge.model import Entry
+    from rookery.tasks.model import Task
 
 
 def complete_task(desk: Desk, entry: Entry) -> str:
@@ -31,12 +34,25 @@ def complete_task(desk: Desk, entry: Entry) -> str:
         return ""
     if task.state == CANCELLED:
         return f"{task.id} is CANCELLED, and stays so"
-    if task.state == IN_PROGRESS and task.assignee is not None and agents.living(db, task.assignee) is not None:
-        return f"{task.assignee} is still at work on {task.id}"
+    reason = _why_unfinished(db, entry, task)
+    if reason:
+        return f"{reason}, so {task.id} stays {task.state}"
     try:
         return lifecycle.complete_landed(db, task, Author(desk.actor, desk.now()), commit=entry.tip)
     except Refused as error:
         return error.message
+
+
+def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
+    """Why what landed is not all of a task: its agent is still at work, or ended before it was done."""
+    if task.state in (PENDING_REVIEW, APPROVED, NEEDS_REBASE):
+        return ""
+    if task.assignee is not None and agents.living(db, task.assignee) is not None:
+        return f"{task.assignee} is still at work"
+    last = agents.sessions(db, branch=entry.branch)[-1:]
+    if last and last[0].outcome not in (None, FINISHED):
+        return f"{last[0].agent} {last[0].outcome} before it was done"
+    return ""
 
 
 def complete_landed(desk: Desk, base: str) -> None:
@@ -66,8 +82,10 @@ def _is_on(desk: Desk, branch: str | None, commit: str, base: str) -> bool:
     return desk.merging.store.find_commit(commit) is not None and is_landed(desk, branch or "", commit, base)
 
 
-def reopen_task(desk: Desk, entry: Entry) -> None:
-    """Within the transaction that takes a landing back: its task is to be done again."""
+def reopen_task(desk: Desk, entry: Entry) -> bool:
+    """Within the transaction that undoes a landing: its task is to be done again. False if it was not completed."""
     task = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
-    if task is not None and task.state == COMPLETED:
-        lifecycle.reopen(desk.db, task.id, Author(desk.actor, desk.now()))
+    if task is None or task.state != COMPLETED:
+        return False
+    lifecycle.reopen(desk.db, task.id, Author(desk.actor, desk.now()))
+    return True

@@ -125,8 +125,8 @@ def _record(desk: Desk, entry: Entry, how: str) -> Entry:
         kind=None,
         reason=f"{how} by {desk.actor}",
     )
-    settle.reopen_task(desk, undone)
-    news.tell_undone(desk, undone, f"{entry.base} was {how}.")
+    is_open_again = settle.reopen_task(desk, undone)
+    news.tell_undone(desk, undone, is_open_again=is_open_again)
     return undone
 
 

@@ -98,18 +98,15 @@ def _file(found: FileOutcome) -> list[Block]:
 
 
 def undone(found: list[Undone], _values: dict[str, Any]) -> list[Block]:
-    """What was taken back."""
+    """What was undone."""
     if not found:
-        return [text("Nothing to take back.", "dim")]
+        return [text("Nothing to undo.", "dim")]
     lines = []
     for each in found:
-        how = (
-            f"{each.entry.base} was {each.how} to "
-            if each.how == "moved back"
-            else f"{each.entry.base} was {each.how} in "
-        )
+        is_back = each.how == "moved back"
+        how = f"{each.entry.base} was moved back to " if is_back else f"reverted on {each.entry.base} by "
         lines.append(line((each.entry.branch, "bold"), ": ", how, (each.commit[:_SHORT], "id")))
-        lines.append(line(("  what it was is kept under ", "dim"), (each.rescue, "dim")))
+        lines.append(line((f"  {each.entry.base} as it was is kept under ", "dim"), (each.rescue, "dim")))
     return [Paragraph(tuple(lines))]
 
 
