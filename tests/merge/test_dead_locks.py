@@ -35,7 +35,7 @@ def commit_and_wait(folder: Path, tmp_path: Path) -> subprocess.Popen[bytes]:
     begun, go = tmp_path / "begun", tmp_path / "go"
     hook = folder / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch {begun}\nwhile ! [ -e {go} ]; do sleep 0.05; done\n")
+    hook.write_text(f"#!/bin/sh\ntouch {begun}\nwhile [ -e {begun} ] && ! [ -e {go} ]; do sleep 0.05; done\n")
     hook.chmod(0o755)
     (folder / "mine.txt").write_text("mine\n")
     git(folder, "add", "mine.txt")

@@ -63,9 +63,11 @@ class Waiting:
 
 
 def wait_script(place: Path, flag: Path) -> Path:
-    """A program that says that it is there, and waits for a word."""
+    """A program that says that it is there, and waits for a word, or for the end of the test's folder."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(f"#!/bin/sh\ntouch {flag}\nwhile ! [ -e {flag}.go ]; do sleep 0.05; done\nexit 0\n")
+    place.write_text(
+        f"#!/bin/sh\ntouch {flag}\nwhile [ -e {flag} ] && ! [ -e {flag}.go ]; do sleep 0.05; done\nexit 0\n"
+    )
     place.chmod(0o755)
     return place
 

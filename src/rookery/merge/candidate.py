@@ -70,7 +70,7 @@ def merge(desk: Desk, entry: Entry, onto: str, start: Start | None = None) -> Me
         if start.redo or start.before is None:
             known = (onto, *start.hidden, *(each.brings for each in start.redo))
             return merging.merge(onto if known == (onto,) else merging.pose(tree, *known), entry.tip)
-    # In one merge from before all of it, so that whoever settles a conflict sees both sides.
+    # In one merge from before all of it, so that a tier that resolves a conflict sees both sides.
     return merging.merge(merging.pose(onto, *start.known(onto)), entry.tip)
 
 

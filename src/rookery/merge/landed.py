@@ -93,7 +93,7 @@ def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
 def _redo(desk: Desk, landing: Landing) -> Redo:
     """How to bring a landing back: by the inverse of our undo, as it was then, else as it landed.
 
-    The revert of somebody else may change more than that.
+    A person's revert may change more than that.
     """
     revert = str(landing.reverted_by)
     if UNDO_TRAILER in desk.merging.message(revert):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEADS = "refs/heads/"
 SAVED = "refs/rookery/"
 UNDONE = "undone/"
-"""Beneath it, by the name of its branch: work whose landing was undone and that has not landed again."""
+"""Under it, by the name of its branch: work whose landing was undone and that has not landed again."""
 
 # The user's own settings must not change what we read.
 DIFF = (

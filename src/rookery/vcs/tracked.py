@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHARED_FILES = ("config.yaml", ".gitignore")
 SHARED_FOLDER = "roles"
-"""What may be tracked beneath `.rookery`."""
+"""What may be tracked in `.rookery`."""
 
 _SECONDS = 7.0  # a hook before a tool has eight
 _MOST_NAMED = 6
@@ -79,7 +79,7 @@ def _unknown(program: str, top: str, error: RookError, hint: str) -> UntrustedSt
 
 
 def _shorten(paths: Sequence[str], under: str) -> list[str]:
-    """The files and folders right beneath `.rookery` that the paths are in; if those are many, `.rookery` itself."""
+    """The files and folders directly in `.rookery` that the paths are in; if those are many, `.rookery` itself."""
     depth = len(under.split("/")) if under else 0
     found = list(dict.fromkeys("/".join(path.split("/")[: depth + 2]) for path in paths))
     if len(found) <= _MOST_NAMED:
