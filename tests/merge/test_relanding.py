@@ -361,3 +361,31 @@ def test_what_was_reverted_in_part_before_the_undo_stays_so(yard: Yard) -> None:
     assert names(yard) == []
     land(yard, "x")
     assert names(yard) == ["a.txt"]
+
+
+@pytest.mark.parametrize("ref", ["refs/tags/v1", "refs/remotes/origin/main"])
+def test_an_undo_reverts_what_a_tag_or_a_remote_has(yard: Yard, ref: str) -> None:
+    yard.branch("x", a_txt="a\n")
+    land(yard, "x")
+    git(yard.folder, "update-ref", ref, "main")
+    landed = yard.main()
+    assert yard.merge("undo", "x").data[0]["how"] == "reverted"
+    assert (names(yard), yard.contains(landed)) == ([], True)
+
+
+def test_marks_of_undone_work_do_not_stand_in_each_others_way(yard: Yard) -> None:
+    """A branch and a later one under its name: git keeps a ref as a file or as a folder."""
+    for branch in ("work", "work/more"):
+        yard.branch(branch, **{f"{branch.replace('/', '')}_txt": "1\n"})
+        land(yard, branch)
+        yard.commit(o_txt=branch)
+        assert yard.merge("undo", branch).data[0]["how"] == "reverted"
+        git(yard.folder, "branch", "-qD", branch)
+    assert names(yard) == ["o.txt"]
+    marks = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/undone/").split()
+    assert marks == ["refs/rookery/undone/work", "refs/rookery/undone/work%2Fmore"]
+    git(yard.folder, "branch", "work", marks[0])
+    land(yard, "work")
+    assert names(yard) == ["o.txt", "work.txt"]
+    left = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/undone/").split()
+    assert left == marks[1:]

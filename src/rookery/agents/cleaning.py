@@ -18,7 +18,7 @@ from rookery.config.project import FOLDER
 from rookery.events.store import publish
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import tree_size
-from rookery.vcs.git_store import UNDONE
+from rookery.vcs.git_store import UNDONE, undone_name
 from rookery.vcs.model import GIT, RefMoved
 
 TYPE_CHECKING = False
@@ -297,7 +297,7 @@ def _tell(project: Project, place: Place, rescue: str | None, actor: str) -> Non
 
 def _has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
     """True if the base has an agent's work, and it was neither undone nor reverted."""
-    if session is not None and UNDONE + session.branch in vcs.saved_refs(UNDONE):
+    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE):
         return False
     return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
 

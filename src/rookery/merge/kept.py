@@ -6,6 +6,8 @@ it leads to, save commits that Rookery itself made to land something. So no ref 
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from rookery.merge import store
 from rookery.merge.model import LANDED, UNDONE
 from rookery.vcs.git_store import SAVED
@@ -25,10 +27,10 @@ _KEPT = 200
 
 def prune(desk: Desk) -> None:
     """Let go of what is old and held elsewhere, and of the marks of undone work that has landed again."""
-    for branch, commit in desk.merging.store.refs(SAVED + UNDONE_WORK).items():
-        newest = store.select(desk.db, branch=branch, limit=1)
+    for name, commit in desk.merging.store.refs(SAVED + UNDONE_WORK).items():
+        newest = store.select(desk.db, branch=unquote(name), limit=1)
         if newest and newest[0].state == LANDED:
-            desk.merging.store.delete_refs({SAVED + UNDONE_WORK + branch: commit})
+            desk.merging.store.delete_refs({SAVED + UNDONE_WORK + name: commit})
     landings, undoings = (desk.merging.store.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
     if len(landings) + len(undoings) <= _KEPT:
         return

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from rookery.agents import store as agents
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.tasks import store as tasks
 from rookery.vcs import git_landed
-from rookery.vcs.git_landed import UNDO_TRAILER, Landing
+from rookery.vcs.git_landed import UNDO_TRAILER, Evidence, Landing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ class Start(Record):
 def is_landed(desk: Desk, branch: str, tip: str, base: str) -> bool:
     """True if a base has all the work of a branch, and no undo or revert removed it again."""
     onto = desk.merging.tip(base)
-    return onto is not None and git_landed.has_landed(desk.merging.store, tip, onto, **_evidence(desk, branch, base))
+    return onto is not None and git_landed.has_landed(desk.merging.store, tip, onto, _evidence(desk, branch, base))
 
 
 def landed_branches(desk: Desk, tips: Mapping[str, str], base: str) -> set[str]:
@@ -73,7 +71,7 @@ def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
     git, onto = desk.merging.store, desk.merging.tip(base)
     if onto is None:
         return Start()
-    found = git_landed.landings(git, tip, onto, **_evidence(desk, branch, base))
+    found = git_landed.landings(git, tip, onto, _evidence(desk, branch, base))
     undone = git_landed.undone(git, found)
     if any(not each.before for each in undone):
         raise Unclear(
@@ -101,17 +99,9 @@ def _redo(desk: Desk, landing: Landing) -> Redo:
     return Redo(landing.before, landing.commit, landing.brings)
 
 
-class _Evidence(TypedDict):
-    """What is known of a branch beside git's history, as arguments."""
-
-    since: str | None
-    own: list[Landing]
-    hidden: list[Landing]
-
-
-def _evidence(desk: Desk, branch: str, base: str) -> _Evidence:
-    own, hidden = ([Landing(*row) for row in rows] for rows in store.landings(desk.db, branch, base))
-    return {"since": _since(desk, branch), "own": own, "hidden": hidden}
+def _evidence(desk: Desk, branch: str, base: str) -> Evidence:
+    own, hidden = (tuple(Landing(*row) for row in rows) for rows in store.landings(desk.db, branch, base))
+    return Evidence(_since(desk, branch), own, hidden)
 
 
 def _since(desk: Desk, branch: str) -> str | None:

@@ -47,7 +47,7 @@ def merge(
     from rookery.merge.model import Outcome
 
     if bool(branch) == all:
-        raise InvalidInput("say --branch NAME or --all", hint="`rook merge list` shows what is queued")
+        raise InvalidInput("say either --branch NAME or --all", hint="`rook merge list` shows what is queued")
     _check_force(ctx, force, branch)
     desk = _desk(ctx)
     base = desk.base(into)

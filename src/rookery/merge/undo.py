@@ -13,7 +13,7 @@ from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git_landed import UNDO_TRAILER
-from rookery.vcs.git_store import HEADS, SAVED, UNDONE
+from rookery.vcs.git_store import HEADS, SAVED, undone_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
     rescue = f"rescue/undo/{entry.id}"
     merging.keep(rescue, tip)
     merging.keep(kept.UNDO + entry.id, new)
-    merging.keep(UNDONE + entry.branch, entry.tip)
+    merging.keep(undone_name(entry.branch), entry.tip)
     with desk.db.write() as db:
         leases.check(db, lease)
         store.mark_undoing(db, entry, UNDOING)

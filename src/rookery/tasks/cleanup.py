@@ -10,7 +10,7 @@ from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
 from rookery.tasks import store
 from rookery.tasks.work import BRANCH_PREFIX
-from rookery.vcs.git_store import UNDONE
+from rookery.vcs.git_store import UNDONE, undone_name
 from rookery.vcs.model import RefMoved
 
 TYPE_CHECKING = False
@@ -38,12 +38,16 @@ def clean_up(db: Database, vcs: Vcs, base: str, *, delete: bool) -> list[Branch]
     wanted = {name: name.rpartition("/")[2] for name in branches}
     tasks = store.get_many(db, [each for each in wanted.values() if is_id(TASK, each)])
     used = set(vcs.checkouts().values())
-    undone = {ref.removeprefix(UNDONE) for ref in vcs.saved_refs(UNDONE)}
+    undone = vcs.saved_refs(UNDONE)
     target = vcs.resolve(base)
     judged = []
     for name, tip in sorted(branches.items()):
         task = tasks.get(wanted[name])
-        reason = "its landing was undone" if name in undone else _why_kept(vcs, name, tip, task, used, target, base)
+        reason = (
+            "its landing was undone"
+            if undone_name(name) in undone
+            else _why_kept(vcs, name, tip, task, used, target, base)
+        )
         verdict = "kept" if reason else "removable"
         if delete and not reason:
             try:

@@ -181,7 +181,7 @@ class Git:
         """True if `base` contains a commit and nothing later on it reverts that."""
         from rookery.vcs import git_landed
 
-        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), since=since)
+        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), git_landed.Evidence(since))
 
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits `tip` contains that `base` does not."""

@@ -48,43 +48,34 @@ class Landing(Record):
     reverted_by: str | None = None
 
 
-def has_landed(
-    store: GitStore,
-    tip: str,
-    base: str,
-    *,
-    since: str | None = None,
-    own: Sequence[Landing] = (),
-    hidden: Sequence[Landing] = (),
-) -> bool:
-    """True if the base has the work of a commit and has not lost it again. Both are commit ids.
+class Evidence(Record):
+    """What is known of a branch beside git's history."""
 
-    `since` is where the work began. `own` are the landings of the branch that are on record, `hidden` those of any
-    branch that the history does not show, because they were squashed or rebased.
-    """
+    since: str | None = None
+    """Where its work began."""
+    own: tuple[Landing, ...] = ()
+    """Its landings that are on record."""
+    hidden: tuple[Landing, ...] = ()
+    """Landings of others that the history does not show, because they were squashed or rebased."""
+
+
+def has_landed(store: GitStore, tip: str, base: str, known: Evidence) -> bool:
+    """True if the base has the work of a commit and has not lost it again. Both are commit ids."""
     is_there = store.contains(tip, base)
-    if not is_there and not any(each.brings == tip for each in (*own, *hidden)):
+    if not is_there and not any(each.brings == tip for each in (*known.own, *known.hidden)):
         return False
-    found = landings(store, tip, base, since=since, own=own, hidden=hidden)
+    found = landings(store, tip, base, known)
     if not is_there and not any(each.brings == tip and each.reverted_by is None for each in found):
         return False
     return not undone(store, found)
 
 
-def landings(
-    store: GitStore,
-    tip: str,
-    base: str,
-    *,
-    since: str | None = None,
-    own: Sequence[Landing] = (),
-    hidden: Sequence[Landing] = (),
-) -> list[Landing]:
+def landings(store: GitStore, tip: str, base: str, known: Evidence) -> list[Landing]:
     """Every time that work of a commit came onto the base, as far as the history and the records tell."""
-    found = {(each.commit, each.brings): each for each in _visible(store, tip, base, since)}
-    apart = set(store.read("rev-list", tip, f"^{base}", "--").split()) if hidden else set()
-    recorded = [each for each in own if store.contains(each.brings, tip)]
-    recorded += [each for each in hidden if each.brings in apart]
+    found = {(each.commit, each.brings): each for each in _visible(store, tip, base, known.since)}
+    apart = set(store.read("rev-list", tip, f"^{base}", "--").split()) if known.hidden else set()
+    recorded = [each for each in known.own if store.contains(each.brings, tip)]
+    recorded += [each for each in known.hidden if each.brings in apart]
     for each in recorded:
         if store.contains(each.commit, base):
             found = {key: other for key, other in found.items() if other.commit != each.commit}

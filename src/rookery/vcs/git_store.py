@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HEADS = "refs/heads/"
 SAVED = "refs/rookery/"
 UNDONE = "undone/"
-"""Under it, by the name of its branch: work whose landing was undone and that has not landed again."""
+"""Under it, by `undone_name`: work whose landing was undone and that has not landed again."""
 
 # The user's own settings must not change what we read.
 DIFF = (
@@ -314,3 +314,13 @@ def failure(done: Finished, args: tuple[str, ...]) -> Exception:
 def git_version(timeout: float = 10) -> str:
     """What `git --version` says of itself; raises ProgramFailed."""
     return run(["git", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("git version ").strip()
+
+
+def undone_name(branch: str) -> str:
+    """Where the undone work of a branch is marked, under `refs/rookery/`.
+
+    In one level: the mark of `work` must not keep that of a later branch `work/more` from being made.
+    """
+    from urllib.parse import quote
+
+    return UNDONE + quote(branch, safe="")
