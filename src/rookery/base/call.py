@@ -1,0 +1,137 @@
+"""The call that a thread serves: what a program that runs by itself finds in its process.
+
+In the daemon many calls run at once, each in a thread of its own, and none of them may use what belongs to the whole
+process: its environment, folder, umask, streams and signals. They use those of their call. Elsewhere a process serves
+itself: there is no call, and everything is the process's own.
+
+A call is interrupted by Ctrl-C in the caller's terminal, or because its caller is gone. That raises KeyboardInterrupt
+at the next step, wait or query, as a signal would in a process, so that everything is cleaned up in the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import NoReturn, TextIO
+
+SLICE = 0.2
+"""The longest time, in seconds, for which something waits without looking whether its call was interrupted."""
+
+
+class Call:
+    """One call of `rook`, or of a hook, with everything that it may know of the process that makes it."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        cwd: str,
+        umask: int,
+        pid: int,
+        streams: tuple[TextIO, TextIO, TextIO],
+        size: Callable[[], tuple[int, int]] = lambda: (80, 24),
+        become: Callable[[Sequence[str]], NoReturn] | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        self.environ = environ
+        self.cwd = cwd
+        self.umask = umask
+        self.pid = pid
+        """The process that calls, as the kernel names it."""
+        self.session_id = session_id
+        """Whose socket the call came through: that of an agent in a sandbox; None at the project's own."""
+        self.stdin, self.stdout, self.stderr = streams
+        self.size = size
+        """Columns and lines of the caller's terminal."""
+        self.become = become
+        """Lets the caller's process go on as another program, in its own terminal."""
+        self._lock = threading.Lock()
+        self._interrupts = 0
+        self._interrupted = threading.Event()
+
+    def interrupt(self) -> None:
+        """Let the call raise KeyboardInterrupt where it next looks; each interrupt is raised once."""
+        with self._lock:
+            self._interrupts += 1
+            self._interrupted.set()
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if the call was interrupted since the last look."""
+        if not self._interrupts:
+            return
+        with self._lock:
+            self._interrupts -= 1
+            if not self._interrupts:
+                self._interrupted.clear()
+        raise KeyboardInterrupt
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but not longer than until the next interrupt."""
+        self._interrupted.wait(seconds)
+        self.check()
+
+
+_served = threading.local()
+
+
+def current() -> Call | None:
+    """The call that this thread serves; None in a process that serves itself."""
+    return getattr(_served, "call", None)
+
+
+@contextmanager
+def serving(call: Call) -> Iterator[Call]:
+    """Serve the call in this thread."""
+    before = current()
+    _served.call = call
+    try:
+        yield call
+    finally:
+        _served.call = before
+
+
+def check_interrupted() -> None:
+    """Raise KeyboardInterrupt if this thread's call was interrupted."""
+    call = current()
+    if call is not None:
+        call.check()
+
+
+def sleep(seconds: float) -> None:
+    """Wait; an interrupt ends it."""
+    call = current()
+    if call is None:
+        time.sleep(seconds)
+    else:
+        call.sleep(seconds)
+
+
+def current_folder() -> str:
+    """The caller's folder; raises FileNotFoundError if it is gone."""
+    call = current()
+    return os.getcwd() if call is None else call.cwd
+
+
+def stdin() -> TextIO:
+    """The caller's standard input."""
+    call = current()
+    return sys.stdin if call is None else call.stdin
+
+
+def stdout() -> TextIO:
+    """The caller's standard output."""
+    call = current()
+    return sys.stdout if call is None else call.stdout
+
+
+def stderr() -> TextIO:
+    """The caller's error output."""
+    call = current()
+    return sys.stderr if call is None else call.stderr
