@@ -26,7 +26,7 @@ from selection import pytest_sessionfinish as pytest_sessionfinish
 from selection import pytest_terminal_summary as pytest_terminal_summary
 from selection import pytest_testnodedown as pytest_testnodedown
 from selection import sample as sample
-from support import Ran, run_rook
+from support import Ran, own_daemons, run_rook
 from templates import copy_database, copy_repository
 
 if TYPE_CHECKING:
@@ -58,6 +58,14 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Test\n\temail = test@example.org\n[init]\n\tdefaultBranch = main\n"
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_daemon_left() -> Iterator[None]:
+    """The daemons of a test end with it."""
+    yield
+    while own_daemons:
+        own_daemons.popitem()[1].close()
 
 
 _IN_MEMORY = "/dev/shm"

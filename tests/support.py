@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import rookery
+from daemons import OwnDaemon
 from forkserver import ForkServer
 from rookery.agents.home import MARK
 from rookery.base.errors import RookError
+from rookery.config.project import find_root
+from rookery.daemon.routing import THREAD, route
 from rookery.tasks import service
 from rookery.tasks.store import Author
 
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 
     from conftest import Rook
     from rookery.db.database import Database
+
+IN_DAEMON = os.environ.get("ROOKERY_TESTS_IN") == "daemon"
+"""The suite runs short commands in a daemon's threads instead of processes."""
+own_daemons: dict[str, OwnDaemon] = {}
+"""Those of the test that runs, by root."""
 
 SOURCE = str(Path(rookery.__file__).parents[1].resolve())
 _UNWANTED = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
@@ -85,14 +93,37 @@ def rook_argv(*args: str | bytes) -> list[str | bytes]:
 def run_rook(
     folder: Path, *args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, timeout: float = 60
 ) -> Ran:
-    """Run `rook` to its end as a process of its own, which is a copy of one that has everything loaded."""
+    """Run `rook` to its end: in a daemon within this process if the suite runs so and the command is short.
+
+    Else as a process of its own, which is a copy of one that has everything loaded.
+    """
     whole = child_environ(env)
+    ran = _run_in_daemon(folder, [os.fsdecode(each) for each in args], whole, stdin, timeout) if IN_DAEMON else None
+    if ran is not None:
+        return ran
     server = _fork_server()
     if MARK in whole or not server.can_run(
         whole
     ):  # a mark is looked for in /proc, which shows the server's environment
         return run_real_rook(folder, *args, stdin=stdin, env=env, timeout=timeout)
     return Ran(*server.run([os.fsdecode(each) for each in args], str(folder), whole, stdin, timeout))
+
+
+def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin: bytes, timeout: float) -> Ran | None:
+    """The same by a daemon's thread; None if that is nothing for a thread, or meant to kill the process."""
+    if "ROOKERY_TEST_KILL" in env:
+        return None
+    try:
+        root = find_root(str(folder), env.get("ROOKERY_ROOT"))
+    except RookError:
+        return None
+    if route(words, str(folder), root) != THREAD:
+        return None
+    if root not in own_daemons:
+        own_daemons[root] = OwnDaemon(root)
+    found = own_daemons[root].run(words, folder, env, stdin, timeout)
+    assert found is not None
+    return Ran(*found)
 
 
 def run_real_rook(

@@ -5,7 +5,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar events config doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar events config daemon doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -26,6 +26,7 @@ _rook() {
     "merge ") words=" cancel enqueue explain list predict retry run undo" ;;
     "gate ") words="list run" ;;
     "config ") words="explain show" ;;
+    "daemon ") words="logs restart status stop" ;;
     "init ") words="--yes --force --json --quiet --no-color --directory --config" ;;
     "task archive") words="--json --quiet --no-color --directory --config" ;;
     "task block") words="--by --json --quiet --no-color --directory --config" ;;
@@ -149,6 +150,10 @@ _rook() {
     "events ") words="--follow --since --agent --type --limit --json --quiet --no-color --directory --config" ;;
     "config explain") words="--json --quiet --no-color --directory --config" ;;
     "config show") words="--json --quiet --no-color --directory --config" ;;
+    "daemon logs") words="--limit --follow --json --quiet --no-color --directory --config" ;;
+    "daemon restart") words="--json --quiet --no-color --directory --config" ;;
+    "daemon status") words="--json --quiet --no-color --directory --config" ;;
+    "daemon stop") words="--json --quiet --no-color --directory --config" ;;
     "doctor ") words="--fix --category --json --quiet --no-color --directory --config" ;;
     "completion ") words="bash zsh fish --json --quiet --no-color --directory --config" ;;
     esac

@@ -21,8 +21,11 @@ def refs(yard: Yard) -> set[str]:
 
 
 def prune(yard: Yard) -> None:
+    """Let go of everything but the last two."""
     desk = yard.desk()
-    kept.prune(desk)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept, "_KEPT", 2)
+        kept.prune(desk)
     desk.db.close()
 
 
@@ -30,14 +33,8 @@ def delete_branch(yard: Yard, name: str) -> None:
     git(yard.folder, "branch", "-qD", name)
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the last two stay in any case."""
-    monkeypatch.setattr(kept, "_KEPT", 2)
-
-
 @pytest.mark.slow
-def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard, few: None) -> None:
+def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard) -> None:
     for name in ("one", "two", "three", "four"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
         assert yard.merge("--branch", name).status == 0
@@ -53,7 +50,7 @@ def test_what_landed_long_ago_is_let_go_and_can_still_be_taken_back(yard: Yard, 
 
 
 @pytest.mark.slow
-def test_what_failed_long_ago_goes_while_its_branch_is_there_and_stays_without_it(yard: Yard, few: None) -> None:
+def test_what_failed_long_ago_goes_while_its_branch_is_there_and_stays_without_it(yard: Yard) -> None:
     yard.settings("merge:\n  retries: 0\n", "! ls bad*")
     for name in ("bad1", "bad2"):
         yard.branch(name, **{f"{name}_txt": "bad\n"})
@@ -74,7 +71,7 @@ def test_what_failed_long_ago_goes_while_its_branch_is_there_and_stays_without_i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["squash", "rebase"])
-def test_a_copy_of_work_whose_branch_is_gone_stays(yard: Yard, few: None, strategy: str) -> None:
+def test_a_copy_of_work_whose_branch_is_gone_stays(yard: Yard, strategy: str) -> None:
     yard.settings(f"merge:\n  retries: 0\n  strategy: {strategy}\n", "! ls bad*")
     yard.branch("bad1", bad1_txt="bad\n")
     yard.commit(base_txt="moved\n")
@@ -90,7 +87,7 @@ def test_a_copy_of_work_whose_branch_is_gone_stays(yard: Yard, few: None, strate
 
 
 @pytest.mark.slow
-def test_what_the_base_has_lost_stays(yard: Yard, few: None) -> None:
+def test_what_the_base_has_lost_stays(yard: Yard) -> None:
     before = yard.main()
     for name in ("one", "two", "three"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
@@ -102,7 +99,7 @@ def test_what_the_base_has_lost_stays(yard: Yard, few: None) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard, few: None) -> None:
+def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard) -> None:
     for name in ("one", "two"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
         assert yard.merge("--branch", name).status == 0
@@ -119,15 +116,15 @@ def test_what_was_taken_back_goes_once_its_branch_holds_the_work(yard: Yard, few
 
 
 @pytest.mark.slow
-def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard, few: None) -> None:
+def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard) -> None:
     for name in ("one", "two", "three", "four"):
         yard.branch(name, **{f"{name}_txt": f"{name}\n"})
         assert yard.merge("--branch", name).status == 0
     yard.killed("undo recorded", "merge", "undo", "one")
     prune(yard)
     listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/")
-    assert f"refs/rookery/undo/{yard.entry('one')['id']}" in listed
     assert refs(yard) >= {"merge three", "merge four", "merge one"}
+    assert f"refs/rookery/undo/{yard.entry('one')['id']}" in listed
 
 
 @pytest.mark.slow

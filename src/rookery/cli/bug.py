@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import tempfile
+import threading
 import time
 import traceback
 
 from rookery import __version__
+from rookery.base.call import current_folder, stderr
 from rookery.base.errors import RookError
 from rookery.config.environ import read_environ
 from rookery.config.project import FOLDER
@@ -18,7 +19,7 @@ from rookery.ops.state import find_project
 
 def write_log(error: BaseException, words: list[str]) -> str:
     """Write down what happened and return the path."""
-    name = f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    name = f"bug-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}-{threading.get_native_id()}.log"
     text = "\n".join(
         [
             f"rook {__version__}, Python {platform.python_version()}, {platform.platform()}",
@@ -35,13 +36,13 @@ def write_log(error: BaseException, words: list[str]) -> str:
         except OSError:
             continue
         return path
-    sys.stderr.write(text)
+    stderr().write(text)
     return "the text above"
 
 
 def _folders() -> list[str]:
     try:
-        root = find_project(os.getcwd(), read_environ().root)
+        root = find_project(current_folder(), read_environ().root)
     except (RookError, OSError):
         return [tempfile.gettempdir()]
     return [os.path.join(root, FOLDER, "logs"), tempfile.gettempdir()]

@@ -10,11 +10,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree as RichTree
 
+from rookery.base.call import current, stdout
 from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree, unstyled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any, TextIO
 
     from rookery.cli.document import Block, Line
 
@@ -23,7 +25,7 @@ _LEAST_WIDTH = 12
 
 def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
     """Print blocks to the terminal."""
-    console = Console(no_color=no_color, highlight=False, soft_wrap=False)
+    console = open_console(stdout(), no_color=no_color)
     for block in blocks:
         match block:
             case Paragraph(lines=lines, indent=indent):
@@ -40,6 +42,17 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
                 console.print(_table(block))
             case Tree():
                 console.print(_tree(block))
+
+
+def open_console(file: TextIO, **more: Any) -> Console:
+    """The caller's terminal, as wide as it is and with the colours that it can show."""
+    call = current()
+    if call is not None:
+        columns, lines = call.size()
+        more |= {"width": columns, "height": lines, "_environ": call.environ}
+        if "COLUMNS" in call.environ:
+            del more["width"]
+    return Console(file=file, highlight=False, soft_wrap=False, **more)
 
 
 def _table(block: Table) -> RichTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rookery.base.call import stdout
 from rookery.base.errors import UsageError
 from rookery.ops import index
 
@@ -47,6 +48,7 @@ ABOUT = {
     "radar": "Which branches meet while the work goes on",
     "events": "What has happened",
     "config": "Settings and where they come from",
+    "daemon": "The process that serves this project's commands",
     "doctor": "Check that everything is in order, and mend it",
     "completion": "Completions for your shell",
 }
@@ -97,18 +99,18 @@ def show_help(words: list[str], settings: Globals) -> int:
 
 
 def _print_overview() -> None:
-    print(_START)  # noqa: T201
-    print("Commands:")  # noqa: T201
+    print(_START, file=stdout())
+    print("Commands:", file=stdout())
     for group in index.GROUPS:
-        print(f"  {group:<12} {ABOUT[group]}")  # noqa: T201
-    print("\n`rook COMMAND --help` tells more; `--json` works with every command.")  # noqa: T201
+        print(f"  {group:<12} {ABOUT[group]}", file=stdout())
+    print("\n`rook COMMAND --help` tells more; `--json` works with every command.", file=stdout())
 
 
 def _print_group(group: str, operations: list[Op]) -> None:
-    print(f"{ABOUT[group]}.\n")  # noqa: T201
+    print(f"{ABOUT[group]}.\n", file=stdout())
     width = max(len(op.name) for op in operations)
     for op in operations:
-        print(f"  rook {op.name:<{width}}  {op.summary}")  # noqa: T201
+        print(f"  rook {op.name:<{width}}  {op.summary}", file=stdout())
 
 
 def _nearest(word: str, words: list[str]) -> str:

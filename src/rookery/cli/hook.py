@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rookery.config.environ import read_broker, read_environ
+from rookery.config.environ import HUMAN, read_broker, read_environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def main() -> NoReturn:
     """Answer one event."""
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     environ = read_environ()
-    is_agent = environ.token is not None or environ.session is not None or environ.agent != "human"
+    is_agent = is_agents(environ)
     if event == "pre-tool" and is_agent:
         _limit_time()
     try:
         payload = sys.stdin.buffer.read(_MOST_BYTES)
-        status, out, err = _agents(environ, event, payload) if is_agent else _persons(environ, event, payload)
+        status, out, err = answer(environ, event, payload)
     except BaseException as error:
         status, out, err = _failed(event, error) if is_agent else (0, "", "")
     if out:
@@ -41,6 +41,19 @@ def main() -> NoReturn:
     if err:
         sys.stderr.write(err + "\n")
     _leave(status)
+
+
+def is_agents(environ: Environ) -> bool:
+    """True if an agent's program has this environment, not a person's own."""
+    return environ.is_agents_process or environ.agent != HUMAN
+
+
+def answer(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
+    """What comes of an event: exit status, output, error output. Whatever goes wrong is answered, too."""
+    try:
+        return _agents(environ, event, payload) if is_agents(environ) else _persons(environ, event, payload)
+    except Exception as error:
+        return _failed(event, error) if is_agents(environ) else (0, "", "")
 
 
 def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:

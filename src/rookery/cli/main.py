@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from rookery.base.call import current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, RookError, UsageError
 from rookery.config.environ import read_broker
 
@@ -24,7 +25,7 @@ _BROKEN_PIPE = 141
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit status."""
+    """Run one command, for this thread's call or for the process itself, and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
     broker = read_broker()
     try:
@@ -38,9 +39,12 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return INTERRUPTED
+    except SystemExit as leaving:  # argparse, after it has shown its help
+        return leaving.code if isinstance(leaving.code, int) else 0
     except BrokenPipeError:
-        # The reader went away. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if current() is None:
+            # The reader went away. Python would complain once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
         from rookery.cli.bug import write_log
@@ -71,7 +75,7 @@ def _run(words: list[str]) -> int:
     if settings.version:
         from rookery import __version__
 
-        print(f"rook {__version__}")  # noqa: T201
+        print(f"rook {__version__}", file=stdout())
         return 0
     operation, length = index.find(rest)
     if operation is None:
@@ -122,15 +126,15 @@ def _context(settings: Globals) -> Context:
     from rookery.ops.context import Context
 
     environ = read_environ()
-    cwd = os.path.abspath(settings.directory) if settings.directory else _current_folder()
+    cwd = os.path.normpath(os.path.join(_current_folder(), settings.directory or ""))
     if not os.path.isdir(cwd):
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
     context = Context(cwd=cwd, environ=environ, flags=settings.config)
     context.wake = lambda names: _wake(context, names)
     # From a sandbox's terminal nobody gets into a program out here.
     is_person = not settings.json and not environ.is_confined
-    context.is_interactive = is_person and sys.stdin.isatty() and sys.stdout.isatty()
-    if not settings.json and not settings.quiet and sys.stderr.isatty():
+    context.is_interactive = is_person and stdin().isatty() and stdout().isatty()
+    if not settings.json and not settings.quiet and stderr().isatty():
         from rookery.cli.progress import show_progress
 
         context.progress = show_progress
@@ -141,8 +145,8 @@ def _context(settings: Globals) -> Context:
 def _follow(text: str) -> None:
     from rookery.base.text import visible
 
-    sys.stderr.buffer.write(visible(text.replace("\r\n", "\n")).encode(errors="backslashreplace"))
-    sys.stderr.flush()
+    stderr().buffer.write(visible(text.replace("\r\n", "\n")).encode(errors="backslashreplace"))
+    stderr().flush()
 
 
 def _wake(context: Context, names: Sequence[str]) -> None:
@@ -153,7 +157,7 @@ def _wake(context: Context, names: Sequence[str]) -> None:
 
 def _current_folder() -> str:
     try:
-        return os.getcwd()
+        return current_folder()
     except FileNotFoundError as error:
         raise UsageError("the current folder is gone", hint="cd to one that exists") from error
 
@@ -198,10 +202,10 @@ def _print_envelope(envelope: dict[str, Any]) -> None:
         import json
 
         data = json.dumps(envelope, separators=(",", ":"), default=_plain).encode()
-    sys.stdout.flush()
-    out = sys.stdout.buffer
-    out.write(data + b"\n")
+    out = stdout()
     out.flush()
+    out.buffer.write(data + b"\n")
+    out.buffer.flush()
 
 
 def _plain(value: Any) -> Any:

@@ -6,8 +6,7 @@ which knows more and costs 7 ms.
 
 from __future__ import annotations
 
-import sys
-
+from rookery.base.call import stdin
 from rookery.base.errors import UsageError
 from rookery.cli.options import GLOBALS, Globals
 from rookery.ops.operation import FLAG, INTEGER, Op, Param
@@ -130,7 +129,7 @@ def _read_long_texts(op: Op, values: dict[str, Any]) -> dict[str, Any]:
     if len(asking) > 1:
         raise UsageError(f"only one of {' and '.join(asking)} can come from standard input")
     for name in asking:
-        given = sys.stdin.buffer.read(_MOST_INPUT + 1)
+        given = stdin().buffer.read(_MOST_INPUT + 1)
         if len(given) > _MOST_INPUT:
             raise UsageError(f"standard input is longer than {_MOST_INPUT} bytes", hint="give a shorter text")
         try:

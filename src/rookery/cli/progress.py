@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rookery.base.call import stderr
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,15 +13,16 @@ def show_progress(label: str, total: int) -> Callable[[int], None]:
     """Start a bar on standard error; the function that is returned moves it, and ends it at `total`."""
     if total == 0:  # nothing would ever end the bar
         return lambda _done: None
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from rookery.cli.fancy import open_console
 
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=open_console(stderr()),
         transient=True,
     )
     task = bar.add_task(label, total=total)

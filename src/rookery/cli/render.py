@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 
+from rookery.base.call import stderr, stdout
 from rookery.base.text import visible
 from rookery.cli.document import Fields, Paragraph, Table, Tree, unstyled
 
@@ -20,7 +20,7 @@ def print_view(view: str, data: Any, values: dict[str, Any], *, quiet: bool, no_
     """Show a result to a person."""
     if quiet:
         for identity in _ids(data):
-            print(identity)  # noqa: T201
+            print(identity, file=stdout())
         return
     show(_view(view)(data, values), no_color=no_color)
 
@@ -31,30 +31,31 @@ def print_stream(view: str, results: Iterable[Any], *, quiet: bool, no_color: bo
     for result in results:
         if not quiet:
             show(draw(result, {}), no_color=no_color)
-            sys.stdout.flush()
+            stdout().flush()
 
 
 def print_error(message: str, hint: str, *, no_color: bool) -> None:
     """Say on standard error what is wrong and what to do."""
-    fancy = sys.stderr.isatty() and not no_color
+    fancy = stderr().isatty() and not no_color
     red, dim, end = ("\033[31m", "\033[2m", "\033[0m") if fancy else ("", "", "")
     shown = "\n".join(map(visible, message.split("\n")))
     text = f"{red}error:{end} {shown}\n" + (f"{dim}hint:{end} {visible(hint)}\n" if hint else "")
-    sys.stderr.buffer.write(text.encode(errors="backslashreplace"))
-    sys.stderr.flush()
+    stderr().buffer.write(text.encode(errors="backslashreplace"))
+    stderr().flush()
 
 
 def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
     """Print blocks to standard output."""
-    if sys.stdout.isatty():
+    out = stdout()
+    if out.isatty():
         from rookery.cli.fancy import draw
 
         draw(blocks, no_color=no_color)
         return
     for block in blocks:
         for row in plain(block):
-            sys.stdout.buffer.write(row.rstrip().encode(errors="backslashreplace") + b"\n")
-    sys.stdout.buffer.flush()
+            out.buffer.write(row.rstrip().encode(errors="backslashreplace") + b"\n")
+    out.buffer.flush()
 
 
 def plain(block: Block) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from rookery.base.call import current, stdout
 from rookery.base.errors import UsageError
 from rookery.cli.options import GLOBALS
 from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
@@ -34,7 +35,7 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
         prog=f"rook {op.name}",
         epilog=_beneath(op),
         description=op.documentation,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
         allow_abbrev=False,
         add_help=False,
     )
@@ -97,6 +98,15 @@ def _whole_number(text: str) -> int:
 vars(argparse)["_"] = str
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Help as wide as the caller's terminal."""
+    call = current()
+    return argparse.RawDescriptionHelpFormatter(prog, width=None if call is None else call.size()[0] - 2)
+
+
 class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: object = None) -> None:
+        stdout().write(message)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used")

@@ -1,8 +1,9 @@
-"""The only place that reads the process's environment.
+"""The only place that reads the environment: the caller's where a call is served, else the process's own.
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
 given, in a sandbox `ROOKERY_BROKER` instead of the token. `ROOKERY_TEST_CLOCK` and `ROOKERY_TEST_KILL` are for tests,
-and an agent's processes ignore them. Every other `ROOKERY_…` variable overrides a configuration key.
+and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the project's daemon. Every other
+`ROOKERY_…` variable overrides a configuration key.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 
+from rookery.base.call import current
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -59,12 +61,19 @@ _OWN = {
     "ROOKERY_BROKER",
     "ROOKERY_CONFINED",
 }
+_MODE = {"ROOKERY_DAEMON"}
+"""Whether commands go through the daemon: no setting, as it counts before any is read."""
 _FOR_TESTS = {"ROOKERY_TEST_CLOCK", "ROOKERY_TEST_KILL"}
+
+
+def _environ() -> Mapping[str, str]:
+    call = current()
+    return os.environ if call is None else call.environ
 
 
 def read_environ(source: Mapping[str, str] | None = None) -> Environ:
     """Read the environment once; nothing else in Rookery does."""
-    env = os.environ if source is None else source
+    env = _environ() if source is None else source
     home = env.get("HOME") or os.path.expanduser("~")
     config_home = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     return Environ(
@@ -73,7 +82,7 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
         no_color="NO_COLOR" in env or env.get("TERM") == "dumb",
         home=home,
         user_config=os.path.join(config_home, "rookery", "config.yaml"),
-        settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN | _FOR_TESTS},
+        settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN | _MODE | _FOR_TESTS},
         token=env.get("ROOKERY_TOKEN") or None,
         turn=env.get("ROOKERY_TURN") or None,
         session=env.get("ROOKERY_SESSION") or None,
@@ -83,7 +92,7 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
 
 def read_broker() -> str:
     """`ROOKERY_BROKER`: where, in a sandbox, the one listens who runs `rook` outside; empty elsewhere."""
-    return os.environ.get("ROOKERY_BROKER", "")
+    return _environ().get("ROOKERY_BROKER", "")
 
 
 def now() -> float:
@@ -97,19 +106,19 @@ def now() -> float:
 
 def read_test(name: str) -> str:
     """`ROOKERY_TEST_…`; empty for an agent's processes, which could set it to their own advantage."""
-    value = os.environ.get("ROOKERY_TEST_" + name, "")
+    value = _environ().get("ROOKERY_TEST_" + name, "")
     return "" if value and _is_agents() else value
 
 
 def _is_agents() -> bool:
     """True if our process is an agent's, or acts for one."""
     marks = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_BROKER", "ROOKERY_CONFINED")
-    return any(mark in os.environ for mark in marks)
+    return any(mark in _environ() for mark in marks)
 
 
 def read_sudo_user() -> int | None:
     """`SUDO_UID`: the user that became root by sudo."""
-    given = os.environ.get("SUDO_UID", "")
+    given = _environ().get("SUDO_UID", "")
     return int(given) if given.isascii() and given.isdecimal() else None
 
 
@@ -137,7 +146,7 @@ _GIT_PLACES = {
 
 def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
-    env = os.environ if source is None else source
+    env = _environ() if source is None else source
     return {name: value for name, value in env.items() if name not in _GIT_PLACES}
 
 
@@ -152,7 +161,19 @@ def unmarked_environ() -> dict[str, str]:
 
 def confined_environ() -> dict[str, str]:
     """Our environment for a `rook` that acts for somebody in a sandbox."""
-    return {name: value for name, value in os.environ.items() if name != "ROOKERY_BROKER"} | {"ROOKERY_CONFINED": "1"}
+    return {name: value for name, value in _environ().items() if name != "ROOKERY_BROKER"} | {"ROOKERY_CONFINED": "1"}
+
+
+_DAEMONS = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "PYTHONPYCACHEPREFIX"}
+
+
+def read_daemon_environ() -> dict[str, str]:
+    """What a daemon's own process keeps of the environment: nothing that could load code, or mark it as an agent's.
+
+    Every call brings the environment of its caller, so that little is needed.
+    """
+    env = _environ()
+    return {name: value for name, value in env.items() if name in _DAEMONS or name.startswith(("LC_", "XDG_"))}
 
 
 def enter_environ(env: Mapping[str, str]) -> None:

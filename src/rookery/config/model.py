@@ -61,6 +61,14 @@ class AgentsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DaemonConfig:
+    """The process that serves a project's calls."""
+
+    idle: float = field(default=1800.0, metadata={"duration": True})
+    """How long it stays after the last call, when no agent is alive."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaudeConfig:
     """Claude Code, the program behind the runtime `claude`."""
 
@@ -194,6 +202,7 @@ class Config:
     vcs: VcsConfig = field(default_factory=VcsConfig)
     tasks: TasksConfig = field(default_factory=TasksConfig)
     agents: AgentsConfig = field(default_factory=AgentsConfig)
+    daemon: DaemonConfig = field(default_factory=DaemonConfig)
     claude: ClaudeConfig = field(default_factory=ClaudeConfig)
     costs: CostsConfig = field(default_factory=CostsConfig)
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)

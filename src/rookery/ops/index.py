@@ -46,6 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "radar": ("rookery.merge.radar_ops",),
     "events": ("rookery.events.ops",),
     "config": ("rookery.ops.config",),
+    "daemon": ("rookery.daemon.ops",),
     "doctor": ("rookery.doctor.ops",),
     "completion": ("rookery.cli.completion",),
 }

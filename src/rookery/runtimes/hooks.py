@@ -12,7 +12,7 @@ import sys
 
 from rookery.base.record import Record
 
-MODULE = "rookery.cli.hook"
+MODULE = "rookery.client.hook"
 """Its `main()` finds the event in `sys.argv[1]` and the program's own JSON on standard input."""
 
 SESSION_START = "session-start"

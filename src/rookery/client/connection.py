@@ -1,0 +1,136 @@
+"""The client's end of a connection. By the C modules alone: `socket` takes longer to load than a whole call."""
+
+import _socket
+import posix
+import sys
+
+from rookery.client.frames import HEAD, LONGEST, TAKEN
+
+SECONDS_TO_TAKE = 2.0
+"""How long a daemon may take until it has a call. Longer, and it is stopped, or the machine stands still."""
+
+_CHUNK = 1 << 18
+_CREDENTIALS = 12
+
+
+class Broken(Exception):
+    """The daemon does not answer, or not as one does."""
+
+
+class Slow(Broken):
+    """The daemon is there, and does not answer in time."""
+
+
+class Connection:
+    """One call's connection; raises Broken when the daemon is gone or talks nonsense."""
+
+    def __init__(self, path: bytes) -> None:
+        _fill_closed_streams()
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._socket.settimeout(SECONDS_TO_TAKE)
+        self._rest = b""
+        self._is_sending = False
+        self._waiting: list[bytes] = []
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
+
+    def fileno(self) -> int:
+        """For those who wait for several things at once."""
+        return self._socket.fileno()
+
+    def is_ours(self) -> bool:
+        """True if a process of this user listens at the other end."""
+        if not hasattr(_socket, "SO_PEERCRED"):
+            return True  # where the kernel does not say so, the folder's owner does
+        found = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)
+        return int.from_bytes(found[4:8], sys.byteorder) == posix.geteuid()
+
+    def send(self, data: bytes) -> None:
+        """Send frames; what signals had to send meanwhile follows them."""
+        self._is_sending = True
+        try:
+            self._socket.sendall(data)
+            while self._waiting:
+                self._socket.sendall(self._waiting.pop(0))
+        except TimeoutError as error:
+            raise Slow("it does not read") from error
+        except OSError as error:
+            raise Broken(error.strerror or str(error)) from error
+        finally:
+            self._is_sending = False
+
+    def send_from_signal(self, data: bytes) -> None:
+        """Send a frame from a signal's handler, but never into the middle of another one."""
+        if self._is_sending:
+            self._waiting.append(data)
+            return
+        try:
+            self._socket.sendall(data)
+        except OSError:
+            return  # whoever reads next finds out
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """The next frame: its kind and its content."""
+        while len(self._rest) < HEAD:
+            self._read()
+        size = int.from_bytes(self._rest[1:HEAD], "big")
+        if size > LONGEST:
+            raise Broken("its answer makes no sense")
+        while len(self._rest) < HEAD + size:
+            self._read()
+        kind, payload = self._rest[:1], self._rest[HEAD : HEAD + size]
+        self._rest = self._rest[HEAD + size :]
+        return kind, payload
+
+    def has_more(self) -> bool:
+        """True if something was received that no one has read yet."""
+        return len(self._rest) >= HEAD
+
+    def wait_on(self) -> None:
+        """From now on wait as long as it takes: the daemon has the call."""
+        self._socket.settimeout(None)
+
+    def give_up(self) -> bool:
+        """Take the call back; False if the daemon has it already.
+
+        After the shutdown nothing more can be sent to us, so that a daemon that has not said TAKEN by now finds out
+        when it tries to, and does not begin.
+        """
+        try:
+            self._socket.shutdown(_socket.SHUT_RDWR)
+            while chunk := self._socket.recv(_CHUNK):
+                self._rest += chunk
+        except OSError:
+            pass
+        self._socket.close()
+        return not self._rest.startswith(TAKEN)
+
+    def close(self) -> None:
+        """Let go of it; a daemon that still works for us stops."""
+        self._socket.close()
+
+    def _read(self) -> None:
+        try:
+            chunk = self._socket.recv(_CHUNK)
+        except TimeoutError as error:
+            raise Slow("no answer in time") from error
+        except OSError as error:
+            raise Broken(error.strerror or str(error)) from error
+        if not chunk:
+            raise Broken("it ended without an answer")
+        self._rest += chunk
+
+
+def _fill_closed_streams() -> None:
+    """Put something in the place of a standard stream that is closed, or the socket would get its number.
+
+    It can be read, and is empty; writing to it fails, as it does to a closed one.
+    """
+    for number in (0, 1, 2):
+        try:
+            posix.fstat(number)
+        except OSError:
+            posix.open("/dev/null", posix.O_RDONLY)  # the lowest number that is free: this one

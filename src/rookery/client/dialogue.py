@@ -1,0 +1,118 @@
+"""A call under way: what the daemon prints goes to our streams, what it wants comes from them, signals go to it."""
+
+import _signal  # type: ignore[import-not-found]
+import posix
+import sys
+
+from rookery.client import frames
+from rookery.client.connection import Broken, Connection
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+_FAILED = 1
+_MOST_INTERRUPTS = 3
+
+
+def converse(connection: Connection) -> int:
+    """Serve the daemon until the call ends, and return its exit status; raises Broken if there is none."""
+    _listen_for_signals(connection)
+    wanted = 0
+    while True:
+        if wanted and not connection.has_more() and _wait(0, connection.fileno()):
+            data = _read(wanted)
+            if data is not None:
+                connection.send(frames.pack(frames.INPUT, data))
+                wanted = 0
+            continue
+        kind, payload = connection.receive()
+        if kind == frames.OUT or kind == frames.ERR:
+            failed = write(1 if kind == frames.OUT else 2, payload)
+            if failed is not None:
+                connection.close()
+                return failed
+        elif kind == frames.EXIT:
+            return int(payload)
+        elif kind == frames.WANT:
+            wanted = int(payload)
+        elif kind == frames.BECOME:
+            _become(frames.unpack_fields(payload))
+        else:
+            raise Broken("its answer makes no sense")
+
+
+def write(number: int, data: bytes) -> int | None:
+    """Write all of it; the exit status if that cannot be done."""
+    while data:
+        try:
+            data = data[posix.write(number, data) :]
+        except BlockingIOError:  # whoever gave us the stream reads it without blocking, and so do we
+            _wait(number, for_input=False)
+        except BrokenPipeError:
+            return _BROKEN_PIPE
+        except OSError as error:
+            if number == 1:
+                write(2, f"rook: error: cannot write the output: {error.strerror}\n".encode())
+                return _FAILED
+            return None  # there is nowhere to say it
+    return None
+
+
+def _listen_for_signals(connection: Connection) -> None:
+    interrupts = 0
+
+    def interrupt(number: int, _frame: object) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts >= _MOST_INTERRUPTS:  # a daemon that hangs does not hold us
+            posix._exit(_INTERRUPTED)
+        connection.send_from_signal(frames.pack(frames.SIGNAL, bytes([number])))
+
+    def resize(_number: int, _frame: object) -> None:
+        for number in (1, 2, 0):
+            try:
+                columns, lines = posix.get_terminal_size(number)
+            except OSError:
+                continue
+            connection.send_from_signal(frames.pack(frames.SIZE, b"%dx%d" % (columns, lines)))
+            return
+
+    # A shell lets what it starts in the background ignore interrupts.
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, interrupt)
+    _signal.signal(_signal.SIGWINCH, resize)
+
+
+def _read(most: int) -> bytes | None:
+    """Some of standard input, nothing at its end; None if there is none yet."""
+    try:
+        return posix.read(0, most)
+    except BlockingIOError:
+        return None
+    except OSError:  # closed, or a folder: there is no input
+        return b""
+
+
+def _wait(number: int, other: int = -1, *, for_input: bool = True) -> bool:
+    """Wait until a stream is ready; False if the other one is first."""
+    import select
+
+    watch = select.poll()
+    watch.register(number, select.POLLIN if for_input else select.POLLOUT)
+    if other >= 0:
+        watch.register(other, select.POLLIN)
+    return any(found == number for found, _ in watch.poll())
+
+
+def _become(words: list[bytes]) -> None:
+    """Go on as another program, found as a shell would."""
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    places = [b""] if b"/" in words[0] else [*posix.environ.get(b"PATH", b"/usr/bin:/bin").split(b":")]
+    for place in places:
+        try:
+            posix.execv(place + b"/" * bool(place) + words[0], words)
+        except OSError:
+            continue
+    write(2, b"rook: error: cannot start " + words[0] + b"\n")
+    sys.stdout.flush()
+    posix._exit(_FAILED)

@@ -1,0 +1,62 @@
+"""What client and daemon say to each other: a letter, the length in four bytes, and so many bytes.
+
+The client begins with CALL. The daemon answers TAKEN before it begins to act, then OUT, ERR and WANT in any order, and
+at last EXIT. Whoever speaks another version of this is refused.
+"""
+
+PROTOCOL = b"1"
+
+# From the client.
+CALL = b"C"
+"""The whole call, as `Hello` describes it: a list of fields."""
+INPUT = b"I"
+"""What was read from standard input after WANT; nothing at its end."""
+SIGNAL = b"S"
+"""The number of a signal that reached the client."""
+SIZE = b"W"
+"""The terminal's new size, `COLUMNSxLINES`."""
+
+# From the daemon.
+TAKEN = b"T"
+"""The call is the daemon's now. A client that gives up before this may act itself: the daemon does not."""
+OUT = b"O"
+ERR = b"E"
+WANT = b"N"
+"""At most so many bytes of standard input are wanted."""
+EXIT = b"X"
+"""The exit status; nothing follows."""
+BECOME = b"B"
+"""The words of a program that the client goes on as, in its own terminal."""
+AGAIN = b"A"
+"""This daemon is leaving and has not begun: connect again, to the next one."""
+YOURSELF = b"Y"
+"""This is nothing for a daemon, and it has not begun: run it in your own process."""
+
+HEAD = 5
+LONGEST = 64 * 1024 * 1024
+LONGEST_CALL = 16 * 1024 * 1024
+
+RUN, HOOK = b"run", b"hook"
+
+
+def pack(kind: bytes, payload: bytes = b"") -> bytes:
+    """One frame."""
+    return kind + len(payload).to_bytes(4, "big") + payload
+
+
+def pack_fields(fields: list[bytes]) -> bytes:
+    """A list of texts as one payload."""
+    return b"".join([len(field).to_bytes(4, "big") + field for field in fields])
+
+
+def unpack_fields(payload: bytes) -> list[bytes]:
+    """The list again; raises ValueError where it is cut off."""
+    fields = []
+    at = 0
+    while at < len(payload):
+        end = at + 4 + int.from_bytes(payload[at : at + 4], "big")
+        if end > len(payload) or at + 4 > len(payload):
+            raise ValueError("a field is cut off")
+        fields.append(payload[at + 4 : end])
+        at = end
+    return fields

@@ -1,0 +1,110 @@
+"""What agents' programs start at their events: the message goes to the daemon, its answer comes back.
+
+For an agent it fails closed: without an answer in time, or with one that makes no sense, `pre-tool` ends with 2, which
+keeps the tool from running. Every other event, and a person's own session, ends in silence then.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import posix
+import sys
+import time
+
+from rookery.client import frames
+from rookery.client.connection import Broken, Connection
+from rookery.client.dialogue import write
+from rookery.client.main import NoDaemon, connect, hello
+from rookery.client.place import find_project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+DENIED = 2
+SECONDS = 8
+"""Programs wait for ten seconds, and then let the tool run."""
+_RETRY_SECONDS = 3.0
+_PAUSE = 0.05
+_MOST_BYTES = 60 * 1024 * 1024
+_ON = b"on"
+
+
+def main() -> "NoReturn":
+    """Answer the event in `sys.argv[1]`, whose message is on standard input."""
+    event = sys.argv[1] if len(sys.argv) > 1 else ""
+    environ = posix.environ
+    if environ.get(b"ROOKERY_DAEMON", b"") != _ON or b"ROOKERY_BROKER" in environ:
+        from importlib import import_module
+
+        import_module("rookery.cli.hook").main()
+    is_agents = any(name in environ for name in (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN"))
+    must_answer = event == "pre-tool" and (is_agents or b"ROOKERY_AGENT" in environ)
+    if must_answer:
+        _signal.signal(_signal.SIGALRM, lambda *_: _fail("the guard did not answer in time"))
+        _signal.alarm(SECONDS)
+    try:
+        status = _ask(event, environ)
+    except (Broken, NoDaemon, OSError, ValueError) as error:
+        if must_answer:
+            _fail(f"the guard does not answer: {error}")
+        status = 0
+    posix._exit(status)
+
+
+def _ask(event: str, environ: dict[bytes, bytes]) -> int:
+    message = _read_all()
+    root = find_project([], environ)
+    if root is None:
+        if b"ROOKERY_ROOT" in environ:
+            raise NoDaemon("the project is gone")
+        return 0  # a person's own session, elsewhere
+    begin = hello(frames.HOOK, [event], environ, posix.getcwdb()) + frames.pack(frames.INPUT, message)
+    deadline = time.monotonic() + _RETRY_SECONDS
+    while True:
+        connection = _connect(root, deadline)
+        connection.send(begin)
+        kind, _ = connection.receive()
+        if kind == frames.TAKEN:
+            connection.wait_on()
+            return _answer(connection)
+        connection.close()
+        if kind != frames.AGAIN or time.monotonic() > deadline:
+            raise Broken("it makes no sense")
+        time.sleep(_PAUSE)
+
+
+def _connect(root: bytes, deadline: float) -> Connection:
+    while True:
+        try:
+            return connect(root)
+        except NoDaemon:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _answer(connection: Connection) -> int:
+    """The exit status; what was printed is printed only when the answer is whole."""
+    printed: list[tuple[int, bytes]] = []
+    while True:
+        kind, payload = connection.receive()
+        if kind == frames.EXIT:
+            for number, data in printed:
+                write(number, data)
+            return int(payload)
+        if kind not in (frames.OUT, frames.ERR):
+            raise Broken("its answer makes no sense")
+        printed.append((1 if kind == frames.OUT else 2, payload))
+
+
+def _read_all() -> bytes:
+    parts = []
+    size = 0
+    while size < _MOST_BYTES and (chunk := posix.read(0, 1 << 16)):
+        parts.append(chunk)
+        size += len(chunk)
+    return b"".join(parts)
+
+
+def _fail(reason: str) -> "NoReturn":
+    write(2, f"rook: {reason}\n  instead: repeat the call; if it stays so, end your turn\n".encode())
+    posix._exit(DENIED)

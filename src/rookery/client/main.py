@@ -1,0 +1,198 @@
+"""`rook`: hand the words to the project's daemon, pass streams and signals on, and end with its exit status.
+
+Without a project there is no daemon, and with `ROOKERY_DAEMON=off` none is wanted: then the command runs in this very
+process. It does so too, and says it, when a daemon cannot be started or does not answer.
+"""
+
+import posix
+import sys
+
+from rookery.client import frames
+from rookery.client.connection import Broken, Connection, Slow
+from rookery.client.place import find_project, read_socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+_FAILED = 1
+_MOST_TRIES = 3
+_ON = b"on"
+_OWN = ("init", "daemon")
+"""Commands that make a project, or look after the daemon itself: no daemon is started for them."""
+
+
+def run() -> "NoReturn":
+    """What the installed `rook` calls."""
+    _leave(main())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    environ = posix.environ
+    is_wanted = environ.get(b"ROOKERY_DAEMON", b"") == _ON and b"ROOKERY_BROKER" not in environ
+    if not is_wanted or (words and words[0] in _OWN):
+        return run_here(words)
+    for _ in range(_MOST_TRIES):
+        root = find_project(words, environ) or _look_closer(words, environ)
+        if root is None:
+            return run_here(words)
+        try:
+            status = _call(root, words, environ)
+        except NoDaemon as reason:
+            _say(f"rook: {reason}; running in this process instead")
+            return run_here(words)
+        if status is not None:
+            return status
+    _say("rook: the daemon is being replaced again and again; running in this process instead")
+    return run_here(words)
+
+
+class NoDaemon(Exception):
+    """There is no daemon to take the call, and nothing has been done."""
+
+
+def connect(root: bytes) -> Connection:
+    """A connection to the project's daemon, which is started if there is none; raises NoDaemon."""
+    path = read_socket(root)
+    if path is not None:
+        try:
+            return _checked(Connection(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            pass
+        except OSError as error:
+            raise NoDaemon(f"the daemon does not answer ({error.strerror or error})") from error
+    start = _load("rookery.daemon.start")
+    try:
+        return _checked(Connection(start.start_daemon(root)))
+    except (OSError, start.CannotStart) as error:
+        raise NoDaemon(f"the daemon cannot be started: {error}") from error
+
+
+def hello(kind: bytes, words: list[str], environ: dict[bytes, bytes], folder: bytes) -> bytes:
+    """The frame that begins a call; `daemon.hello` reads it."""
+    sizes = [_size(number) for number in (0, 1, 2)]
+    terminal = b"".join([b"1" if size else b"0" for size in sizes])
+    umask = posix.umask(0o77)
+    posix.umask(umask)
+    encoding = sys.stdout.encoding if sys.stdout is not None else "utf-8"
+    return frames.pack(
+        frames.CALL,
+        frames.pack_fields(
+            [
+                frames.PROTOCOL,
+                kind,
+                folder,
+                b"%o" % umask,
+                terminal,
+                sizes[1] or sizes[2] or sizes[0] or b"80x24",
+                encoding.encode(),
+                b"%d" % len(words),
+                *[word.encode("utf-8", "surrogateescape") for word in words],
+                *[name + b"=" + value for name, value in environ.items()],
+            ]
+        ),
+    )
+
+
+def run_here(words: list[str]) -> int:
+    """Run the command in this process."""
+    if "site" not in sys.modules:  # we were started without it: nothing but ourselves could be imported
+        _load("site").main()
+    status: int = _load("rookery.cli.main").main(words)
+    return status
+
+
+def _call(root: bytes, words: list[str], environ: dict[bytes, bytes]) -> int | None:
+    """Have the daemon run the command; None if another daemon has to be asked."""
+    try:
+        folder = posix.getcwdb()
+    except OSError:
+        return run_here(words)  # which says that the folder is gone
+    connection = connect(root)
+    try:
+        connection.send(hello(frames.RUN, words, environ, folder))
+        kind, _ = connection.receive()
+    except Broken as reason:
+        if not connection.give_up():
+            return _cut_off(reason)
+        if isinstance(reason, Slow):
+            raise NoDaemon(f"the daemon does not answer ({reason})") from reason
+        return None  # it has just left
+    if kind == frames.AGAIN:
+        return None
+    if kind == frames.YOURSELF:
+        return run_here(words)
+    if kind != frames.TAKEN:
+        connection.close()
+        raise NoDaemon("the daemon is of another version")
+    connection.wait_on()
+    from rookery.client.dialogue import converse
+
+    try:
+        return converse(connection)
+    except Broken as reason:
+        return _cut_off(reason)
+
+
+def _cut_off(reason: Broken) -> int:
+    _say(f"rook: error: the daemon stopped while it ran this ({reason})")
+    _say("hint: what was done is kept: look with `rook status`, then run it again")
+    return _FAILED
+
+
+def _checked(connection: Connection) -> Connection:
+    if not connection.is_ours():
+        connection.close()
+        raise NoDaemon("the daemon belongs to another user")
+    return connection
+
+
+def _look_closer(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
+    """The project of a checkout that leads to another one; None if there is none, or the words are unusual."""
+    if (words and words[0] in ("-C", "--directory")) or b"ROOKERY_ROOT" in environ:
+        return None
+    project = _load("rookery.config.project")
+    try:
+        root: str = project.find_root(posix.getcwd())
+    except (OSError, project.NotInitialised):
+        return None
+    return root.encode("utf-8", "surrogateescape")
+
+
+def _load(name: str):  # type: ignore[no-untyped-def]  # a module of ours, by name: it is another program to us
+    from importlib import import_module
+
+    return import_module(name)
+
+
+def _size(number: int) -> bytes:
+    """The size of the terminal that a stream leads to; nothing if it leads elsewhere."""
+    try:
+        if not posix.isatty(number):
+            return b""
+        columns, lines = posix.get_terminal_size(number)
+    except OSError:
+        return b"80x24" if posix.isatty(number) else b""
+    return b"%dx%d" % (columns or 80, lines or 24)
+
+
+def _say(text: str) -> None:
+    try:
+        posix.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
+    except OSError:
+        return
+
+
+def _leave(status: int) -> "NoReturn":
+    """Without the interpreter's own clean-up, which takes 3 ms."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            status = status or _BROKEN_PIPE
+    posix._exit(status)

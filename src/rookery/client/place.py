@@ -1,0 +1,77 @@
+"""Which project a call is for, and where its daemon listens. Only the common cases: `config.project` knows all."""
+
+import posix
+
+_STATE = b"/.rookery/rookery.db"
+_LOCK = b"/.rookery/run/daemon.lock"
+_LONGEST = 4096
+
+
+def find_project(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
+    """The root of the project that a call is for; None where that is not plain to see.
+
+    A checkout that leads to another one (a linked worktree, a second workspace) is left to `config.project`.
+    """
+    given = environ.get(b"ROOKERY_ROOT")
+    if given:
+        return given if given.startswith(b"/") and _exists(given + _STATE) else None
+    try:
+        folder = posix.getcwdb()
+    except OSError:
+        return None
+    if words and words[0] in ("-C", "--directory"):
+        if len(words) < 2:
+            return None
+        folder = _join(folder, words[1].encode("utf-8", "surrogateescape"))
+    while True:
+        is_linked = _is_file(folder + b"/.git") or _is_file(folder + b"/.jj/repo")
+        if is_linked:
+            return None
+        if _exists(folder + _STATE):
+            return folder or b"/"
+        if not folder or _exists(folder + b"/.git") or _exists(folder + b"/.jj"):
+            return None
+        folder = folder.rpartition(b"/")[0]
+
+
+def read_socket(root: bytes) -> bytes | None:
+    """Where the project's daemon says that it listens; None if there has been none, or it is not this user's."""
+    try:
+        file = posix.open(root + _LOCK, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        if posix.fstat(file).st_uid != posix.geteuid():
+            return None
+        path, end, _ = posix.read(file, _LONGEST).partition(b"\n")
+    except OSError:
+        return None
+    finally:
+        posix.close(file)
+    return path if end and path.startswith(b"/") else None
+
+
+def _join(folder: bytes, path: bytes) -> bytes:
+    """An absolute path without `.` and `..`, which are no folders to walk up from."""
+    parts = b"" if path.startswith(b"/") else folder
+    for part in path.split(b"/"):
+        if part == b"..":
+            parts = parts.rpartition(b"/")[0]
+        elif part not in (b"", b"."):
+            parts += b"/" + part
+    return parts
+
+
+def _exists(path: bytes) -> bool:
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+def _is_file(path: bytes) -> bool:
+    try:
+        return posix.stat(path).st_mode & 0o170000 == 0o100000
+    except OSError:
+        return False

@@ -1,0 +1,50 @@
+"""Serving one call: run the command, or answer the hook, as if it were a process of its own."""
+
+from __future__ import annotations
+
+from rookery.base.call import Call, serving
+from rookery.client.frames import ERR, INPUT, OUT
+from rookery.daemon.connection import Became, Connection, Gone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.daemon.hello import Hello
+
+_BROKEN_PIPE = 141
+_INTERRUPTED = 130
+_CHUNK = 65536
+
+
+def run_command(connection: Connection, call: Call, words: list[str]) -> None:
+    """Run the command for its caller and tell it the exit status."""
+    from rookery.cli.main import main
+
+    with serving(call):
+        try:
+            status = main(words)
+            call.stdout.flush()
+            call.stderr.flush()
+        except Became:
+            return
+        except KeyboardInterrupt:
+            status = _INTERRUPTED
+        except (OSError, ValueError):  # the caller reads no more
+            status = _BROKEN_PIPE
+    connection.end(status)
+
+
+def answer_hook(connection: Connection, call: Call, hello: Hello) -> None:
+    """Answer one event of an agent's program, whose message follows the hello."""
+    from rookery.cli.hook import answer
+    from rookery.config.environ import read_environ
+
+    kind, payload = connection.receive()
+    if kind != INPUT or len(hello.words) != 1:
+        raise Gone("it is no hook")
+    with serving(call):
+        status, out, err = answer(read_environ(), hello.words[0], payload)
+    for stream, text in ((OUT, out), (ERR, err)):
+        data = (text + "\n").encode("utf-8", "replace") if text else b""
+        for at in range(0, len(data), _CHUNK):
+            connection.send(stream, data[at : at + _CHUNK])
+    connection.end(status)

@@ -1,0 +1,251 @@
+"""The daemon's end of a connection: streams for the call, and whatever the client sends while it runs."""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import socket
+import struct
+import threading
+
+from rookery.base.call import SLICE, Call
+from rookery.client.frames import (
+    BECOME,
+    CALL,
+    ERR,
+    EXIT,
+    HEAD,
+    INPUT,
+    LONGEST,
+    LONGEST_CALL,
+    OUT,
+    SIGNAL,
+    SIZE,
+    WANT,
+    pack,
+    pack_fields,
+)
+from rookery.daemon.hello import Hello, read_hello, read_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn, TextIO
+
+_CHUNK = 65536
+_CREDENTIALS = struct.Struct("3i")
+_INTERRUPT = 2
+
+
+class Gone(Exception):
+    """The client has hung up, or sends what no client of ours does."""
+
+
+class HungUp(Gone):
+    """The client has closed the connection."""
+
+
+class Became(BaseException):
+    """The client goes on as another program: the call has ended without an exit status."""
+
+
+class Connection:
+    """One client. Its call's thread sends; whoever watches the socket calls `feed`."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._rest = bytearray()
+        self._input: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.call: Call | None = None
+        self.size = (80, 24)
+        self.is_reading = False
+        """It waits for the caller's input."""
+        self.on_interrupt: Callable[[], None] = self._interrupt_call
+
+    def fileno(self) -> int:
+        """The socket's number; -1 once it is closed."""
+        return self._line.fileno()
+
+    def peer(self) -> tuple[int, int]:
+        """The process and the user at the other end, as the kernel knows them."""
+        pid, uid, _ = _CREDENTIALS.unpack(self._line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return pid, uid
+
+    def receive_hello(self, seconds: float) -> tuple[Hello, bytes]:
+        """The first frame, read and as it came. Nothing behind it is read: another process may go on from here."""
+        self._line.settimeout(seconds)
+        try:
+            kind, payload = self.receive(LONGEST_CALL)
+        finally:
+            self._line.settimeout(None)
+        if kind != CALL:
+            raise Gone("it does not begin with a call")
+        return read_hello(payload), payload
+
+    def receive(self, most: int = LONGEST) -> tuple[bytes, bytes]:
+        """The next frame, waiting for it."""
+        head = self._read(HEAD)
+        size = int.from_bytes(head[1:], "big")
+        if size > most:
+            raise Gone(f"a frame of {size} bytes")
+        return head[:1], self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        parts = []
+        while size:
+            try:
+                chunk = self._line.recv(min(size, _CHUNK))
+            except OSError as error:
+                raise Gone(error.strerror or "it is too slow") from error
+            if not chunk:
+                raise HungUp("it has hung up")
+            parts.append(chunk)
+            size -= len(chunk)
+        return b"".join(parts)
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """Send a frame, waiting while the client does not read; raises BrokenPipeError when it is gone."""
+        with self._lock:
+            try:
+                self._line.sendall(pack(kind, payload))
+            except OSError as error:
+                raise BrokenPipeError("the caller is gone") from error
+
+    def feed(self) -> bool:
+        """Read what the client has sent, without waiting, and act on it; False once it has hung up."""
+        try:
+            chunk = self._line.recv(_CHUNK, socket.MSG_DONTWAIT)
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.on_interrupt()
+            self._input.put(b"")
+            return False
+        self._rest += chunk
+        while len(self._rest) >= HEAD:
+            size = int.from_bytes(self._rest[1:HEAD], "big")
+            if size > LONGEST:
+                self.on_interrupt()
+                return False
+            if len(self._rest) < HEAD + size:
+                break
+            kind, payload = bytes(self._rest[:1]), bytes(self._rest[HEAD : HEAD + size])
+            del self._rest[: HEAD + size]
+            self._act_on(kind, payload)
+        return True
+
+    def _act_on(self, kind: bytes, payload: bytes) -> None:
+        if kind == INPUT:
+            self._input.put(payload)
+        elif kind == SIGNAL and payload == bytes([_INTERRUPT]):
+            self.on_interrupt()
+        elif kind == SIZE:
+            try:
+                self.size = read_size(payload)
+            except ValueError:
+                return
+
+    def _interrupt_call(self) -> None:
+        if self.call is not None:
+            self.call.interrupt()
+
+    def read_input(self, most: int) -> bytes:
+        """Some of the caller's standard input; nothing at its end."""
+        self.send(WANT, b"%d" % most)
+        self.is_reading = True
+        try:
+            while True:
+                try:
+                    return self._input.get(timeout=SLICE)
+                except queue.Empty:
+                    if self.call is not None:
+                        self.call.check()
+        finally:
+            self.is_reading = False
+
+    def become(self, words: Sequence[str]) -> NoReturn:
+        """Let the client's process go on as another program."""
+        self.send(BECOME, pack_fields([os.fsencode(word) for word in words]))
+        raise Became
+
+    def end(self, status: int) -> None:
+        """Tell the exit status; a client that is gone is not told."""
+        try:
+            self.send(EXIT, b"%d" % status)
+        except BrokenPipeError:
+            return
+
+    def cut(self) -> None:
+        """End whatever waits for the client."""
+        try:
+            self._line.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Let go of the client."""
+        self._line.close()
+
+    def make_call(self, hello: Hello, pid: int, session_id: str | None) -> Call:
+        """The call that a thread of ours, or a process, will serve."""
+        self.size = hello.size
+        self.call = Call(
+            environ=hello.environ,
+            cwd=hello.folder,
+            umask=hello.umask,
+            pid=pid,
+            streams=self._streams(hello),
+            size=lambda: self.size,
+            become=self.become,
+            session_id=session_id,
+        )
+        return self.call
+
+    def _streams(self, hello: Hello) -> tuple[TextIO, TextIO, TextIO]:
+        reads, writes, complains = hello.terminals
+        out = io.BufferedWriter(_Output(self, OUT, is_terminal=writes), _CHUNK)  # type: ignore[type-var]
+        err = io.BufferedWriter(_Output(self, ERR, is_terminal=complains), _CHUNK)  # type: ignore[type-var]
+        given = io.BufferedReader(_Input(self, is_terminal=reads), _CHUNK)
+        encoding = hello.encoding
+        return (
+            io.TextIOWrapper(given, encoding, "surrogateescape"),
+            io.TextIOWrapper(out, encoding, "strict", line_buffering=writes),
+            io.TextIOWrapper(err, encoding, "backslashreplace", line_buffering=True),
+        )
+
+
+class _Stream(io.RawIOBase):
+    def __init__(self, connection: Connection, *, is_terminal: bool) -> None:
+        self._connection = connection
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+class _Output(_Stream):
+    def __init__(self, connection: Connection, kind: bytes, *, is_terminal: bool) -> None:
+        super().__init__(connection, is_terminal=is_terminal)
+        self._kind = kind
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int:  # type: ignore[override]
+        part = bytes(memoryview(data)[:_CHUNK])
+        self._connection.send(self._kind, part)
+        return len(part)
+
+
+class _Input(_Stream):
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        data = self._connection.read_input(len(buffer))[: len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)

@@ -1,0 +1,94 @@
+"""The daemon's process: `python … rookery.daemon.main ROOT`. The only place that uses what belongs to the process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+from rookery.base.clock import stamp
+from rookery.config.compiled import read_config
+from rookery.config.environ import now, read_daemon_environ, read_environ
+from rookery.daemon.server import Daemon
+from rookery.ops.state import check_state, open_state
+
+# Loaded before the daemon is ready, so that the first call is as fast as the rest and an upgrade mixes no versions.
+_LOADED = (
+    *("rookery.cli.main", "rookery.cli.parse", "rookery.cli.render", "rookery.cli.hook", "rookery.cli.usage"),
+    *("rookery.ops.context", "rookery.db.database", "rookery.mail.ops", "rookery.mail.inbox", "rookery.mail.group_ops"),
+    *("rookery.tasks.ops", "rookery.tasks.work_ops", "rookery.tasks.epic_ops", "rookery.tasks.learning_ops"),
+    *("rookery.agents.permits", "rookery.agents.pulse", "rookery.agents.observing", "rookery.agents.hooks"),
+    *("rookery.agents.tool_hooks", "rookery.agents.turn_hooks", "rookery.agents.look_ops", "rookery.agents.recovery"),
+    *("rookery.agents.guard.decide", "rookery.agents.person", "rookery.agents.prime", "rookery.merge.pulse"),
+    *("rookery.events.ops", "rookery.cli.views.tasks", "rookery.cli.views.mail", "rookery.cli.views.agents"),
+)
+_SWITCH_SECONDS = 0.0005
+"""Python's own 5 ms would let one computing thread double the time of everybody else's calls."""
+_OPEN_FILES = 4096
+_MOST_BYTES = 150 * 1024 * 1024
+
+
+def main() -> None:
+    """Serve the project until nobody needs it."""
+    root = sys.argv[1]
+    os.umask(0o077)
+    _raise_limits()
+    check_state(root)
+    environ = read_daemon_environ()
+    daemon = Daemon(root, environ, now, _log)
+    for name in _LOADED:
+        import_module(name)
+    gc.collect()
+    gc.freeze()
+    if not daemon.open():
+        return
+    _log(f"serving {root}")
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name))
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
+    daemon.on_look = lambda: _leave_if_idle(daemon)
+    daemon.serve()
+    _log("gone")
+    os._exit(0)
+
+
+def _leave_if_idle(daemon: Daemon) -> float:
+    """Stop a daemon that is not needed; else the seconds until it may be so."""
+    if not daemon.is_busy and _resident() > _MOST_BYTES:
+        daemon.stop("it has grown large, and the next one starts small")
+    idle = read_config(daemon.root, read_environ(daemon.environ), {}).daemon.idle
+    left = daemon.last_call + idle - now()
+    if left > 0:
+        return left
+    if not daemon.is_busy and not _has_agents(daemon.root):
+        daemon.stop("there was no call for a while, and no agent is alive")
+    return idle
+
+
+def _has_agents(root: str) -> bool:
+    db = open_state(root)
+    try:
+        return bool(db.value("SELECT 1 FROM sessions WHERE state <> 'ended' LIMIT 1"))
+    finally:
+        db.close()
+
+
+def _resident() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _raise_limits() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(_OPEN_FILES, hard)), hard))
+
+
+def _log(text: str) -> None:
+    sys.stderr.write(f"{stamp(now())} [{os.getpid()}] {text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,168 @@
+"""What people ask of the daemon: how it is, what it says, to leave, to start again. It runs in the client's process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from rookery.base.call import sleep
+from rookery.base.errors import NotFound, ProgramFailed
+from rookery.base.proctable import Identity
+from rookery.base.proctree import is_alive, send
+from rookery.base.record import Record
+from rookery.daemon import place
+from rookery.daemon.start import CannotStart, find_socket, start_daemon
+from rookery.ops.operation import INTEGER, flag, op, option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rookery.ops.context import Context
+
+_LEAVE_SECONDS = 15.0
+_PAUSE = 0.02
+_LOOK_SECONDS = 0.5
+
+
+class DaemonStatus(Record):
+    """How a project's daemon is."""
+
+    is_running: bool
+    answers: bool
+    pid: int | None = None
+    since: str | None = None
+    version: str | None = None
+    socket: str | None = None
+    resident_bytes: int | None = None
+    threads: int | None = None
+    nice: int | None = None
+    open_files_limit: str | None = None
+    cgroup: str | None = None
+    log: str = ""
+
+
+class LogLine(Record):
+    """One line of the daemon's log."""
+
+    line: str
+
+
+@op("daemon status", needs="daemon.read", view="daemon.status")
+def status(ctx: Context) -> DaemonStatus:
+    """Show whether the project's daemon runs, and how it is."""
+    return _describe(ctx)
+
+
+def _describe(ctx: Context) -> DaemonStatus:
+    found = place.read_place(ctx.root)
+    log = place.log_path(ctx.root)
+    if found is None or not place.is_locked(ctx.root):
+        return DaemonStatus(is_running=False, answers=False, log=log)
+    return DaemonStatus(
+        is_running=True,
+        answers=find_socket(ctx.root) is not None,
+        pid=found.pid,
+        since=found.since,
+        version=found.version,
+        socket=found.socket,
+        log=log,
+        **_describe_process(found.pid),
+    )
+
+
+@op("daemon stop", needs="daemon.write", view="daemon.status")
+def stop(ctx: Context) -> DaemonStatus:
+    """Let the project's daemon leave: it finishes what it has begun. The next command starts another.
+
+    Agents go on: no turn, gate or landing is a part of the daemon.
+    """
+    return _stop(ctx)
+
+
+def _stop(ctx: Context) -> DaemonStatus:
+    found = place.read_place(ctx.root)
+    if found is None or not place.is_locked(ctx.root):
+        raise NotFound("no daemon runs for this project", hint="the next command starts one")
+    daemon = Identity(found.pid, found.start)
+    if not send(daemon, signal.SIGTERM):
+        raise NotFound(f"the daemon is not a process of this machine: {found.pid} on {found.host}")
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    while is_alive(daemon):
+        if time.monotonic() > deadline:
+            raise ProgramFailed(
+                f"the daemon, process {found.pid}, does not leave", hint=f"`kill -9 {found.pid}`: nothing is lost"
+            )
+        sleep(_PAUSE)
+    return DaemonStatus(is_running=False, answers=False, log=place.log_path(ctx.root))
+
+
+@op("daemon restart", needs="daemon.write", view="daemon.status")
+def restart(ctx: Context) -> DaemonStatus:
+    """Let the project's daemon leave, if there is one, and start another."""
+    if place.is_locked(ctx.root):
+        _stop(ctx)
+    try:
+        start_daemon(ctx.root)
+    except CannotStart as error:
+        raise ProgramFailed(f"the daemon cannot be started: {error}", hint="`rook daemon logs` may tell why") from error
+    return _describe(ctx)
+
+
+@op(
+    "daemon logs",
+    option("limit", "How many lines at most (100).", kind=INTEGER, default=100),
+    flag("follow", "Go on with what comes, until interrupted."),
+    needs="daemon.read",
+    view="daemon.log_line",
+    streams=True,
+)
+def logs(ctx: Context, limit: int, follow: bool) -> Iterator[LogLine]:
+    """Show what the daemon itself has to say: when it came and went, and what failed in it."""
+    path = place.log_path(ctx.root)
+    lines, at = _read_lines(path, 0)
+    yield from lines[-limit:] if limit else lines
+    while follow:
+        sleep(_LOOK_SECONDS)
+        lines, at = _read_lines(path, at)
+        yield from lines
+
+
+def _read_lines(path: str, at: int) -> tuple[list[LogLine], int]:
+    """The whole lines behind a place in the log, and the place behind them."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(at if at <= os.path.getsize(path) else 0)  # it may have been begun again
+            data = file.read()
+            end = file.tell() - len(data) + data.rfind(b"\n") + 1
+    except FileNotFoundError:
+        return [], 0
+    whole = data[: data.rfind(b"\n") + 1].decode("utf-8", "replace")
+    return [LogLine(line) for line in whole.splitlines()], end
+
+
+def _describe_process(pid: int) -> dict[str, Any]:
+    """What limits a process, as far as the system tells."""
+    fields = dict(line.partition(":")[::2] for line in _read(f"/proc/{pid}/status").splitlines())
+    limits = [line.split() for line in _read(f"/proc/{pid}/limits").splitlines() if line.startswith("Max open files")]
+    try:
+        nice = os.getpriority(os.PRIO_PROCESS, pid)
+    except OSError:
+        return {}
+    return {
+        "resident_bytes": int(fields.get("VmRSS", "0").split()[0]) * 1024,
+        "threads": int(fields.get("Threads", "0")),
+        "nice": nice,
+        "open_files_limit": limits[0][3] if limits else None,
+        "cgroup": _read(f"/proc/{pid}/cgroup").strip().rpartition("::")[2] or None,
+    }
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,145 @@
+"""Where a project's daemon is to be found: its lock, which names everything else, and its socket.
+
+Whoever holds the lock of `.rookery/run/daemon.lock` is the daemon. The file's first line is the path of the socket; the
+second says who wrote it, for people and for `rook daemon status`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import stat
+from dataclasses import asdict, dataclass
+
+from rookery.base.errors import Refused
+from rookery.base.proctable import read_one
+from rookery.config.project import FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST_SOCKET = 103
+_MOST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the lock file says of the daemon that wrote it."""
+
+    socket: str
+    pid: int
+    start: str
+    host: str
+    namespace: str
+    """Its pid namespace: a number means another process elsewhere."""
+    version: str
+    since: str
+
+
+def lock_path(root: str) -> str:
+    """The file whose lock makes a process the daemon."""
+    return os.path.join(root, FOLDER, "run", "daemon.lock")
+
+
+def log_path(root: str) -> str:
+    """What the daemon itself has to say."""
+    return os.path.join(root, FOLDER, "logs", "daemon.log")
+
+
+def socket_path(root: str, runtime_folder: str | None) -> str:
+    """Where the daemon listens: beside the lock, or, where that path is too long for a socket, in a private folder."""
+    path = os.path.join(root, FOLDER, "run", "daemon.sock")
+    if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+        return path
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:20]
+    folders = [os.path.join(runtime_folder, "rookery")] if runtime_folder and os.path.isabs(runtime_folder) else []
+    for folder in (*folders, f"/tmp/rookery-{os.getuid()}"):  # noqa: S108 - it is checked
+        path = os.path.join(folder, f"{digest}.sock")
+        if len(os.fsencode(path)) <= _LONGEST_SOCKET:
+            _make_private(folder)
+            return path
+    raise Refused(f"no path for a socket is short enough (the root is {root})", hint="set XDG_RUNTIME_DIR")
+
+
+def _make_private(folder: str) -> None:
+    """A folder that only this user can enter; one that somebody else prepared is refused."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise Refused(f"{folder} is not a private folder of yours", hint=f"remove {folder}")
+
+
+def take_lock(root: str) -> int | None:
+    """Become the daemon: the open lock file, which must stay open; None if another process is."""
+    folder = os.path.dirname(lock_path(root))
+    if not os.path.isdir(folder):
+        os.mkdir(folder, 0o700)  # no more than that: a project that has gone is not made again
+    file = os.open(lock_path(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+def is_locked(root: str) -> bool:
+    """True if a daemon is there, or one is about to leave."""
+    try:
+        file = os.open(lock_path(root), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def write_place(lock: int, place: Place) -> None:
+    """Say where the daemon is, in one write: clients read this without a lock."""
+    data = os.fsencode(f"{place.socket}\n{json.dumps(asdict(place))}\n")
+    os.pwrite(lock, data, 0)
+    os.ftruncate(lock, len(data))
+
+
+def read_place(root: str) -> Place | None:
+    """What the lock file says; None if there has never been a daemon."""
+    try:
+        with open(lock_path(root), "rb") as file:
+            _, _, text = os.fsdecode(file.read(_MOST_BYTES)).partition("\n")
+        return Place(**json.loads(text))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def describe_self(root: str, environ: Mapping[str, str], version: str, since: str) -> Place:
+    """This process, as the project's daemon."""
+    row = read_one(os.getpid())
+    return Place(
+        socket_path(root, environ.get("XDG_RUNTIME_DIR")),
+        os.getpid(),
+        row.identity.start if row is not None else "",
+        platform.node(),
+        _namespace(),
+        version,
+        since,
+    )
+
+
+def is_of_this_system(found: Place) -> bool:
+    """True if its process number means here what it meant to the daemon that wrote it."""
+    return found.host == platform.node() and found.namespace == _namespace()
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""

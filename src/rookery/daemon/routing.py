@@ -1,0 +1,66 @@
+"""Where a command runs: in a thread of the daemon, in a process of its own, or in the client's process.
+
+Threads are for what is short: it reads or writes rows, and at most starts another process. Whatever computes, waits,
+lands or writes files into a checkout gets a process of its own, which a new daemon does not cut off, and whose crash,
+memory and speed are its own affair.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.errors import NotInitialised, UsageError
+from rookery.cli.parse import read_globals
+from rookery.config.project import find_root
+from rookery.ops import index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.operation import Op
+
+THREAD, PROCESS, CLIENT = "thread", "process", "client"
+
+SHORT_GROUPS = frozenset({"task", "epic", "learning", "mail", "group"})
+"""Groups whose operations are short, with these exceptions: they may start version control in a checkout, or wait."""
+LONG = frozenset({"task start", "task complete", "mail wait"})
+SHORT = frozenset(
+    {
+        *("status", "inspect", "agents show", "logs", "trace", "errors", "costs", "metrics", "events", "prime"),
+        *("config show", "config explain", "spec show", "run list", "run show", "merge list", "gate list"),
+        *("hook prompt", "hook stop", "hooks status", "guard explain"),
+    }
+)
+"""Short ones of other groups."""
+_IN_CLIENT = ("init", "daemon", "completion")
+_WAITING = frozenset({"--follow", "-f", "--watch", "--live", "--wait"})
+_DIRECTORY = ("-C", "--directory")
+
+
+def route(words: list[str], folder: str, root: str) -> str:
+    """Where the command runs."""
+    try:
+        settings, rest = read_globals(words)
+    except UsageError:
+        return THREAD  # it says what is wrong
+    if rest[:1] and rest[0] in _IN_CLIENT:
+        return CLIENT
+    if any(word in _DIRECTORY or word.startswith("--directory=") for word in rest):
+        return CLIENT
+    if settings.directory and not _is_here(os.path.join(folder, settings.directory), root):
+        return CLIENT
+    operation, _ = index.find(rest)
+    if operation is None:
+        return THREAD  # help
+    return THREAD if is_short(operation) and _WAITING.isdisjoint(rest) else PROCESS
+
+
+def is_short(operation: Op) -> bool:
+    """True if the operation only reads and writes rows, unless it is told to wait."""
+    return operation.name in SHORT or (operation.group in SHORT_GROUPS and operation.name not in LONG)
+
+
+def _is_here(folder: str, root: str) -> bool:
+    try:
+        return os.path.realpath(find_root(folder)) == os.path.realpath(root)
+    except NotInitialised:
+        return False

@@ -1,0 +1,284 @@
+"""The daemon itself: listens, gives every call a thread or a process, and leaves when it is asked to or not needed.
+
+It owns no fact. Everything is in the database, so it may be killed at any moment, and others may write at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+import time
+from contextlib import suppress
+
+from rookery import __version__
+from rookery.base.clock import stamp
+from rookery.client.frames import AGAIN, HOOK, TAKEN, YOURSELF
+from rookery.daemon import calls, place, routing, worker
+from rookery.daemon.connection import Connection, Gone, HungUp
+from rookery.daemon.fingerprint import Fingerprint
+from rookery.daemon.hello import Hello, OtherVersion
+from rookery.daemon.threads import Threads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rookery.base.clock import Clock
+
+_MOST_THREADS = 512
+_MOST_AT_ONCE = 64
+_BACKLOG = 256
+_HELLO_SECONDS = 5.0
+_LOOK_SECONDS = 30.0
+_DRAIN_SECONDS = 5.0
+_CUT_SECONDS = 1.0
+
+
+class Daemon:
+    """One project's daemon. `open`, then `serve` until `stop`; it also runs within a test's own process."""
+
+    def __init__(self, root: str, environ: Mapping[str, str], clock: Clock, log: Callable[[str], None]) -> None:
+        self.root = root
+        self.environ = environ
+        self._clock = clock
+        self._log = log
+        self._lock_file = -1
+        self._listener: socket.socket | None = None
+        self._place: place.Place | None = None
+        self._fingerprint = Fingerprint()
+        self._threads = Threads(_MOST_THREADS)
+        # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
+        self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._hooks = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._state = threading.Condition()
+        self._serving: set[Connection] = set()
+        self._watched: dict[int, Connection] = {}
+        self._events = select.epoll()
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._events.register(self._wake_read, select.EPOLLIN)
+        self._is_leaving = False
+        self._has_made_room = threading.Event()
+        self._look_at = 0.0
+        self.calls = 0
+        self.last_call = clock()
+        self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
+        """Called now and then; says in how many seconds it wants to be called again."""
+
+    def open(self) -> bool:
+        """Become the project's daemon and listen; False if another process is."""
+        lock = place.take_lock(self.root)
+        if lock is None:
+            return False
+        self._lock_file = lock
+        self._place = place.describe_self(self.root, self.environ, __version__, stamp(self._clock()))
+        self._listen(self._place.socket)
+        place.write_place(lock, self._place)
+        return True
+
+    def _listen(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen(_BACKLOG)
+        self._listener = listener
+        self._inode = os.stat(path).st_ino
+        self._events.register(listener, select.EPOLLIN)
+
+    def serve(self) -> None:
+        """Serve until `stop` is called, then let what is under way end."""
+        while not self._is_leaving:
+            for number, _ in self._events.poll(max(0.0, self._look_at - time.monotonic())):
+                self._attend(number)
+            if time.monotonic() >= self._look_at and not self._is_leaving:
+                worker.collect()
+                if self._has_place():
+                    self._look_at = time.monotonic() + min(_LOOK_SECONDS, self.on_look())
+        self._drain()
+
+    def stop(self, reason: str) -> None:
+        """Take no more calls. May be called from anywhere, also from a signal's handler."""
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._log(f"leaving: {reason}")
+        self.look()
+
+    def look(self) -> None:
+        """Look soon whether the socket is still there. May be called from a signal's handler."""
+        self._look_at = 0.0
+        with suppress(BlockingIOError):
+            os.write(self._wake_write, b"x")
+
+    def close(self) -> None:
+        """Let go of everything that is open."""
+        for each in (self._wake_read, self._wake_write):
+            os.close(each)
+        self._events.close()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a call is being served."""
+        return bool(self._serving)
+
+    def _attend(self, number: int) -> None:
+        if number == self._wake_read:
+            os.read(number, 64)
+        elif self._listener is not None and number == self._listener.fileno():
+            self._accept(self._listener)
+        else:
+            connection = self._watched.get(number)
+            if connection is not None and not connection.feed():
+                self._unwatch(connection)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_BACKLOG):
+            try:
+                line, _ = listener.accept()
+            except OSError:  # nobody is left, or there are too many open files: the rest waits
+                return
+            self.adopt(line)
+
+    def adopt(self, line: socket.socket) -> None:
+        """Serve a client that is connected already."""
+        line.setblocking(True)
+        connection = Connection(line)
+        self._threads.run(lambda: self._receive(connection))
+
+    def _receive(self, connection: Connection) -> None:
+        """A thread's work for one connection, from its first byte to its last."""
+        with self._state:
+            self._serving.add(connection)
+            self.calls += 1
+        try:
+            self._serve(connection)
+        except HungUp:
+            return  # it only looked whether somebody listens, or gave up
+        except (Gone, BrokenPipeError, OtherVersion) as error:
+            self._log(f"a call was dropped: {error}")
+        except Exception as error:
+            self._log(f"a call failed: {type(error).__name__}: {error}")
+        finally:
+            self._unwatch(connection)
+            connection.close()
+            with self._state:
+                self._serving.discard(connection)
+                self.last_call = self._clock()
+                self._state.notify_all()
+
+    def _serve(self, connection: Connection) -> None:
+        pid, user = connection.peer()
+        if user != os.geteuid():
+            raise Gone(f"it is user {user}")
+        hello, payload = connection.receive_hello(_HELLO_SECONDS)
+        if self._is_leaving or self._is_outdated():
+            self._has_made_room.wait(_CUT_SECONDS)
+            connection.send(AGAIN)
+            return
+        if hello.kind == HOOK:
+            with self._hooks:
+                connection.send(TAKEN)
+                calls.answer_hook(connection, connection.make_call(hello, pid, None), hello)
+            return
+        way = routing.route(hello.words, hello.folder, self.root)
+        if way == routing.CLIENT:
+            connection.send(YOURSELF)
+        elif way == routing.PROCESS:
+            worker.hand_over(connection, payload, pid, self._fingerprint.loaded, self.environ)
+        else:
+            self._run_here(connection, hello, pid)
+
+    def _run_here(self, connection: Connection, hello: Hello, pid: int) -> None:
+        with self._commands:
+            connection.send(TAKEN)
+            call = connection.make_call(hello, pid, None)
+            self._watch(connection)
+            calls.run_command(connection, call, hello.words)
+
+    def _watch(self, connection: Connection) -> None:
+        self._watched[connection.fileno()] = connection
+        self._events.register(connection.fileno(), select.EPOLLIN)
+
+    def _unwatch(self, connection: Connection) -> None:
+        number = connection.fileno()
+        if self._watched.get(number) is connection:
+            del self._watched[number]
+            with suppress(OSError, ValueError):
+                self._events.unregister(number)
+
+    def _is_outdated(self) -> bool:
+        """True, and the daemon leaves, if its code was replaced on the disk by a newer one."""
+        if not self._fingerprint.is_outdated():
+            return False
+        self.stop("its code was replaced by a newer one")
+        return True
+
+    def _has_place(self) -> bool:
+        """False, and the daemon leaves, when the project is gone. A socket that was removed is made again."""
+        if self._place is None:
+            return True  # nothing of it is in the file system
+        try:
+            mine, there = os.fstat(self._lock_file), os.stat(place.lock_path(self.root))
+            is_there = (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+        except OSError:
+            is_there = False
+        if not is_there:
+            self.stop("the project is gone")
+        elif not self._has_socket():
+            self._log("the socket was removed: listening again")
+            self._close_listener()
+            with suppress(OSError):
+                self._listen(self._place.socket)
+        return is_there
+
+    def _has_socket(self) -> bool:
+        try:
+            return self._place is not None and os.stat(self._place.socket).st_ino == self._inode
+        except OSError:
+            return False
+
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            self._events.unregister(self._listener)
+            self._listener.close()
+            self._listener = None
+
+    def _drain(self) -> None:
+        """Make room for the next daemon at once, then let calls end; what takes too long is interrupted."""
+        if self._place is not None and self._has_socket():
+            os.unlink(self._place.socket)
+        self._close_listener()
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+            self._lock_file = -1
+        self._has_made_room.set()
+        threading.Thread(target=self._attend_while_draining, daemon=True).start()
+        # One that only waits for its caller's input has not begun, and is in nobody's way.
+        while not self._wait_for_calls(_DRAIN_SECONDS) and any(each.is_reading for each in list(self._serving)):
+            for connection in list(self._serving):
+                if not connection.is_reading:
+                    connection.on_interrupt()
+        for connection in list(self._serving):
+            connection.on_interrupt()
+        if not self._wait_for_calls(_CUT_SECONDS):
+            for connection in list(self._serving):
+                connection.cut()
+            self._wait_for_calls(_CUT_SECONDS)
+
+    def _attend_while_draining(self) -> None:
+        with suppress(OSError, ValueError):  # closed: the last call has ended
+            while True:
+                for number, _ in self._events.poll():
+                    self._attend(number)
+
+    def _wait_for_calls(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        with self._state:
+            while self._serving:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._state.wait(left)
+        return True

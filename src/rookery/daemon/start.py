@@ -1,0 +1,115 @@
+"""Starting a project's daemon, from whatever process needs it: once, in a clean environment, ready on return."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+
+from rookery.base.detach import start_detached
+from rookery.base.errors import RookError
+from rookery.base.proctable import Identity
+from rookery.base.proctree import send
+from rookery.base.python import module_command
+from rookery.config.environ import read_daemon_environ
+from rookery.config.project import FOLDER
+from rookery.daemon import place
+from rookery.ops.state import check_state
+
+_SECONDS = 10.0
+_PAUSE = 0.005
+_STUCK_SECONDS = 2.0
+
+
+class CannotStart(Exception):
+    """There is no daemon, and none can be started."""
+
+
+def start_daemon(root: bytes | str) -> str:
+    """The socket of the project's daemon, which is started if there is none; raises CannotStart."""
+    folder = os.fsdecode(root)
+    try:
+        check_state(folder)  # nothing of somebody else's is served
+        _make_folder(folder)
+        with open(os.path.join(folder, FOLDER, "run", "daemon.start"), "ab") as turn:
+            _take(turn.fileno())
+            path = find_socket(folder)
+            return path if path is not None else _start(folder)
+    except RookError as error:
+        raise CannotStart(error.message) from error
+    except OSError as error:
+        raise CannotStart(error.strerror or str(error)) from error
+
+
+def find_socket(root: str) -> str | None:
+    """Where a daemon listens that accepts calls; None if there is none."""
+    found = place.read_place(root)
+    if found is None:
+        return None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.settimeout(_STUCK_SECONDS)
+        try:
+            line.connect(found.socket)
+        except OSError:
+            return None
+    return found.socket
+
+
+def _start(root: str) -> str:
+    deadline = time.monotonic() + _SECONDS
+    stuck = time.monotonic() + _STUCK_SECONDS
+    has_started = False
+    _poke(root)
+    while time.monotonic() < deadline:
+        if not has_started and not place.is_locked(root):
+            child = start_detached(
+                [*module_command("rookery.daemon.main"), root],
+                cwd=root,
+                env=read_daemon_environ(),
+                output=place.log_path(root),
+            )
+            has_started = True
+        elif not has_started and time.monotonic() > stuck:
+            raise CannotStart("one is there and does not answer: see `rook daemon status`")
+        time.sleep(_PAUSE)
+        path = find_socket(root)
+        if path is not None:
+            return path
+        if has_started and _has_ended(child.pid):
+            raise CannotStart(f"it ended at once: see {place.log_path(root)}")
+    raise CannotStart(f"it is not ready after {_SECONDS:g} s: see {place.log_path(root)}")
+
+
+def _poke(root: str) -> None:
+    """Let a daemon that is there look after its socket, which something may have removed."""
+    found = place.read_place(root)
+    if found is not None and place.is_locked(root) and place.is_of_this_system(found):
+        send(Identity(found.pid, found.start), signal.SIGUSR1)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _take(lock: int) -> None:
+    """Wait for our turn: of many who find no daemon, one starts it."""
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        if time.monotonic() > deadline:
+            raise CannotStart("another process has been starting it for very long")
+        time.sleep(_PAUSE)
+
+
+def _make_folder(root: str) -> None:
+    for name in ("run", "logs"):
+        with suppress(FileExistsError):
+            os.mkdir(os.path.join(root, FOLDER, name), 0o700)

@@ -1,0 +1,95 @@
+"""A process that serves one call by itself: it is given the client's connection, and the daemon forgets about it.
+
+Here the call has a process to itself, so that Ctrl-C is an ordinary interrupt. It goes on when the daemon leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+
+from rookery.base.attached import spawn, wait
+from rookery.base.python import module_command
+from rookery.client.frames import AGAIN, TAKEN
+from rookery.daemon import calls
+from rookery.daemon.connection import Connection
+from rookery.daemon.fingerprint import Fingerprint
+from rookery.daemon.hello import read_hello
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_started: set[int] = set()
+
+
+def hand_over(connection: Connection, payload: bytes, pid: int, code: int, env: Mapping[str, str]) -> None:
+    """Start a process for the call. It says itself that it has taken it.
+
+    Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
+    for the children that work for it, and not for the process that checks what it may do.
+    """
+    collect()
+    hello = os.memfd_create("call")
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with open(hello, "wb", closefd=False) as file:
+            file.write(payload)
+        _started.add(
+            spawn(
+                [
+                    *module_command("rookery.daemon.worker"),
+                    *(str(connection.fileno()), str(hello), str(pid), str(code)),
+                ],
+                env=env,
+                streams=(nothing, nothing, nothing),
+                keep=(connection.fileno(), hello),
+                own_session=True,
+            )
+        )
+    finally:
+        os.close(hello)
+        os.close(nothing)
+
+
+def collect() -> None:
+    """Take note of processes that have ended, so that they do not stay as zombies."""
+    for pid in list(_started):
+        with suppress(ChildProcessError):
+            if wait(pid, block=False) is None:
+                continue
+        _started.discard(pid)
+
+
+def main() -> None:
+    """Serve the call that the daemon has handed over."""
+    line, file, pid, code = (int(word) for word in sys.argv[1:5])
+    connection = Connection(socket.socket(fileno=line))
+    with open(file, "rb") as given:
+        given.seek(0)
+        hello = read_hello(given.read())
+    if Fingerprint().loaded > code:
+        connection.send(AGAIN)
+        return
+    connection.send(TAKEN)
+    with suppress(OSError):  # gone: the command says so
+        os.chdir(hello.folder)
+    os.umask(hello.umask)
+    call = connection.make_call(hello, pid, None)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    connection.on_interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=_listen, args=(connection,), daemon=True).start()
+    calls.run_command(connection, call, hello.words)
+    os._exit(0)
+
+
+def _listen(connection: Connection) -> None:
+    while True:
+        select.select([connection], [], [])
+        if not connection.feed():
+            return

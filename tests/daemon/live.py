@@ -1,0 +1,144 @@
+"""Real daemons and real clients, as users have them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rookery.base.proctable import Identity
+from rookery.base.proctree import is_alive
+from rookery.daemon import place
+from support import SOURCE, Ran, child_environ, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_CLIENT = "import sys; sys.path.insert(0, {!r}); from rookery.client.main import run; run()"
+_HOOK = "import sys; sys.path.insert(0, {!r}); from rookery.client.hook import main; main()"
+
+
+def client_argv(*words: str, source: str = SOURCE) -> list[str]:
+    """The words that start the client as agents have it: without `site`."""
+    return [sys.executable, "-I", "-S", "-c", _CLIENT.format(source), *words]
+
+
+class Live:
+    """A project with a daemon of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = str(folder)
+        self._callers: list[subprocess.Popen[bytes]] = []
+
+    def environ(self, env: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What a caller has."""
+        return child_environ({"ROOKERY_DAEMON": "on"} | dict(env or {}))
+
+    def run(
+        self,
+        *words: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        source: str = SOURCE,
+    ) -> Ran:
+        """Run `rook` to its end."""
+        done = subprocess.run(
+            client_argv(*words, source=source),
+            cwd=folder or self.folder,
+            env=self.environ(env),
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start `rook` and leave it running."""
+        pipe = subprocess.PIPE
+        caller = subprocess.Popen(
+            client_argv(*words), cwd=self.folder, env=self.environ(env), stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        self._callers.append(caller)
+        return caller
+
+    def hook(self, event: str, message: bytes, env: Mapping[str, str]) -> Ran:
+        """What an agent's program gets for an event."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _HOOK.format(SOURCE), event],
+            cwd=self.folder,
+            env=self.environ(env),
+            input=message,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    @property
+    def place(self) -> place.Place:
+        """Where the daemon is."""
+        found = place.read_place(self.root)
+        assert found is not None
+        return found
+
+    @property
+    def identity(self) -> Identity:
+        """The daemon's process."""
+        return Identity(self.place.pid, self.place.start)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Signal the daemon; after one that ends it, wait for that."""
+        daemon = self.identity
+        os.kill(daemon.pid, number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            wait_until(lambda: not is_alive(daemon))
+
+    def log(self) -> str:
+        """What the daemon has said."""
+        return Path(place.log_path(self.root)).read_text()
+
+    def close(self) -> None:
+        """End the callers that still run, and the daemon, also one that is stopped."""
+        for caller in self._callers:
+            if caller.poll() is None:
+                caller.kill()
+            caller.wait()
+            for stream in (caller.stdin, caller.stdout, caller.stderr):
+                if stream is not None:
+                    with suppress(BrokenPipeError):
+                        stream.close()
+        if place.read_place(self.root) is not None and is_alive(self.identity):
+            os.kill(self.identity.pid, signal.SIGCONT)
+            self.kill()
+
+
+def processes_of(folder: str) -> list[str]:
+    """The command lines of the daemon's processes that name a folder, with their numbers."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(b"rookery.daemon" in word for word in words) and any(folder.encode() in word for word in words):
+                found.append(f"{name} {b' '.join(words)!r}")
+    return found
+
+
+@pytest.fixture
+def live(project: Path) -> Iterator[Live]:
+    """A project whose commands go through its daemon, which is ended by its number; nothing may be left of it."""
+    found = Live(project)
+    yield found
+    found.close()
+    assert processes_of(str(project)) == []

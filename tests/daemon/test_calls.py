@@ -1,0 +1,301 @@
+"""A call through the daemon behaves like a program that runs by itself: streams, terminal, signals, umask, crashes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import stat
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+from live import Live, client_argv
+from live import live as live
+
+from rookery.base.proctree import descendants, is_alive
+from support import wait_until
+
+pytestmark = pytest.mark.slow
+
+MEGABYTE = 1 << 20
+
+
+def make_long_task(live: Live, megabytes: int = 4) -> str:
+    """A task whose description is long."""
+    text = b"0123456789abcde\n" * (megabytes * MEGABYTE // 16)
+    found: str = live.run("task", "create", "long", "--description", "-", "--json", stdin=text).data["id"]
+    return found
+
+
+def test_large_input_and_output_arrive_whole(live: Live) -> None:
+    task = make_long_task(live, 8)
+    shown = live.run("task", "get", task, "--json").data["description"]
+    assert shown == "0123456789abcde\n" * (8 * MEGABYTE // 16)
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(live: Live) -> None:
+    task = make_long_task(live)
+    caller = live.start("task", "get", task, "--json")
+    assert caller.stdout is not None
+    assert caller.stdout.read(10)
+    caller.stdout.close()
+    assert caller.wait(30) == 141
+    assert caller.stderr is not None
+    assert caller.stderr.read() == b""
+    assert live.run("task", "list").status == 0
+
+
+@pytest.mark.parametrize("where", ["/dev/full", None])
+def test_output_that_cannot_be_written_is_an_error(live: Live, where: str | None) -> None:
+    words = client_argv("task", "create", "one")
+    redirect = '"$@" >/dev/full' if where else '"$@" >&-'
+    done = subprocess.run(
+        ["sh", "-c", redirect, "sh", *words], cwd=live.folder, env=live.environ(), capture_output=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"rook: error: cannot write the output")
+
+
+def test_closed_input_is_empty_input(live: Live) -> None:
+    words = client_argv("task", "create", "one", "--description", "-", "--json")
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", *words], cwd=live.folder, env=live.environ(), capture_output=True
+    )
+    assert json.loads(done.stdout)["data"]["description"] == ""
+
+
+def test_input_that_comes_slowly_is_waited_for(live: Live) -> None:
+    caller = live.start("task", "create", "one", "--description", "-", "--json")
+    assert caller.stdin is not None
+    for part in (b"a", b"b", b"c"):
+        caller.stdin.write(part)
+        caller.stdin.flush()
+        assert live.run("task", "list", "--json").status == 0  # meanwhile others are served
+    out, _ = caller.communicate(timeout=60)
+    assert json.loads(out)["data"]["description"] == "abc"
+
+
+def test_an_interrupt_while_input_is_waited_for_changes_nothing(live: Live) -> None:
+    live.run("task", "list")
+    caller = live.start("task", "create", "one", "--description", "-")
+    _wait_for_dialogue(caller)
+    caller.send_signal(signal.SIGINT)
+    assert caller.wait(30) == 130
+    assert live.run("task", "list", "--json").data == []
+
+
+def test_an_interrupt_ends_an_operation_that_waits(live: Live) -> None:
+    live.run("task", "list")
+    caller = live.start("mail", "wait", "--timeout", "10m")
+    _wait_for_dialogue(caller)
+    wait_until(lambda: _workers(live))
+    (worker,) = _workers(live)
+    caller.send_signal(signal.SIGINT)
+    assert caller.wait(30) == 130
+    wait_until(lambda: not is_alive(worker))
+
+
+def test_a_caller_that_vanishes_takes_its_operation_along(live: Live) -> None:
+    live.run("task", "list")
+    caller = live.start("mail", "wait", "--timeout", "10m")
+    _wait_for_dialogue(caller)
+    wait_until(lambda: _workers(live))
+    (worker,) = _workers(live)
+    caller.kill()
+    caller.wait()
+    wait_until(lambda: not is_alive(worker))
+    assert is_alive(live.identity)
+
+
+def test_a_stopped_caller_holds_nobody_else_and_loses_nothing(live: Live) -> None:
+    task = make_long_task(live)
+    caller = live.start("task", "get", task, "--json")
+    caller.send_signal(signal.SIGSTOP)
+    for number in range(5):
+        assert live.run("task", "create", f"meanwhile {number}").status == 0
+    caller.send_signal(signal.SIGCONT)
+    out, _ = caller.communicate(timeout=60)
+    assert len(json.loads(out)["data"]["description"]) == 4 * MEGABYTE
+
+
+def test_sixty_four_callers_at_once(live: Live) -> None:
+    live.run("task", "list")
+    callers = [live.start("task", "create", f"task {number}", "--json") for number in range(64)]
+    made = [json.loads(caller.communicate(timeout=120)[0])["data"]["id"] for caller in callers]
+    assert len(set(made)) == 64
+    assert len(live.run("task", "list", "--json", "--limit", "100").data) == 64
+
+
+def test_sixty_four_that_wait_for_input_delay_nobody(live: Live) -> None:
+    live.run("task", "list")
+    callers = [live.start("task", "create", f"task {number}", "--description", "-") for number in range(70)]
+    try:
+        wait_until(lambda: _threads(live) > 60)
+        assert live.run("task", "list", "--json").data == []
+    finally:
+        for caller in callers:
+            caller.communicate(b"x", timeout=120)
+    assert {caller.returncode for caller in callers} == {0}
+
+
+def test_an_operation_that_crashes_harms_nobody(live: Live) -> None:
+    waiting = live.start("task", "create", "one", "--description", "-", "--json")
+    _wait_for_dialogue(waiting)
+    caller = live.start("mail", "wait", "--timeout", "10m")
+    _wait_for_dialogue(caller)
+    os.kill(_workers(live)[0].pid, signal.SIGSEGV)
+    assert caller.wait(30) == 1
+    out, _ = waiting.communicate(b"text", timeout=60)
+    assert json.loads(out)["data"]["description"] == "text"
+
+
+def in_terminal(live: Live, columns: int, *words: str, env: dict[str, str] | None = None) -> tuple[int, bytes]:
+    """Run `rook` in a terminal of that width: how it ended, and what is on the screen."""
+    environ = live.environ({"TERM": "xterm-256color", **(env or {})})
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    caller = subprocess.Popen(
+        client_argv(*words),
+        cwd=live.folder,
+        env={name: value for name, value in environ.items() if name not in ("COLUMNS", "LINES")},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    except OSError:  # the other side is closed
+        pass
+    os.close(ours)
+    return caller.wait(30), shown
+
+
+def test_width_and_colours_are_those_of_the_callers_terminal(live: Live) -> None:
+    live.run("task", "create", "a title that is long enough to be cut somewhere in a narrow terminal of few columns")
+    widths = {}
+    for columns in (100, 140):
+        status, shown = in_terminal(live, columns, "task", "list")
+        assert status == 0
+        assert b"\x1b[" in shown
+        widths[columns] = max(len(line.decode()) for line in _plain(shown).splitlines())
+    assert widths[100] <= 100 < widths[140] <= 140
+    assert b"\x1b[3" not in in_terminal(live, 80, "task", "list", env={"NO_COLOR": "1"})[1]
+    assert b"\x1b[" not in live.run("task", "list").out
+
+
+def _plain(shown: bytes) -> bytes:
+    return re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).replace(b"\r", b"")
+
+
+def test_help_is_as_wide_as_the_terminal(live: Live) -> None:
+    for columns in (60, 120):
+        _, shown = in_terminal(live, columns, "learning", "list", "--help")
+        usage = _plain(shown).decode().partition("\n\n")[0]
+        longest = max(len(line) for line in usage.splitlines())
+        assert longest <= columns
+        assert (longest > 60) == (columns == 120)
+
+
+def test_files_get_the_callers_umask(live: Live) -> None:
+    words = client_argv("data", "export", "all.json")
+    subprocess.run(
+        ["sh", "-c", 'umask 027; exec "$@"', "sh", *words],
+        cwd=live.folder,
+        env=live.environ(),
+        check=True,
+        capture_output=True,
+    )
+    assert stat.S_IMODE((live.folder / "all.json").stat().st_mode) == 0o640
+
+
+def test_relative_paths_are_the_callers(live: Live) -> None:
+    below = live.folder / "below"
+    below.mkdir()
+    assert live.run("data", "export", "all.json", folder=below).status == 0
+    assert (below / "all.json").exists()
+
+
+def test_an_encoding_other_than_utf_8_is_respected(live: Live) -> None:
+    live.run("task", "create", "über")
+    shown = live.run("task", "list", "-q", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"})
+    assert shown.status == 0
+
+
+def test_a_bug_is_told_with_its_log(live: Live) -> None:
+    (live.folder / ".rookery" / "rookery.db").write_bytes(b"no database" * 100)
+    ran = live.run("task", "list", "--json")
+    assert ran.error["code"] == "storage_damaged"
+    assert is_alive(live.identity)
+
+
+def test_a_folder_that_is_gone(live: Live, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = client_argv("task", "list", "--json")
+    done = subprocess.run(
+        ["sh", "-c", 'rmdir "$PWD"; exec "$@"', "sh", *words],
+        cwd=gone,
+        env=live.environ({"ROOKERY_ROOT": live.root}),
+        capture_output=True,
+    )
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["message"] == "the current folder is gone"
+
+
+def test_the_daemon_killed_during_a_call_is_told_and_the_next_call_works(live: Live) -> None:
+    live.run("task", "list")
+    caller = live.start("task", "create", "one", "--description", "-")
+    _wait_for_dialogue(caller)
+    live.kill()
+    assert caller.wait(30) == 1
+    assert caller.stderr is not None
+    assert b"the daemon stopped while it ran this" in caller.stderr.read()
+    assert live.run("task", "list", "--json").data == []
+
+
+def test_a_process_of_its_own_outlives_the_daemon(live: Live) -> None:
+    live.run("task", "list")
+    caller = live.start("mail", "wait", "--timeout", "10m", "--json")
+    _wait_for_dialogue(caller)
+    wait_until(lambda: _workers(live))
+    live.kill()
+    assert live.run("mail", "send", "human", "--subject", "hello", "--body", "x").status == 0
+    out, _ = caller.communicate(timeout=60)
+    assert caller.returncode == 0
+    assert b"hello" in out
+
+
+def _workers(live: Live) -> list:  # type: ignore[type-arg]
+    return [each for each in descendants(live.identity) if b"daemon.worker" in _command(each.pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _threads(live: Live) -> int:
+    return len(os.listdir(f"/proc/{live.place.pid}/task"))
+
+
+def _wait_for_dialogue(caller: subprocess.Popen[bytes]) -> None:
+    """Wait until the daemon has taken the call: the client then handles interrupts by itself."""
+
+    def handles_interrupts() -> bool:
+        text = Path(f"/proc/{caller.pid}/status").read_text()
+        return bool(int(next(x for x in text.splitlines() if x.startswith("SigCgt")).split()[1], 16) & (1 << 27))
+
+    wait_until(handles_interrupts)
+    assert caller.poll() is None

@@ -1,0 +1,273 @@
+"""How a daemon comes and goes: on demand, alone, in a clean environment; killed, it is started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live import Live, client_argv
+from live import live as live
+
+from rookery.agents.home import MARK
+from rookery.base.errors import Refused
+from rookery.base.proctree import is_alive, marked
+from rookery.daemon import place
+from support import SOURCE, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support import Ran
+
+pytestmark = pytest.mark.slow
+
+
+def titles(ran: Ran) -> list[str]:
+    return [each["title"] for each in ran.data]
+
+
+def test_the_first_command_starts_it_and_the_next_one_finds_it(live: Live) -> None:
+    assert live.run("task", "create", "one", "--json").data["title"] == "one"
+    first = live.identity
+    assert titles(live.run("task", "list", "--json")) == ["one"]
+    assert live.identity == first
+    assert is_alive(first)
+
+
+def test_many_who_find_none_start_one(live: Live) -> None:
+    callers = [live.start("task", "create", f"task {number}", "--json") for number in range(12)]
+    for caller in callers:
+        out, err = caller.communicate(timeout=60)
+        assert (caller.returncode, err) == (0, b""), out
+    assert live.log().count("serving") == 1
+    assert len(titles(live.run("task", "list", "--json"))) == 12
+
+
+def test_killed_between_two_commands_it_changes_no_result(live: Live) -> None:
+    for number in range(3):
+        live.run("task", "create", f"task {number}", "--json")
+        live.kill()
+    assert sorted(titles(live.run("task", "list", "--json"))) == ["task 0", "task 1", "task 2"]
+
+
+def test_it_has_a_clean_environment_and_nothing_of_its_starter(live: Live) -> None:
+    marks = {MARK: "ses_1", "ROOKERY_TASKS_LEASE": "1h", "PYTHONSTARTUP": "/x", "LD_PRELOAD": ""}
+    live.run("task", "list", env=marks)
+    pid = live.place.pid
+    environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    names = {each.partition(b"=")[0].decode() for each in environ if each}
+    assert not {each for each in names if each.startswith(("ROOKERY_", "LD_", "GIT_"))}
+    assert "PYTHONSTARTUP" not in names
+    assert os.readlink(f"/proc/{pid}/cwd") == live.root
+    assert os.getsid(pid) == pid
+    assert live.identity not in marked(MARK, "ses_1")
+
+
+def test_it_holds_no_stream_of_its_starter(live: Live) -> None:
+    """`$(rook status)` waits until everybody has closed the pipe."""
+    kept, given = os.pipe()
+    os.set_inheritable(given, True)
+    done = subprocess.run(
+        client_argv("task", "list"),
+        cwd=live.folder,
+        env=live.environ(),
+        pass_fds=[given],
+        capture_output=True,
+        check=True,
+    )
+    os.close(given)
+    assert done.returncode == 0
+    assert os.read(kept, 1) == b""
+    os.close(kept)
+    files = Path(f"/proc/{live.place.pid}/fd")
+    assert {os.readlink(files / number) for number in "012"} == {"/dev/null", place.log_path(live.root)}
+
+
+def test_an_interrupt_ignored_by_its_starter_is_not_ignored_by_it(live: Live) -> None:
+    subprocess.run(
+        ["sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh", *client_argv("task", "list")],
+        cwd=live.folder,
+        env=live.environ(),
+        capture_output=True,
+        check=True,
+    )
+    status = Path(f"/proc/{live.place.pid}/status").read_text()
+    ignored = int(next(line for line in status.splitlines() if line.startswith("SigIgn")).split()[1], 16)
+    assert not ignored & (1 << (signal.SIGQUIT - 1))
+
+
+def test_off_runs_in_the_calling_process(live: Live) -> None:
+    assert live.run("task", "create", "one", env={"ROOKERY_DAEMON": "off"}).status == 0
+    assert place.read_place(live.root) is None
+
+
+def test_what_looks_after_the_daemon_starts_none(live: Live) -> None:
+    assert live.run("daemon", "status", "--json").data["is_running"] is False
+    refused = live.run("daemon", "stop", "--json")
+    assert refused.error["code"] == "not_found"
+    assert place.read_place(live.root) is None
+
+
+def test_status_stop_restart_and_logs(live: Live) -> None:
+    live.run("task", "list")
+    found = live.run("daemon", "status", "--json").data
+    assert found["answers"] is True
+    assert found["pid"] == live.place.pid
+    assert found["resident_bytes"] > 1_000_000
+    assert found["cgroup"] is None or found["cgroup"].startswith("/")
+    before = live.identity
+    assert live.run("daemon", "restart", "--json").data["pid"] != before.pid
+    assert not is_alive(before)
+    assert live.run("daemon", "stop", "--json").data["is_running"] is False
+    assert not is_alive(live.identity)
+    lines = [json.loads(line)["data"]["line"] for line in live.run("daemon", "logs", "--json").out.splitlines()]
+    assert [line.partition("] ")[2] for line in lines].count("gone") == 2
+
+
+def test_on_sigterm_it_finishes_what_it_has_begun(live: Live) -> None:
+    caller = live.start("task", "create", "one", "--description", "-", "--json")
+    wait_until(lambda: place.is_locked(live.root) and live.identity and "serving" in live.log())
+    _wait_for_a_caller(live, caller)
+    daemon = live.identity
+    os.kill(daemon.pid, signal.SIGTERM)
+    wait_until(lambda: not place.is_locked(live.root))
+    assert live.run("task", "list", "--json").data == []
+    assert live.identity != daemon
+    out, _ = caller.communicate(b"long text", timeout=60)
+    assert json.loads(out)["data"]["description"] == "long text"
+    wait_until(lambda: not is_alive(daemon))
+
+
+def _wait_for_a_caller(live: Live, caller: subprocess.Popen[bytes]) -> None:
+    """Wait until the daemon serves the call: the client then waits for its own input and the daemon's words."""
+    wait_until(lambda: "poll" in Path(f"/proc/{caller.pid}/wchan").read_text() or _is_polling(caller.pid))
+    assert caller.poll() is None
+    assert live.identity
+
+
+def _is_polling(pid: int) -> bool:
+    """By the number of the system call, where the kernel does not name the place."""
+    try:
+        return Path(f"/proc/{pid}/syscall").read_text().split()[0] in ("7", "271", "73")
+    except OSError:
+        return False
+
+
+def test_it_leaves_when_it_is_idle(live: Live) -> None:
+    (live.folder / ".rookery" / "config.local.yaml").write_text("daemon:\n  idle: 1s\n")
+    live.run("task", "list")
+    daemon = live.identity
+    wait_until(lambda: not is_alive(daemon))
+    assert "no call for a while" in live.log()
+
+
+def test_newer_code_on_the_disk_replaces_it(live: Live, tmp_path: Path) -> None:
+    source = tmp_path / "installed"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    live.run("task", "create", "one", source=str(source))
+    before = live.identity
+    os.utime(source / "rookery" / "__init__.py")
+    wait_until(lambda: live.run("task", "list", "--json", source=str(source)).data and live.identity != before)
+    wait_until(lambda: not is_alive(before))
+    assert titles(live.run("task", "list", "--json", source=str(source))) == ["one"]
+
+
+def test_a_socket_that_was_removed_is_bound_again(live: Live) -> None:
+    live.run("task", "create", "one")
+    daemon = live.identity
+    os.unlink(live.place.socket)
+    found = live.run("task", "list", "--json")
+    assert titles(found) == ["one"]
+    assert found.err == b""
+    assert live.identity == daemon
+    assert is_alive(daemon)
+
+
+def test_a_project_that_is_removed_takes_its_daemon_along(live: Live) -> None:
+    live.run("task", "list")
+    daemon = live.identity
+    shutil.rmtree(live.folder / ".rookery")
+    os.kill(daemon.pid, signal.SIGUSR1)
+    wait_until(lambda: not is_alive(daemon))
+    assert not (live.folder / ".rookery").exists()
+
+
+def test_a_long_path_gets_a_short_socket(tmp_path: Path, project: Path) -> None:
+    folder = tmp_path / ("long" * 20) / ("path" * 10)
+    folder.parent.mkdir(parents=True)
+    project.rename(folder)
+    live = Live(folder)
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:
+        try:
+            assert live.run("task", "create", "one", "--json", env={"XDG_RUNTIME_DIR": runtime}).data
+            assert live.place.socket.startswith(f"{runtime}/rookery/")
+            assert live.run("daemon", "status", "--json").data["answers"] is True
+        finally:
+            live.close()
+
+
+def test_a_folder_for_sockets_that_somebody_else_prepared_is_refused(tmp_path: Path) -> None:
+    root = str(tmp_path / ("long" * 40))
+    (tmp_path / "rookery").mkdir(mode=0o777)
+    (tmp_path / "rookery").chmod(0o777)
+    with pytest.raises(Refused, match="not a private folder"), _short(tmp_path) as short:
+        place.socket_path(root, short)
+
+
+@contextmanager
+def _short(folder: Path) -> Iterator[str]:
+    """The folder by a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as near:
+        os.symlink(folder, f"{near}/f")
+        yield f"{near}/f"
+
+
+def test_a_linked_worktree_has_the_daemon_of_its_project(live: Live) -> None:
+    subprocess.run(["git", "worktree", "add", "-q", "../linked"], cwd=live.folder, check=True, capture_output=True)
+    live.run("task", "create", "one")
+    found = live.run("task", "list", "--json", folder=live.folder.parent / "linked")
+    assert titles(found) == ["one"]
+    assert live.log().count("serving") == 1
+
+
+def test_a_folder_that_is_named_decides_whose_daemon_it_is(live: Live, tmp_path: Path) -> None:
+    live.run("task", "create", "one")
+    assert titles(live.run("-C", live.root, "task", "list", "--json", folder=tmp_path)) == ["one"]
+    assert titles(live.run("task", "list", "--json", "-C", live.root, folder=tmp_path)) == ["one"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    refused = live.run("-C", str(elsewhere), "task", "list", "--json")
+    assert refused.error["code"] == "not_initialised"
+
+
+def test_one_that_cannot_start_is_said_so_and_the_command_runs(live: Live) -> None:
+    (live.folder / ".rookery" / "run").write_text("in the way")
+    found = live.run("task", "create", "one", "--json")
+    assert found.data["title"] == "one"
+    assert b"running in this process instead" in found.err
+
+
+def test_stopped_it_holds_nobody(live: Live) -> None:
+    live.run("task", "create", "one")
+    live.kill(signal.SIGSTOP)
+    found = live.run("task", "create", "two", "--json")
+    assert found.data["title"] == "two"
+    assert b"does not answer" in found.err
+    live.kill(signal.SIGCONT)
+    # It finds that the caller has given up, and does not do it a second time.
+    assert sorted(titles(live.run("task", "list", "--json"))) == ["one", "two"]
+
+
+def test_the_environment_of_a_call_is_its_callers(live: Live) -> None:
+    live.run("task", "list")
+    shown = live.run("config", "explain", "tasks.lease", "--json", env={"ROOKERY_TASKS_LEASE": "3h"}).data
+    assert shown["value"] == 10800
+    assert live.run("config", "explain", "tasks.lease", "--json").data["value"] == 1800
