@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from rookery.base.detach import DEFAULT_SIGNALS, find_program
+from rookery.base import call as calls
+from rookery.base.detach import DEFAULT_SIGNALS, find_program, in_folder
 from rookery.base.errors import ProgramFailed
 
 TYPE_CHECKING = False
@@ -24,11 +25,16 @@ def spawn(
     keep: Sequence[int] = (),
     own_session: bool = False,
 ) -> int:
-    """Start a program in our own folder and return its number; it gets `streams`, and `keep` by their own numbers.
+    """Start a program in the caller's folder and return its number; it gets `streams`, and `keep` by their own numbers.
 
     Whoever calls this collects it with `wait`.
     """
-    program = find_program(argv[0], os.getcwd(), env)
+    folder = calls.current_folder()
+    program = find_program(argv[0], folder, env)
+    command = list(argv)
+    if calls.current() is not None:
+        command = in_folder(folder, [program, *argv[1:]])
+        program = command[0]
     # In two steps, because one of them may stand where another is to go.
     spare = [os.dup(each) for each in streams]
     actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(spare)]
@@ -36,7 +42,7 @@ def spawn(
     try:
         return os.posix_spawn(
             program,
-            list(argv),
+            command,
             dict(env),
             file_actions=actions,
             setsid=own_session,
@@ -61,6 +67,8 @@ def wait(pid: int, *, block: bool = True) -> int | None:
 
 def fork(run: Callable[[], object]) -> int:
     """Let a copy of this process do something by itself, and return its number. Only for one that has no threads."""
+    if calls.current() is not None:
+        raise RuntimeError("a process with threads cannot fork")
     pid = os.fork()
     if pid == 0:
         try:

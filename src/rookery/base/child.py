@@ -7,7 +7,9 @@ import select
 import subprocess
 import time
 
+from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
+from rookery.base.process import kill_group
 from rookery.base.proctable import Identity, read_one
 
 TYPE_CHECKING = False
@@ -22,7 +24,10 @@ _LAST_LINES = 12
 
 
 class Child:
-    """A running program. Close it when done; that ends nothing, and only lets go of it."""
+    """A running program. Close it when done; that ends nothing, and only lets go of it.
+
+    If the call that we serve is interrupted while we wait for the program, its process group is killed.
+    """
 
     def __init__(self, program: str, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         self._process = process
@@ -76,6 +81,7 @@ class Child:
             return b""
         pipe = self._output.fileno()
         while True:
+            self._check_interrupted()
             has_ended = self._process.poll() is not None
             if pipe in self._ready(pipe, 0 if has_ended else _left(self._deadline)):
                 return os.read(pipe, _CHUNK)
@@ -86,9 +92,20 @@ class Child:
 
     def _ready(self, pipe: int, timeout: float | None) -> list[int]:
         """Wait for output or for the program's end; where the system cannot tell of the end, look again soon."""
-        if self._ending is not None:
-            return select.select([pipe, self._ending], [], [], timeout)[0]
-        return select.select([pipe], [], [], _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))[0]
+        if self._ending is None:
+            timeout = _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN)
+        elif calls.current() is not None:
+            timeout = calls.SLICE if timeout is None else min(timeout, calls.SLICE)
+        return select.select([pipe] if self._ending is None else [pipe, self._ending], [], [], timeout)[0]
+
+    def _check_interrupted(self) -> None:
+        try:
+            calls.check_interrupted()
+        except KeyboardInterrupt:
+            if self._process.poll() is None:
+                kill_group(self._process)
+                self._process.wait()
+            raise
 
     def send(self, text: str) -> None:
         """Write to it; raises ProgramFailed if it no longer listens."""
@@ -110,10 +127,16 @@ class Child:
 
     def wait(self, timeout: float) -> int | None:
         """Its exit status (minus the number of the signal that ended it), or None if it still runs."""
-        try:
-            return self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return None
+        deadline = time.monotonic() + timeout
+        while True:
+            self._check_interrupted()
+            left = max(0.0, deadline - time.monotonic())
+            is_sliced = calls.current() is not None and left > calls.SLICE
+            try:
+                return self._process.wait(calls.SLICE if is_sliced else left)
+            except subprocess.TimeoutExpired:
+                if not is_sliced:
+                    return None
 
     @property
     def last_words(self) -> str:

@@ -2,12 +2,16 @@
 
 Sending mail does this for an agent that waits, at every message. So this module starts quickly (it does without
 `subprocess`) and returns as soon as the child exists.
+
+A child that is started for a call (`base.call`) has that call's umask. Its environment is always given.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 
+from rookery.base import call as calls
 from rookery.base import proctable
 from rookery.base.errors import ProgramFailed
 from rookery.base.proctable import Identity
@@ -17,14 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-# `posix_spawn` cannot change the folder; the arguments stay apart from the text that the shell reads.
+# `posix_spawn` changes neither the folder nor the umask; the arguments stay apart from the text that the shell reads.
 _IN_FOLDER = ("/bin/sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh")
+_WITH_UMASK = ("/bin/sh", "-c", 'umask "$1" && cd -- "$2" && shift 2 && exec "$@"', "sh")
 
 # Python ignores SIGPIPE, and a shell lets what it starts in the background ignore SIGINT and SIGQUIT: a child that
 # inherited that could not be interrupted. Hang-up, interrupt, quit, pipe, alarm, terminate, by their POSIX numbers.
 DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 
 _started: list[int] = []
+_collecting = allocate_lock()
+"""A number that was collected may be given to another thread's child, so one thread at a time collects and forgets."""
 
 
 def start_detached(
@@ -37,32 +44,46 @@ def start_detached(
     numbers: a lock that is held through one of them is then its own.
     """
     _collect()
-    folder = os.path.abspath(cwd)
+    folder = calls.absolute(cwd)
     if not os.path.isdir(folder):
         raise ProgramFailed(f"the folder {folder} is gone")
     program = find_program(argv[0], folder, env)
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_OPEN, 1, calls.absolute(output), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
         *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd not in keep),
+        # Onto itself: it stays open in this child, and in none that another thread starts at the same moment.
+        *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in keep),
     ]
-    for each in keep:
-        os.set_inheritable(each, True)
-    command = [*_IN_FOLDER, folder, program, *argv[1:]]
+    command = in_folder(folder, [program, *argv[1:]])
     try:
         pid = os.posix_spawn(
             command[0], command, dict(env), file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
         )
     except OSError as error:
         raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
-    _started.append(pid)
+    with _collecting:
+        _started.append(pid)
     row = proctable.read_one(pid)
     return Identity(pid, "") if row is None else row.identity
 
 
+def in_folder(folder: str, argv: Sequence[str]) -> list[str]:
+    """The command that runs a program in the folder, with the umask of the call that we serve, if we serve one."""
+    call = calls.current()
+    if call is None:
+        return [*_IN_FOLDER, folder, *argv]
+    return [*_WITH_UMASK, f"{call.umask:04o}", folder, *argv]
+
+
 def become(argv: Sequence[str]) -> NoReturn:
-    """Go on as another program, in the same terminal."""
+    """Let the caller's process go on as another program, in the same terminal."""
+    call = calls.current()
+    if call is not None:
+        if call.become is None:
+            raise ProgramFailed(f"{argv[0]} needs a terminal, and this call has none")
+        call.become(argv)
     os.execvp(argv[0], list(argv))  # noqa: S606
 
 
@@ -96,10 +117,12 @@ def _inheritable() -> list[int]:
 
 def _collect() -> None:
     """Take note of earlier children that have ended, so that a starter that lives long is not left with zombies."""
-    for pid in list(_started):
-        try:
-            ended, _status = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            ended = pid
-        if ended:
-            _started.remove(pid)
+    with _collecting:
+        _started[:] = [pid for pid in _started if not _has_ended(pid)]
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True

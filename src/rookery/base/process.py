@@ -1,6 +1,9 @@
 """The one place that starts a child: argument lists, a deadline, a process group, and its last words in the error.
 
 `run` waits for its end, `start` gives one that is read while it runs; one that outlives us is `base.detach`'s.
+
+A child that is started for a call (`base.call`) has that call's environment, folder and umask, and ends if the call is
+interrupted while we wait for it. Without a call it has ours.
 """
 
 from __future__ import annotations
@@ -8,8 +11,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 
@@ -53,18 +58,8 @@ def run(
     check: bool = True,
 ) -> Finished:
     """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
-    child: subprocess.Popen[str] = _spawn(
-        argv,
-        cwd,
-        env,
-        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="surrogateescape",
-    )
-    out, err = _communicate(argv, child, stdin, timeout)
-    finished = Finished(tuple(argv), child.returncode, out, err)
+    status, out, err = _run(argv, cwd, env, stdin, timeout, encoding="utf-8", errors="surrogateescape")
+    finished = Finished(tuple(argv), status, out, err)
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
     return finished
@@ -79,12 +74,10 @@ def run_bytes(
     stdin: bytes = b"",
 ) -> bytes:
     """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
-    pipe = subprocess.PIPE
-    child: subprocess.Popen[bytes] = _spawn(argv, cwd, env, stdin=pipe, stdout=pipe, stderr=pipe)
-    out, err = _communicate(argv, child, stdin, timeout)
-    if child.returncode != 0:
+    status, out, err = _run(argv, cwd, env, stdin, timeout)
+    if status != 0:
         said = err.decode("utf-8", "replace").strip()
-        raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {said}")
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {status}: {said}")
     return out
 
 
@@ -115,6 +108,29 @@ def start(
     return Child(argv[0], child, errors)
 
 
+def _run(
+    argv: Sequence[str],
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: AnyStr | None,
+    timeout: float,
+    **text: str,
+) -> tuple[int, AnyStr, AnyStr]:
+    """Run a program to its end: its status, its output and its error output."""
+    given: IO[bytes] | int = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+    if stdin is not None and calls.current() is not None:
+        # A file, because `communicate` goes on reading when it is called again, but not writing.
+        given = _temporary_file(stdin if isinstance(stdin, bytes) else stdin.encode("utf-8", "surrogateescape"))
+        stdin = None
+    try:
+        child = _spawn(argv, cwd, env, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **text)
+    finally:
+        if not isinstance(given, int):
+            given.close()
+    out, err = _communicate(argv, child, stdin, timeout)
+    return child.returncode, out, err
+
+
 def _temporary_file(content: bytes = b"") -> IO[bytes]:
     import tempfile
 
@@ -137,10 +153,20 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
 def _spawn(
     argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, **streams: Any
 ) -> subprocess.Popen[Any]:
-    _pass_no_ignored_interrupt_on()
+    call = calls.current()
+    if call is None:
+        _pass_no_ignored_interrupt_on()
+    else:
+        cwd = calls.absolute(cwd or "")
+        env = call.environ if env is None else env
     try:
         return subprocess.Popen(
-            list(argv), cwd=cwd, env=None if env is None else dict(env), start_new_session=True, **streams
+            list(argv),
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            umask=-1 if call is None else call.umask,
+            start_new_session=True,
+            **streams,
         )
     except OSError as error:
         raise _cannot_start(argv, cwd, error) from error
@@ -167,7 +193,9 @@ def _communicate(
 ) -> tuple[AnyStr, AnyStr]:
     """All that the child says; it is ended with its group where it takes too long or we are interrupted."""
     try:
-        return child.communicate(stdin, timeout=timeout)
+        if calls.current() is None:
+            return child.communicate(stdin, timeout=timeout)
+        return _communicate_for_call(child, timeout)
     except subprocess.TimeoutExpired as error:
         _end_group(child)
         raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
@@ -176,13 +204,31 @@ def _communicate(
         raise
 
 
+def _communicate_for_call(child: subprocess.Popen[AnyStr], timeout: float) -> tuple[AnyStr, AnyStr]:
+    """The same in short slices: no signal wakes a thread, so it looks for an interrupt before each of them."""
+    deadline = time.monotonic() + timeout
+    while True:
+        calls.check_interrupted()
+        left = deadline - time.monotonic()
+        try:
+            return child.communicate(timeout=max(0.0, min(left, calls.SLICE)))
+        except subprocess.TimeoutExpired:
+            if left <= calls.SLICE:
+                raise
+
+
 def _end_group(child: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
     """Kill the child with everything that it started in its group, and collect it."""
+    kill_group(child)
+    child.communicate()
+
+
+def kill_group(child: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """Kill the child with everything that it started in its group."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
         child.kill()
-    child.communicate()
 
 
 def _shown(argv: Sequence[str]) -> str:

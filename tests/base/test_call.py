@@ -1,0 +1,226 @@
+"""A thread serves its call alone, and what it starts has the call's environment, folder, umask and interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from processes import Mark, wait_until, written_pid
+from rookery.base import attached, call, detach, process
+from rookery.base.call import Call
+from rookery.base.errors import ProgramFailed
+from rookery.base.proctree import Identity, end_tree, is_alive
+from served import Served, make_call
+
+
+def test_a_thread_serves_its_own_call_and_no_other(tmp_path: Path) -> None:
+    one, two = make_call(tmp_path), make_call("/")
+    both = threading.Barrier(2)
+
+    def look() -> tuple[Call | None, str]:
+        both.wait(20)
+        return call.current(), call.current_folder()
+
+    first, second = Served(one, look), Served(two, look)
+    assert first.value() == (one, str(tmp_path))
+    assert second.value() == (two, "/")
+    assert call.current() is None
+
+
+def test_a_path_is_seen_from_the_callers_folder(tmp_path: Path) -> None:
+    asked = Served(make_call(tmp_path), lambda: [call.absolute(each) for each in ("", "a", "../b", "/c")])
+    assert asked.value() == [str(tmp_path), str(tmp_path / "a"), str(tmp_path.parent / "b"), "/c"]
+    assert call.absolute("a") == os.path.abspath("a")
+
+
+_SHOW = ["/bin/sh", "-c", 'umask; pwd -P; echo "$WHO"']
+
+
+@pytest.mark.parametrize("how", ["run", "run_bytes", "start"])
+def test_a_child_has_what_its_caller_has(how: str, tmp_path: Path) -> None:
+    def show() -> str:
+        if how == "run":
+            return process.run(_SHOW).stdout
+        if how == "run_bytes":
+            return process.run_bytes(_SHOW).decode()
+        child = process.start(_SHOW)
+        lines = [*child.lines(20)]
+        child.wait(20)
+        child.close()
+        return "\n".join(lines)
+
+    (tmp_path / "two").mkdir()
+    one = Served(make_call(tmp_path, {"WHO": "one"}, 0o027), show)
+    two = Served(make_call(tmp_path / "two", {"WHO": "two"}, 0o002), show)
+    assert one.value().split() == ["0027", str(tmp_path), "one"]
+    assert two.value().split() == ["0002", str(tmp_path / "two"), "two"]
+
+
+def test_a_childs_folder_and_environment_can_still_be_given(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    one = Served(make_call(tmp_path, {"WHO": "one"}), lambda: process.run(_SHOW, cwd="sub", env={"WHO": "other"}))
+    assert one.value().stdout.split() == ["0022", str(tmp_path / "sub"), "other"]
+
+
+def test_a_program_is_looked_for_in_the_callers_path(tmp_path: Path) -> None:
+    program = tmp_path / "only-here"
+    program.write_text("#!/bin/sh\necho found\n")
+    program.chmod(0o755)
+    assert Served(make_call("/", {"PATH": str(tmp_path)}), lambda: process.run(["only-here"])).value().ok
+    error = Served(make_call("/", {"PATH": "/nowhere"}), lambda: process.run(["only-here"])).end()
+    assert isinstance(error, ProgramFailed)
+
+
+def test_what_outlives_us_has_the_callers_umask_and_the_folder_seen_from_there(mark: Mark, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    argv = ["/bin/sh", "-c", 'umask; pwd -P; echo "$1"', "sh", "a b; c"]
+    Served(
+        make_call(tmp_path, umask=0o027), lambda: detach.start_detached(argv, cwd="sub", env=mark.env, output="log")
+    ).value()
+    wait_until(lambda: (tmp_path / "log").read_text().count("\n") == 3)
+    assert (tmp_path / "log").read_text().splitlines() == ["0027", str(tmp_path / "sub"), "a b; c"]
+
+
+def test_a_child_on_given_streams_has_the_callers_umask_and_folder(tmp_path: Path) -> None:
+    def show() -> int | None:
+        with open(tmp_path / "out", "w") as out:
+            return attached.wait(attached.spawn(_SHOW, env={"WHO": "me"}, streams=(0, out.fileno(), 2)))
+
+    assert Served(make_call(tmp_path, umask=0o027), show).value() == 0
+    assert (tmp_path / "out").read_text().split() == ["0027", str(tmp_path), "me"]
+
+
+def test_only_the_callers_own_process_becomes_another_program() -> None:
+    asked: list[list[str]] = []
+
+    def become(argv: object) -> None:
+        asked.append(list(argv))  # type: ignore[call-overload]
+        raise SystemExit
+
+    assert isinstance(Served(make_call(become=become), lambda: detach.become(["tmux", "a"])).end(), SystemExit)
+    assert asked == [["tmux", "a"]]
+    assert isinstance(Served(make_call(), lambda: detach.become(["true"])).end(), ProgramFailed)
+
+
+def test_a_process_with_threads_is_not_copied() -> None:
+    assert isinstance(Served(make_call(), lambda: attached.fork(lambda: None)).end(), RuntimeError)
+
+
+def _lines(argv: list[str]) -> None:
+    child = process.start(argv)
+    try:
+        list(child.lines())
+    finally:
+        child.close()
+
+
+def _chunks(argv: list[str]) -> None:
+    child = process.start(argv)
+    try:
+        list(child.chunks(0.05))
+    finally:
+        child.close()
+
+
+def _wait(argv: list[str]) -> None:
+    child = process.start(argv)
+    try:
+        child.wait(300)
+    finally:
+        child.close()
+
+
+_WAITS: dict[str, Callable[[list[str]], object]] = {
+    "run": lambda argv: process.run(argv, timeout=300),
+    "run with input": lambda argv: process.run(argv, timeout=300, stdin="x" * 1_000_000),
+    "run_bytes": lambda argv: process.run_bytes(argv, timeout=300),
+    "lines": _lines,
+    "chunks": _chunks,
+    "wait": _wait,
+}
+
+
+@pytest.mark.parametrize("how", _WAITS)
+def test_an_interrupt_of_the_call_ends_the_child_and_what_it_started(how: str, mark: Mark, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    argv = ["/bin/sh", "-c", f"sleep 300 & echo $! > {path}; wait"]
+    one = Served(make_call(tmp_path, mark.env), lambda: _WAITS[how](argv))
+    other = Served(make_call(tmp_path, mark.env), lambda: _WAITS[how](["sleep", "300"]))
+    grandchild = written_pid(path)
+    one.call.interrupt()
+    assert isinstance(one.end(), KeyboardInterrupt)
+    wait_until(lambda: not is_alive(grandchild))
+    assert not other.has_ended
+    other.call.interrupt()
+    assert isinstance(other.end(), KeyboardInterrupt)
+    wait_until(lambda: mark.carriers() == [])
+
+
+def test_a_child_that_takes_too_long_is_ended_for_a_call_too(mark: Mark) -> None:
+    error = Served(make_call("/", mark.env), lambda: process.run(["sleep", "300"], timeout=0.3)).end()
+    assert isinstance(error, ProgramFailed)
+    assert error.code == "program_timeout"
+    assert mark.carriers() == []
+
+
+@pytest.mark.slow
+def test_input_and_output_of_a_slow_child_come_whole() -> None:
+    """It is waited for in slices, and none of them loses or repeats anything."""
+    code = "import sys, time; time.sleep(0.5); text = sys.stdin.read(); time.sleep(0.5); print(text)"
+    text = "".join(f"{number}\n" for number in range(100_000))
+    assert (
+        Served(make_call(), lambda: process.run([sys.executable, "-c", code], stdin=text)).value().stdout == text + "\n"
+    )
+
+
+def test_a_call_leaves_the_signals_of_its_process_alone() -> None:
+    seen = []
+
+    def run() -> None:
+        process.run(["true"])
+        seen.append(signal.getsignal(signal.SIGINT))
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with call.serving(make_call()):  # in the main thread, where it could be changed
+            run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.SIG_IGN]
+
+
+@pytest.mark.slow
+def test_many_threads_start_detached_children_and_leave_no_zombies(mark: Mark, tmp_path: Path) -> None:
+    """Each also runs children of its own, whose exit status no other thread may collect."""
+
+    def work() -> list[Identity]:
+        started = []
+        for _ in range(15):
+            started.append(detach.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log")))
+            assert process.run(["/bin/sh", "-c", "exit 7"], check=False).status == 7
+        return started
+
+    threads = [Served(make_call("/", mark.env), work) for _ in range(8)]
+    started = [each for thread in threads for each in thread.value()]
+    assert len(started) == 120
+    wait_until(lambda: mark.carriers() == [])
+    detach.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log"))
+    assert len(detach._started) == 1
+    assert end_tree(None, mark.pair, 0) == []
+
+
+def test_a_lock_that_is_handed_over_reaches_no_other_child(mark: Mark, tmp_path: Path) -> None:
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    one = detach.start_detached(["sleep", "300"], cwd="/", env=mark.env, output=str(tmp_path / "log"), keep=[lock])
+    assert os.get_inheritable(lock) is False
+    assert str(tmp_path / "lock") in {
+        os.readlink(f"/proc/{one.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{one.pid}/fd")
+    }
+    os.close(lock)
+    assert end_tree(one, mark.pair, 0) == []
