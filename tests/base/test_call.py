@@ -179,6 +179,32 @@ def test_input_and_output_of_a_slow_child_come_whole() -> None:
     )
 
 
+def test_waiting_for_a_lock_ends_with_an_interrupt(tmp_path: Path) -> None:
+    def take() -> None:
+        with open(tmp_path / "lock", "w") as file:
+            call.lock(file)
+
+    with open(tmp_path / "lock", "w") as held:
+        call.lock(held)
+        waiting = Served(make_call(), take)
+        waiting.call.interrupt()
+        assert isinstance(waiting.end(), KeyboardInterrupt)
+        later = Served(make_call(), take)
+    assert later.end() is None
+
+
+def test_an_interrupt_ends_the_waiting_for_a_process_that_was_asked_to_end(mark: Mark, tmp_path: Path) -> None:
+    script = f"trap '' INT TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.02; done"
+    child = process.start(["/bin/sh", "-c", script], env=mark.env)
+    deaf = written_pid(tmp_path / "pid")
+    ending = Served(make_call(), lambda: end_tree(deaf, None, 300))
+    ending.call.interrupt()
+    assert isinstance(ending.end(), KeyboardInterrupt)
+    assert end_tree(deaf, mark.pair, 0) == []
+    child.wait(20)
+    child.close()
+
+
 def test_a_call_leaves_the_signals_of_its_process_alone() -> None:
     seen = []
 

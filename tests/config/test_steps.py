@@ -10,7 +10,9 @@ import time
 import pytest
 
 from conftest import Clock, Rook
+from rookery.config import steps
 from rookery.config.environ import now, read_environ, unmarked_environ
+from served import Served, make_call
 from support import child_environ
 
 MARKS = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_BROKER", "ROOKERY_CONFINED")
@@ -41,6 +43,21 @@ def test_a_step_that_is_not_reached_kills_nothing(target: str) -> None:
 @pytest.mark.parametrize("mark", MARKS)
 def test_an_agent_cannot_let_rook_die_at_a_step(mark: str) -> None:
     assert run_steps(ROOKERY_TEST_KILL="a", **{mark: "x"}) == (0, "abab")
+
+
+def test_an_interrupted_call_ends_at_the_next_step() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        for name in ("a", "b"):
+            done.append(name)
+            steps.reached(name)
+
+    call = make_call()
+    assert Served(call, work).end() is None
+    call.interrupt()
+    assert isinstance(Served(call, work).end(), KeyboardInterrupt)
+    assert done == ["a", "b", "a"]
 
 
 def test_all_processes_have_the_time_of_the_test(rook: Rook, clock: Clock) -> None:

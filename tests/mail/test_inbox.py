@@ -8,9 +8,11 @@ import pytest
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, NotFound
+from rookery.db.database import Database
 from rookery.mail import inbox, service
 from rookery.mail.inbox import Filter
 from rookery.mail.model import NotYourMail, UnknownRecipient
+from served import Served, make_call
 
 from .hive import HUMAN, LATER, NOW, Agent, Hive
 
@@ -155,6 +157,19 @@ def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> 
     assert found is not None
     assert found.id == answer.id
     assert service.waiting(hive.db, "bee") == 1
+
+
+def test_waiting_ends_with_an_interrupt_of_the_call(hive: Hive) -> None:
+    def wait() -> None:
+        db = Database.open(hive.db.path)
+        try:
+            inbox.wait(db, HUMAN, Filter(), 300, lambda: NOW)
+        finally:
+            db.close()
+
+    waiting = Served(make_call(), wait)
+    waiting.call.interrupt()
+    assert isinstance(waiting.end(), KeyboardInterrupt)
 
 
 def test_waiting_ends_with_the_time(hive: Hive) -> None:

@@ -14,6 +14,7 @@ from rookery.base.process import run
 from rookery.base.proctree import is_alive
 from rookery.terminal.tmux import Tmux
 from rookery.terminal.watch import CLOSED, DIED, OPENED, OUTPUT, Event, Watcher
+from served import Served, make_call
 
 
 def start(tmux: Tmux, mark: Mark, name: str, script: str = "echo I am $0; read x; echo got $x; read y; exit 3") -> None:
@@ -50,6 +51,21 @@ def clients(tmux: Tmux) -> list[int]:
         if os.fsencode(tmux.socket) in words and pid != server:
             found.append(pid)
     return found
+
+
+def test_a_look_at_all_terminals_ends_with_an_interrupt_of_the_call(tmux: Tmux, mark: Mark) -> None:
+    start(tmux, mark, "one", "exec sleep 300")
+
+    def look() -> None:
+        with Watcher(tmux) as watcher:
+            while True:
+                watcher.wait(300)
+
+    looking = Served(make_call("/", mark.env), look)
+    wait_until(lambda: clients(tmux))
+    looking.call.interrupt()
+    assert isinstance(looking.end(), KeyboardInterrupt)
+    wait_until(lambda: clients(tmux) == [])
 
 
 def test_twenty_panes_and_one_client(tmux: Tmux, mark: Mark) -> None:

@@ -5,11 +5,10 @@ A program that dies in its terminal is seen at once and mended; what the others 
 
 from __future__ import annotations
 
-import time
-
 from rookery.agents import store
 from rookery.agents.recovery import recover
 from rookery.agents.start import terminal_name
+from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.runtimes.model import TMUX
 
@@ -34,7 +33,7 @@ class Lookout:
         """Come back when a terminal has changed, or after `timeout`; what has died meanwhile is mended."""
         watcher = self._open()
         if watcher is None:
-            time.sleep(timeout)
+            calls.sleep(timeout)
             return
         try:
             happened = watcher.wait(timeout)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 from rookery.agents.records import describe
+from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.events.telemetry import Telemetry
@@ -68,7 +68,7 @@ def follow(home: Home, wanted: Filter, limit: int) -> Iterator[Moment]:
     while True:
         moments, seen, done = _all(home, wanted, seen, done)
         yield from (moment for moment in moments if wanted.fits(moment))
-        time.sleep(_POLL_SECONDS)
+        calls.sleep(_POLL_SECONDS)
 
 
 def _all(home: Home, wanted: Filter, after_event: int, after_entry: int) -> tuple[list[Moment], int, int]:

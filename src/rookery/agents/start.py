@@ -10,6 +10,7 @@ from rookery.agents.home import agent_environ, provided_environ
 from rookery.agents.overlay import first_prompt
 from rookery.agents.roles import NOTHING, find_role
 from rookery.agents.sandbox.wrap import wrap
+from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.config.compiled import section
 from rookery.runtimes.model import Launch
@@ -108,7 +109,7 @@ def _wait_until(
                 f"{session.runtime} {problem} within {limit:g} s:\n{_last_lines(_screen(tmux, name))}",
                 hint="its hooks must be able to run; agents.boot_timeout says how long it may take",
             )
-        time.sleep(_POLL_SECONDS)
+        calls.sleep(_POLL_SECONDS)
 
 
 def _screen(tmux: Tmux, name: str) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SLICE = 0.2
 """The longest time, in seconds, for which something waits without looking whether its call was interrupted."""
+_LOCK_PAUSE = 0.01
 
 
 class Call:
@@ -118,6 +119,27 @@ def sleep(seconds: float) -> None:
         time.sleep(seconds)
     else:
         call.sleep(seconds)
+
+
+def sliced(seconds: float) -> float:
+    """How much of a wait to do at once, before looking for an interrupt: all of it where no call is served."""
+    return seconds if current() is None else min(seconds, SLICE)
+
+
+def lock(handle: int | TextIO) -> None:
+    """Take the lock of an open file, as `flock` does; an interrupt ends the waiting."""
+    import fcntl
+
+    if current() is None:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sleep(_LOCK_PAUSE)
+        else:
+            return
 
 
 def current_folder() -> str:

@@ -131,11 +131,11 @@ class Child:
         while True:
             self._check_interrupted()
             left = max(0.0, deadline - time.monotonic())
-            is_sliced = calls.current() is not None and left > calls.SLICE
+            part = calls.sliced(left)
             try:
-                return self._process.wait(calls.SLICE if is_sliced else left)
+                return self._process.wait(part)
             except subprocess.TimeoutExpired:
-                if not is_sliced:
+                if part == left:
                     return None
 
     @property

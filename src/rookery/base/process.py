@@ -211,7 +211,7 @@ def _communicate_for_call(child: subprocess.Popen[AnyStr], timeout: float) -> tu
         calls.check_interrupted()
         left = deadline - time.monotonic()
         try:
-            return child.communicate(timeout=max(0.0, min(left, calls.SLICE)))
+            return child.communicate(timeout=calls.sliced(max(0.0, left)))
         except subprocess.TimeoutExpired:
             if left <= calls.SLICE:
                 raise

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 
+from rookery.base import call as calls
 from rookery.base import proctable
 from rookery.base.proctable import Identity as Identity
 
@@ -68,7 +69,7 @@ def end_tree(root: Identity | None, mark: Mark | None, grace: float, *, patience
         _freeze(tree, targets, deadline)
         for each in tree.targets():
             send(each, signal.SIGKILL)
-        time.sleep(_PAUSE)
+        calls.sleep(_PAUSE)
 
 
 def send(identity: Identity, number: int) -> bool:
@@ -135,7 +136,7 @@ def _ask(root: Identity, tree: _Tree, grace: float) -> None:
         if now - looked >= _LOOK_AGAIN:
             tree.members()
             looked = now
-        time.sleep(_PAUSE)
+        calls.sleep(_PAUSE)
 
 
 def _freeze(tree: _Tree, targets: list[Identity], deadline: float) -> None:
@@ -160,7 +161,7 @@ def _await_stillness(targets: list[Identity]) -> None:
             row = proctable.read_one(each.pid)
             if row is None or row.identity != each or row.is_dead or row.is_stopped:
                 break
-            time.sleep(0.001)
+            time.sleep(0.001)  # not to be interrupted: what is frozen must be killed
 
 
 def _beneath(roots: Iterable[Identity], table: dict[int, proctable.Row]) -> list[Identity]:

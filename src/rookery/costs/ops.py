@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from rookery.base import call as calls
 from rookery.base.clock import parse_duration, stamp
 from rookery.costs import store
 from rookery.ops.operation import flag, op, option
@@ -49,4 +48,4 @@ def _watch(ctx: Context, by: str, agent: str | None, run: str | None, start: str
         if found != seen:
             yield found
         seen = found
-        time.sleep(_LOOK_AGAIN)
+        calls.sleep(_LOOK_AGAIN)

@@ -10,6 +10,7 @@ import time
 
 import apsw
 
+from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 
 TYPE_CHECKING = False
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 6
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
 PATIENCE_SECONDS = 60.0
+
+_STEPS = 100_000
+"""After so many steps of SQLite's machine, a few milliseconds, a query looks whether its call was interrupted."""
 
 _CODES = {
     apsw.BusyError: ("storage_busy", "another process holds the database for very long; try again"),
@@ -42,6 +46,7 @@ class Database:
         self.connection = connection
         self.path = path
         self._depth = 0
+        self._can_be_interrupted = False
 
     @classmethod
     def open(cls, path: str) -> Self:
@@ -86,13 +91,14 @@ class Database:
     def execute(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> None:
         """Run a statement for its effect."""
         try:
-            self.connection.execute(sql, values)
+            self._run(sql, values)
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement once for each row of values."""
         try:
+            self._let_calls_interrupt()
             self.connection.executemany(sql, rows)
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
@@ -100,23 +106,33 @@ class Database:
     def all(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> list[Row]:
         """Every row of a query."""
         try:
-            return self.connection.execute(sql, values).fetchall()
+            return self._run(sql, values).fetchall()
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
 
     def each(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Iterator[Row]:
         """The rows of a query, read as they are asked for."""
         try:
-            yield from self.connection.execute(sql, values)
+            yield from self._run(sql, values)
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
 
     def one(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Row | None:
         """The first row of a query."""
         try:
-            return self.connection.execute(sql, values).fetchone()
+            return self._run(sql, values).fetchone()
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
+
+    def _run(self, sql: str, values: Sequence[object] | dict[str, object]) -> apsw.Cursor:
+        self._let_calls_interrupt()
+        return self.connection.execute(sql, values)
+
+    def _let_calls_interrupt(self) -> None:
+        """Let a long query stop when its call is interrupted; where no call is served, nothing looks for that."""
+        if not self._can_be_interrupted and calls.current() is not None:
+            self.connection.set_progress_handler(_look_for_interrupt, _STEPS)
+            self._can_be_interrupted = True
 
     def value(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Any:
         """The first column of the first row, or None."""
@@ -134,6 +150,11 @@ class Database:
         return int(self.value("PRAGMA data_version"))
 
 
+def _look_for_interrupt() -> bool:
+    calls.check_interrupted()
+    return False
+
+
 def patience(seconds: float = PATIENCE_SECONDS) -> Callable[[int], bool]:
     """A busy handler that waits for a lock in short, uneven steps, for so long.
 
@@ -147,7 +168,7 @@ def patience(seconds: float = PATIENCE_SECONDS) -> Callable[[int], bool]:
         now = time.monotonic()
         if earlier_calls == 0:
             started = now
-        time.sleep(0.001 + time.monotonic_ns() % 2_000_000 / 1e9)
+        calls.sleep(0.001 + time.monotonic_ns() % 2_000_000 / 1e9)
         return now - started < seconds
 
     return wait
@@ -173,7 +194,7 @@ class Transaction:
         if kind is None:
             try:
                 self._db.execute("COMMIT")
-            except StorageFailed:
+            except BaseException:
                 self._roll_back()
                 raise
         else:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from rookery.base import call as calls
 from rookery.base.clock import is_stamp, parse_duration, stamp
 from rookery.base.errors import InvalidInput
 from rookery.events import store
@@ -68,7 +67,7 @@ def _stream(
             for event in store.read(db, after=seen, kinds=kinds, actor=agent):
                 seen = event.seq
                 yield event
-        time.sleep(_POLL_SECONDS)
+        calls.sleep(_POLL_SECONDS)
 
 
 def _since(ctx: Context, text: str) -> str:

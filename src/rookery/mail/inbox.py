@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from rookery.base import call as calls
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
@@ -158,7 +159,7 @@ def wait(db: Database, environ: Environ, wanted: Filter, timeout: float, now: Ca
         left = deadline - time.monotonic()
         if left <= 0:
             return None
-        time.sleep(min(pause, left))
+        calls.sleep(min(pause, left))
         pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 

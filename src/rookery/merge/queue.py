@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base.errors import RookError
 from rookery.config import steps
 from rookery.merge import after, attempts, batch, gates, kept, land, news, resolving, settle, store
@@ -80,7 +81,7 @@ def _await_lease(desk: Desk, base: str, only: Collection[str]) -> Lease | None:
             return None
         if not only or time.monotonic() > deadline:
             raise MergeBusy(f"{found.name} (process {found.pid}) lands on {base} just now")
-        time.sleep(_POLL)
+        calls.sleep(_POLL)
 
 
 class _Run:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refused, StorageFailed
 from rookery.base.record import Record
 from rookery.base.text import check_text
@@ -201,12 +202,10 @@ def _make_folder(folder: str) -> bool:
 @contextmanager
 def _alone(folder: str) -> Iterator[None]:
     """Hold the folder's lock, so that two inits at once make everything once. A kill lets go of it."""
-    import fcntl
-
     handle = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):  # NFS cannot lock a folder; one of two inits at once may fail there
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            calls.lock(handle)
         yield
     finally:
         os.close(handle)

@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base import process
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -82,8 +83,11 @@ class Watcher:
                 self._inbox.sessions_changed = False
                 if not must_follow and not happened:
                     self._check_open()
-                    if not self._changed.wait(max(0.0, deadline - time.monotonic())):
+                    left = deadline - time.monotonic()
+                    if left <= 0:
                         return []
+                    calls.check_interrupted()
+                    self._changed.wait(calls.sliced(left))
                     continue
             if must_follow:
                 happened += self._follow()
@@ -167,9 +171,14 @@ class Watcher:
             return [self._inbox.replies.pop(at) for at in numbers]
 
     def _await(self, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _TIMEOUT
         with self._changed:
-            if not self._changed.wait_for(lambda: holds() or not self.is_open, _TIMEOUT):
-                raise ProgramFailed("tmux did not answer in time", code="program_timeout")
+            while not holds() and self.is_open:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise ProgramFailed("tmux did not answer in time", code="program_timeout")
+                calls.check_interrupted()
+                self._changed.wait(calls.sliced(left))
             if not holds():
                 self._check_open()
 

@@ -7,9 +7,9 @@ is `initializing`; such a one is finished, any other lock is somebody's wish.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
 from rookery.config.environ import child_environ
@@ -272,7 +272,7 @@ def _configure(store: GitStore, *args: str) -> None:
             return
         if wait is None or "could not lock" not in done.stderr:
             raise ProgramFailed(f"git could not be configured: {done.last_words}")
-        time.sleep(wait)
+        calls.sleep(wait)
 
 
 def _write_excludes(listed: Sequence[tuple[str, str]], path: str, patterns: Iterable[str]) -> None:

@@ -26,6 +26,7 @@ import stat
 import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.vcs import git_processes
 from rookery.vcs.git_processes import common_folder, follow, linked_worktrees
@@ -158,16 +159,14 @@ def _remove_if_dead(path: str, deadline: float) -> str:
             return "" if _move_away(path, first, common) else "another git has taken it meanwhile"
         if time.monotonic() > deadline:
             return _said(openers or alive) if openers or alive else "it was made just now"
-        time.sleep(_PAUSE)
+        calls.sleep(_PAUSE)
 
 
 def _move_away(path: str, expected: os.stat_result, common: str) -> bool:
     """Remove the file that was looked at, and no other of its name."""
-    import fcntl
-
     turn = os.open(os.path.join(common, "rookery-locks"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        calls.lock(turn)
         now = _lstat(path)
         if now is None:
             return True

@@ -6,8 +6,9 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
-from time import sleep, time
+from time import time
 
+from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run, run_bytes
 from rookery.config.environ import child_environ
@@ -104,7 +105,7 @@ class GitStore:
             done = run(argv, cwd=self._folder, timeout=self._timeout, env=env, stdin=stdin, check=False)
             if wait is None or not _met_half_made(done):
                 break
-            sleep(wait)
+            calls.sleep(wait)
         return done
 
     def read_bytes(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:

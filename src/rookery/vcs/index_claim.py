@@ -11,6 +11,7 @@ import os
 import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base.errors import InvalidState
 from rookery.base.proctable import Identity, read_one
 from rookery.base.record import Record
@@ -113,7 +114,7 @@ class Claim(Record):
                         f"another git is at work in {self.folder}: {self.lock} is there, and {held[0].reason}",
                         hint=f"wait for it; if none runs, it was killed: rm '{self.lock}'",
                     ) from None
-                time.sleep(0.02)
+                calls.sleep(0.02)
             else:
                 return
 

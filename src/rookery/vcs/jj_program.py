@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+from rookery.base import call as calls
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.process import run
 from rookery.config.environ import child_environ
@@ -72,10 +73,8 @@ class JjProgram:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Only one of us at a time moves bookmarks: jj itself lets two succeed and calls the bookmark conflicted."""
-        import fcntl
-
         with open(os.path.join(self.main_root(), ".jj", "repo", _LOCK), "w", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            calls.lock(file)
             yield
 
     def _store(self) -> GitStore:
