@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rookery.agents.look import identity
+from rookery.base.draft import write_whole
 from rookery.base.json import dumps
 
 TYPE_CHECKING = False
@@ -31,8 +32,5 @@ def write_identity(home: Home, name: str) -> str:
         lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]
     path = home.path("agents", name, "identity.yaml")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    draft = f"{path}.new-{os.getpid()}"
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    os.replace(draft, path)
+    write_whole(path, "\n".join(lines) + "\n")
     return path

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 
+from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
 from rookery.base.proctree import Identity, send
 
@@ -27,10 +28,7 @@ SIGNAL = signal.SIGUSR1
 
 def request(home: Home, session: Session, turn: Turn, by: str) -> bool:
     """Ask the runner to interrupt that turn; False if nobody runs it any more."""
-    path = _path(home, session)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump({"turn_id": turn.id, "by": by}, file)
-    os.replace(path + ".new", path)
+    write_whole(_path(home, session), json.dumps({"turn_id": turn.id, "by": by}))
     if session.runner_pid is None or session.runner_start is None:
         return False
     return send(Identity(session.runner_pid, session.runner_start), SIGNAL)

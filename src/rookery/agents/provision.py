@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.draft import draft_name, write_whole
 from rookery.base.errors import InvalidInput, ProgramFailed, Refused, StorageFailed
 from rookery.base.json import dumps, loads
 from rookery.base.process import run
@@ -186,7 +187,7 @@ def _copy(source: str, target: str, top: str) -> None:
             _copy(os.path.join(source, name), os.path.join(target, name), top)
         shutil.copystat(source, target)
     elif os.path.islink(source) or os.path.isfile(source):  # a socket or a pipe has no content
-        half = f"{target}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
+        half = draft_name(target)
         shutil.copy2(source, half, follow_symlinks=False)
         os.replace(half, target)
 
@@ -254,7 +255,4 @@ def _remember(session_folder: str, manifest: Manifest) -> None:
     os.makedirs(session_folder, mode=0o700, exist_ok=True)
     path = os.path.join(session_folder, MANIFEST)
     data = {name: value for name, value in manifest.as_dict().items() if name != "finished"}
-    handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(dumps(data))
-    os.replace(f"{path}.new", path)
+    write_whole(path, dumps(data).encode("utf-8", "surrogateescape"), mode=0o600)

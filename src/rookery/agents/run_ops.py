@@ -6,6 +6,7 @@ import os
 
 from rookery.agents import look, store
 from rookery.agents.home import Home
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.record import Record
 from rookery.base.text import check_text
@@ -69,10 +70,7 @@ def write_spec(ctx: Context, task: str, body: str) -> Spec:
     task_id = tasks.resolve(ctx.db, task)
     path = Home.of(ctx).path("specs", f"{task_id}.md")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    draft = f"{path}.new-{os.getpid()}"
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(body if body.endswith("\n") else body + "\n")
-    os.replace(draft, path)
+    write_whole(path, body if body.endswith("\n") else body + "\n")
     with ctx.db.write() as db:
         publish(db, "spec.written", task_id, {"path": path, "size": len(body)}, actor=ctx.actor, at=ctx.now())
     return Spec(task_id, path, body)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.base.json import loads
 from rookery.base.record import Record
@@ -147,12 +148,7 @@ def _put_back(path: str, text: str) -> None:
 def _replace(path: str, text: str) -> None:
     target = os.path.realpath(path)
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    draft = f"{target}.rook-{os.getpid()}"
-    with open(draft, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    if os.path.exists(target):
-        os.chmod(draft, os.stat(target).st_mode & 0o777)
-    os.replace(draft, target)
+    write_whole(target, text, mode=os.stat(target).st_mode & 0o777 if os.path.exists(target) else None)
 
 
 def _copy(root: str) -> str:

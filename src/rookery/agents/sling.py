@@ -28,6 +28,7 @@ from rookery.agents.sandbox.probe import decide
 from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.start import launch_of, settings_of, start_terminal
 from rookery.agents.wake import start_runner
+from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
 from rookery.base.proctree import end_tree
@@ -173,6 +174,4 @@ def _read_spec(home: Home, session: Session) -> str | None:
 
 def _write_private(home: Home, session: Session, name: str, text: str) -> None:
     path = os.path.join(home.folder(session.id), name)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(path + ".new", path)
+    write_whole(path, text)

@@ -10,6 +10,7 @@ import os
 
 from rookery.agents import provision
 from rookery.agents.model import check_name
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
@@ -191,10 +192,7 @@ def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str)
         raise Refused(f"{name} leads out of the worktree", hint="a link in the repository points elsewhere")
     open_vcs(worktree, settings).exclude([ignore_line(name)])
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    half = f"{target}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
-    with open(half, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(half, target)
+    write_whole(target, text)
 
 
 def _make_parent(root: str, path: str) -> None:

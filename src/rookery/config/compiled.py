@@ -104,12 +104,11 @@ def _whole(section: dict[str, Any]) -> dict[str, Any]:
 def _write(root: str, stamps: list[list[int] | None], config: Config) -> None:
     from dataclasses import asdict
 
+    from rookery.base.draft import write_whole
+
     path = os.path.join(root, *_PATH)
-    draft = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(draft, "w", encoding="utf-8") as file:
-            file.write(dumps({"format": _FORMAT, "stamps": stamps, "sections": asdict(config)}))
-        os.replace(draft, path)
+        write_whole(path, dumps({"format": _FORMAT, "stamps": stamps, "sections": asdict(config)}))
     except OSError:
         return  # a disk that is full or not ours to write costs time, and nothing else

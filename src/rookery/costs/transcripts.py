@@ -10,6 +10,7 @@ import json
 import os
 import stat
 
+from rookery.base.draft import write_whole
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -50,10 +51,7 @@ def usage_of_turn(folder: str, turn_id: str, is_settled: Callable[[str], bool]) 
     kept = _read_state(path)
     since = kept.get("after" if kept.get("turn_id") and is_settled(kept["turn_id"]) else "before")
     used = read_usage(own, since)
-    half = f"{path}.{os.urandom(8).hex()}"  # the folder is the agent's: it can have put a link at no such name
-    with open(half, "w", encoding="utf-8") as file:
-        json.dump({"turn_id": turn_id, "before": since, "after": used.position}, file)
-    os.replace(half, path)
+    write_whole(path, json.dumps({"turn_id": turn_id, "before": since, "after": used.position}))
     return used.usage
 
 

@@ -11,6 +11,7 @@ import os
 
 import apsw
 
+from rookery.base.draft import draft_name
 from rookery.base.errors import StorageFailed
 from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, patience
 
@@ -25,8 +26,7 @@ def migrations() -> list[tuple[int, str]]:
 
 def create_file(path: str) -> None:
     """Make a database at the newest schema; if somebody else is faster, theirs stays."""
-    draft = f"{path}.new-{os.getpid()}"
-    remove(draft)
+    draft = draft_name(path)
     try:
         connection = apsw.Connection(draft)
         try:
@@ -72,10 +72,12 @@ def _back_up(connection: apsw.Connection, path: str, version: int) -> None:
     os.makedirs(folder, exist_ok=True)
     target = os.path.join(folder, f"schema-{version}.db")
     if not os.path.exists(target):
-        draft = f"{target}.new-{os.getpid()}"
-        remove(draft)
-        connection.execute("VACUUM INTO ?", (draft,))
-        os.replace(draft, target)
+        draft = draft_name(target)
+        try:
+            connection.execute("VACUUM INTO ?", (draft,))
+            os.replace(draft, target)
+        finally:
+            remove(draft)
 
 
 def _apply(connection: apsw.Connection) -> None:

@@ -13,6 +13,7 @@ import os
 import time
 from fnmatch import fnmatchcase
 
+from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
@@ -83,7 +84,7 @@ def run_gates(
             if not known.is_ok:
                 return Verdict(tuple(runs))
     if todo:
-        name, tip = f"gate-{tree[:12]}-{os.getpid()}", desk.merging.tip(base) or commit
+        name, tip = f"gate-{tree[:12]}-{unique()}", desk.merging.tip(base) or commit
         with scratch.open_scratch(desk, name, commit, base=base, at=tip) as place:
             for gate in todo:
                 runs.append(_run_with_retries(desk, gate, tree, place, retries, beat))

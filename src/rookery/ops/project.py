@@ -233,7 +233,7 @@ def _free_name(path: str) -> str:
 
 def _write(path: str, data: bytes) -> bool:
     """Put a file in place whole: it is there with all that belongs in it, or it is not there."""
-    half = path + ".new"
+    half = path + ".new"  # the folder's lock is held: what a killed init left is written over
     with open(half, "wb") as file:
         file.write(data)
         file.flush()

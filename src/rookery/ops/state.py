@@ -148,12 +148,11 @@ def _read(path: str) -> bytes:
 
 def _write(path: str, text: bytes) -> None:
     folder = os.path.dirname(path)
-    draft = f"{path}.{os.getpid()}"
+    from rookery.base.draft import write_whole
+
     try:
         if not os.path.isdir(folder):
             os.mkdir(folder, 0o700)
-        with open(draft, "wb") as file:
-            file.write(text)
-        os.replace(draft, path)
+        write_whole(path, text)
     except OSError:
         return  # a disk that is full or not ours to write: the next one asks again

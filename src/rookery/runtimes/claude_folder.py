@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 
+from rookery.base.draft import write_whole
 from rookery.config.environ import child_environ
 from rookery.runtimes.hooks import HOOKS, hook_command
 from rookery.runtimes.model import HEADLESS, MODES
@@ -104,7 +105,4 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _write(path: str, content: dict[str, Any]) -> None:
-    half = f"{path}.{os.urandom(8).hex()}"
-    with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=2)
-    os.replace(half, path)
+    write_whole(path, json.dumps(content, indent=2), mode=0o600)

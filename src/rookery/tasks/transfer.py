@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 
+from rookery.base.draft import write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.tasks import store
@@ -112,16 +113,9 @@ def _as_lines(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: li
 
 
 def _write_whole(path: str, text: str) -> None:
-    draft = f"{path}.new-{os.getpid()}"
     try:
-        with open(draft, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+        write_whole(path, text, sync=True)
     except OSError as error:
-        if os.path.exists(draft):
-            os.unlink(draft)
         raise Refused(
             f"cannot write {path}: {error.strerror}", hint="choose a file in a folder that you may write to", code="io"
         ) from error

@@ -13,6 +13,7 @@ import shutil
 import signal
 import stat
 
+from rookery.base.draft import unique
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
 from rookery.base.process import Finished, run
 from rookery.base.proctree import Identity, identify, send
@@ -170,7 +171,7 @@ class Tmux:
         if len(plain) <= _SHORT and "\n" not in plain and "\t" not in plain:
             self._deliver(name, "send-keys", "-t", target(name), "-l", "--", _word(plain))
             return
-        buffer = f"rook-{name}-{os.getpid()}"
+        buffer = f"rook-{name}-{unique()}"
         paste = ("paste-buffer", "-p", "-d", "-b", buffer, "-t", target(name))
         self._deliver(name, "load-buffer", "-b", buffer, "-", ";", *paste, stdin=plain)
 

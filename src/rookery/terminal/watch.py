@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base import process
+from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.terminal.tmux import WATCHER, Tmux, screen_text, target
@@ -45,7 +46,7 @@ class Watcher:
     """One client for all panes. Sessions that come are followed and those that go are let go, by themselves."""
 
     def __init__(self, tmux: Tmux) -> None:
-        self.session = f"{WATCHER}{os.getpid()}-{time.monotonic_ns() // 1000}"
+        self.session = f"{WATCHER}{unique()}"
         self._nonce = os.urandom(8).hex()
         self._asked = 0
         self._followed: dict[str, tuple[str, str]] = {}  # session → window and pane

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.draft import write_whole
 from rookery.base.record import Record
 from rookery.config.project import FOLDER
 
@@ -73,10 +74,7 @@ def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
     path = _path(root, name)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     text = json.dumps({"words": list(words), "common": common})
-    half = f"{path}.{os.getpid()}"
-    with open(half, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(half, path)
+    write_whole(path, text)
 
 
 def forget(folder: str) -> None:

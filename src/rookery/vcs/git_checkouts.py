@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 
 from rookery.base import call as calls
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
 from rookery.config.environ import child_environ
@@ -277,10 +278,7 @@ def _configure(store: GitStore, *args: str) -> None:
 
 def _write_excludes(listed: Sequence[tuple[str, str]], path: str, patterns: Iterable[str]) -> None:
     text = _user_excludes(listed) + "\n".join((_OURS, *patterns)) + "\n"
-    half = f"{path}.{os.urandom(8).hex()}"  # a name that nobody can have put a link at
-    with open(half, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    os.replace(half, path)
+    write_whole(path, text.encode("utf-8", "surrogateescape"))
 
 
 def _read_own(path: str) -> list[str]:

@@ -27,6 +27,7 @@ import time
 from contextlib import suppress
 
 from rookery.base import call as calls
+from rookery.base.draft import draft_name
 from rookery.base.record import Record
 from rookery.vcs import git_processes
 from rookery.vcs.git_processes import common_folder, follow, linked_worktrees
@@ -173,7 +174,7 @@ def _move_away(path: str, expected: os.stat_result, common: str) -> bool:
         if _mark(now) != _mark(expected):
             return False
         # Git takes no file for a ref whose name ends so.
-        aside = f"{path}.{os.getpid()}{LOCK}"
+        aside = f"{draft_name(path)}{LOCK}"
         os.rename(path, aside)
         is_it = _mark(os.lstat(aside)) == _mark(expected)
         if not is_it:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from time import time
 
-from rookery.base import call as calls
+from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run, run_bytes
 from rookery.config.environ import child_environ
@@ -105,7 +105,7 @@ class GitStore:
             done = run(argv, cwd=self._folder, timeout=self._timeout, env=env, stdin=stdin, check=False)
             if wait is None or not _met_half_made(done):
                 break
-            calls.sleep(wait)
+            sleep(wait)
         return done
 
     def read_bytes(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.vcs import folders, snapshots
 from rookery.vcs.git_store import GitStore
@@ -136,9 +137,8 @@ class JjWorkspaces(JjProgram):
             if before and not before.endswith("\n"):
                 before += "\n"
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write("\n".join((before + _OURS, *wanted, _END)) + "\n" + after)
-            os.replace(f"{path}.new", path)
+            text = "\n".join((before + _OURS, *wanted, _END)) + "\n" + after
+            write_whole(path, text.encode("utf-8", "surrogateescape"))
 
     def _excludes(self) -> str:
         return os.path.join(self._jj("git", "root", AS_IT_IS).rstrip("\n"), "info", "exclude")

@@ -6,6 +6,7 @@ import os
 from contextlib import contextmanager
 
 from rookery.base import call as calls
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.process import run
 from rookery.config.environ import child_environ
@@ -66,9 +67,7 @@ class JjProgram:
 
     def _remember(self, branch: str) -> None:
         path = os.path.join(self.root, ".jj", _MEMORY)
-        with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as file:
-            file.write(branch)
-        os.replace(f"{path}.{os.getpid()}", path)
+        write_whole(path, branch)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ import sys
 
 from rookery.agents.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
 from rookery.base.detach import find_program
+from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import run
 from rookery.base.record import Record
@@ -153,7 +154,4 @@ def _remember(path: str | None, about: dict[str, Any], found: Probe) -> None:
     if path is None or not found.works:
         return
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    half = f"{path}.{os.getpid()}"
-    with open(half, "w", encoding="utf-8") as file:
-        json.dump({"about": about, "words": list(found.words), "version": found.version}, file)
-    os.replace(half, path)
+    write_whole(path, json.dumps({"about": about, "words": list(found.words), "version": found.version}))

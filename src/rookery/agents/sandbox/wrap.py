@@ -8,6 +8,7 @@ import os
 from rookery.agents.sandbox.model import BUBBLEWRAP, Mount, NoSandbox, Plan, build_environ
 from rookery.agents.sandbox.places import find_repository, make_places, own_mounts, shared_mounts
 from rookery.agents.sandbox.probe import probe
+from rookery.base.draft import write_whole
 from rookery.base.python import module_command
 from rookery.runtimes.index import open_runtime
 from rookery.vcs import cage
@@ -153,7 +154,4 @@ def _folders_of(program: str, env: Mapping[str, str]) -> list[str]:
 
 
 def _write_plan(path: str, plan: Plan) -> None:
-    handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump(plan.as_dict(), file)
-    os.replace(f"{path}.new", path)
+    write_whole(path, json.dumps(plan.as_dict()), mode=0o600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 
 TYPE_CHECKING = False
@@ -44,10 +45,7 @@ class Memory:
     def save(self) -> None:
         """Write everything, whole or not at all."""
         data = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        partial = f"{self._path}.{os.getpid()}"
-        with open(partial, "w", encoding="utf-8") as file:
-            json.dump(data, file)
-        os.replace(partial, self._path)
+        write_whole(self._path, json.dumps(data))
 
     def see(self, messages: list[dict[str, Any]]) -> int:
         """Take note of mail, oldest first; gives how many of them are new."""
