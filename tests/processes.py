@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rookery.base import holder
 from rookery.base.errors import RookError
 from rookery.base.proctree import Identity, end_tree, identify, marked
 from rookery.config.project import database_path
@@ -65,7 +66,7 @@ def end_agents(project: Path) -> None:
         return
     for pid, start in sessions:
         if pid not in (None, os.getpid()):
-            end_tree(Identity(pid, start), None, 0)
+            end_tree(holder.read(pid, start).identity, None, 0)
     if sessions:
         Tmux(socket_path(str(project))).kill_server()
         end_tree(None, ("ROOKERY_ROOT", str(project)), 0)

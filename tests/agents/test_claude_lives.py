@@ -16,7 +16,8 @@ from dev.model_server import ModelServer
 from claude import model as model
 from claude import settings_for
 from conftest import git
-from rookery.base.proctree import Identity, end_tree, send
+from rookery.base import holder
+from rookery.base.proctree import end_tree, send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
@@ -208,7 +209,7 @@ def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
     wait_until(lambda: once in den.transcript(), 60)
     row = den.row("bee")
     assert row["runtime_session"]
-    send(Identity(row["runner_pid"], row["runner_start"]), signal.SIGKILL)
+    send(holder.read(row["runner_pid"], row["runner_start"]).identity, signal.SIGKILL)
     end_tree(None, ("ROOKERY_SESSION", row["id"]), 0)
     den.wait_for("bee", "completed")
     assert den.row("bee")["runtime_session"] == row["runtime_session"]

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from den import DONE, Den
 
-from rookery.base.proctree import Identity, send
+from rookery.base import holder
+from rookery.base.proctree import send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
@@ -101,7 +102,7 @@ def test_a_signal_without_a_request_for_this_turn_does_nothing(den: Den) -> None
     for text in (None, "{", json.dumps({"turn_id": "trn_of_yesterday", "by": "human"})):
         if text is not None:
             stale.write_text(text)
-        assert send(Identity(pid, start), signal.SIGUSR1)
+        assert send(holder.read(pid, start).identity, signal.SIGUSR1)
     os.close(os.open(tree / "go", os.O_CREAT))
     den.wait_for("bee", "completed")
     assert [state for state, _ in turns(den)] == ["done"]
@@ -113,7 +114,7 @@ def test_an_interrupt_of_a_turn_whose_runner_was_killed_is_refused(den: Den) -> 
     db = den.rook.open()
     pid, start = db.all("SELECT runner_pid, runner_start FROM sessions")[0]
     db.close()
-    send(Identity(pid, start), signal.SIGKILL)
+    send(holder.read(pid, start).identity, signal.SIGKILL)
     refused = den.rook.json("interrupt", "bee").error
     assert "nobody runs" in refused["message"]
     den.wait_for("bee", "completed")

@@ -16,7 +16,7 @@ from rookery.agents.home import Home
 from rookery.agents.model import Session
 from rookery.agents.recovery import _mend
 from rookery.agents.wake import start_runner
-from rookery.base.proctree import Identity, is_alive
+from rookery.base.holder import is_gone, read
 from rookery.base.python import module_command
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -190,7 +190,7 @@ def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypa
     stop.stop(home, "bee", "enough", by="human")
 
     pid, start = db.all("SELECT runner_pid, runner_start FROM sessions")[0]
-    assert pid is None or not is_alive(Identity(pid, start))
+    assert pid is None or is_gone(read(pid, start))
     db.close()
     den.assert_no_process()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.vcs import index_claim
+from rookery.base import proctable
 from rookery.vcs.git import Git
 from rookery.vcs.git_forward import CannotWrite, HalfWritten
 from rookery.vcs.git_merging import Merging
@@ -165,7 +165,7 @@ def test_a_lock_that_another_git_took_after_a_kill_is_left_alone(
 ) -> None:
     old, new = change_everything(repo)
     with monkeypatch.context() as patch:
-        patch.setattr(index_claim, "read_one", lambda _pid: None)  # as if the process had another start
+        patch.setattr(proctable, "read_one", lambda _pid: None)  # as if the process had another start
         (begun,) = merging.begin_forward("main", old, new)
     os.unlink(begun.lock)
     Path(begun.lock).write_text("of another git\n")

@@ -12,7 +12,8 @@ import signal
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
-from rookery.base.proctree import Identity, send
+from rookery.base.holder import process_of, read
+from rookery.base.proctree import send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def request(home: Home, session: Session, turn: Turn, by: str) -> bool:
     write_whole(_path(home, session), json.dumps({"turn_id": turn.id, "by": by}))
     if session.runner_pid is None or session.runner_start is None:
         return False
-    return send(Identity(session.runner_pid, session.runner_start), SIGNAL)
+    runner = process_of(read(session.runner_pid, session.runner_start))
+    return runner is not None and send(runner, SIGNAL)
 
 
 def stay_alive() -> None:

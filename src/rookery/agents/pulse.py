@@ -14,16 +14,18 @@ if TYPE_CHECKING:
 
 _ON_ITS_WAY = 2.0
 """How long a runner that was just started may take until it shows itself."""
+_LEASE = 600.0
+"""As in `agents.stop`, which would take long to load."""
 
 
 def notice(ctx: Context) -> None:
     """Mend what was left behind, if there is anything."""
     lately = stamp(ctx.clock() - _ON_ITS_WAY)
     rows = ctx.db.all(
-        "SELECT s.state, s.mode, s.step, s.reason, s.runner_pid, s.runner_start, s.updated_at > ?, "
+        "SELECT s.state, s.mode, s.step, s.reason, s.runner_pid, s.runner_start, s.updated_at > ?, s.updated_at < ?, "
         "EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL) "
         "FROM sessions s WHERE s.state <> 'ended'",
-        (lately,),
+        (lately, stamp(ctx.clock() - _LEASE)),
     )
     if not any(_is_amiss(*row) for row in rows):
         return
@@ -34,12 +36,20 @@ def notice(ctx: Context) -> None:
 
 
 def _is_amiss(
-    state: str, mode: str, step: str, reason: str | None, pid: int | None, start: str | None, is_new: int, has_mail: int
+    state: str,
+    mode: str,
+    step: str,
+    reason: str | None,
+    pid: int | None,
+    start: str | None,
+    is_new: int,
+    is_old: int,
+    has_mail: int,
 ) -> bool:
     if reason is not None and reason.startswith("stopping "):
         _, stopper, since = reason.split(" ", 2)
-        return not lives(int(stopper), since)
-    if pid is not None and lives(pid, start):
+        return _is_gone(int(stopper), since, bool(is_old))
+    if pid is not None and not _is_gone(pid, start):
         return False
     if state == "booting" and step != "ready":
         return True
@@ -50,9 +60,7 @@ def _is_amiss(
     return state != "waiting" or bool(has_mail)
 
 
-def lives(pid: int, start: str | None) -> bool:
-    """True if this very process is there."""
-    from rookery.base.proctable import Identity, read_one
+def _is_gone(pid: int, start: str | None, lease_is_over: bool = False) -> bool:
+    from rookery.base.holder import is_gone, read
 
-    found = read_one(pid)
-    return found is not None and found.identity == Identity(pid, start or "")
+    return is_gone(read(pid, start), lease_is_over=lease_is_over)

@@ -57,14 +57,14 @@ def _recover(home: Home) -> list[Mended]:
 
 
 def _mend(home: Home, found: Session) -> Mended | None:
-    if not is_abandoned(found) and is_driven(found):
+    if not is_abandoned(home, found) and is_driven(found):
         return None
     # Whoever drove it is gone, but may have finished between our reading of the row and its end: only what is written
     # after its end counts.
     session = store.session(home.db, found.id)
     if not session.is_alive:
         return None
-    if is_abandoned(session):
+    if is_abandoned(home, session):
         end_processes(home, session)
         take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
         end_session(home, session.id, STOPPED, "stopped")

@@ -22,8 +22,8 @@ from rookery.agents.model import (
 from rookery.agents.roles import find_role
 from rookery.agents.worktrees import path_of
 from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.holder import myself
 from rookery.base.ids import RUN, SESSION, new_id
-from rookery.base.proctree import identify
 from rookery.base.record import Record
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
@@ -58,7 +58,7 @@ class Request(Record):
 def reserve(home: Home, request: Request) -> Session:
     """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
     role = find_role(request.role)
-    config, now, me = home.config.agents, home.now(), identify(os.getpid())
+    config, now, me = home.config.agents, home.now(), myself()
     session_id = new_id(SESSION)
     token = write_token(home, session_id)
     try:
@@ -91,8 +91,8 @@ def reserve(home: Home, request: Request) -> Session:
                 base_commit=request.base_commit,
                 settings=request.settings,
                 token_hash=hash_token(token),
-                runner_pid=None if me is None else me.pid,
-                runner_start=None if me is None else me.start,
+                runner_pid=me.pid,
+                runner_start=me.text,
                 runtime_session=None,
                 created_at=now,
                 updated_at=now,

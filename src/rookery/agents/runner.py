@@ -6,7 +6,6 @@ first and goes. `python -m rookery.agents.runner ROOT SESSION`.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from rookery.agents import store
@@ -17,7 +16,8 @@ from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Tu
 from rookery.agents.spent import read_spent
 from rookery.agents.stop import end_processes, is_stopping
 from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
-from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.base import holder as holders
+from rookery.base.proctree import end_tree
 from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.vcs.git_locks import of_worktree, remove_dead
@@ -40,24 +40,24 @@ def drive(home: Home, session_id: str) -> None:
 
 def _take(home: Home, session_id: str) -> bool:
     """Become the one that drives this agent; False if another does, or if it is being stopped."""
-    me = identify(os.getpid())
-    if me is None:
+    me = holders.myself()
+    if not me.identity.start:
         raise LookupError("this process cannot be identified")
     with home.db.write() as db:
         session = store.session(db, session_id)
         if session.state == ENDED or is_stopping(session) or is_driven(session):
             return False
         store.change_session(
-            db, session, "", actor=session.agent, at=home.now(), runner_pid=me.pid, runner_start=me.start
+            db, session, "", actor=session.agent, at=home.now(), runner_pid=me.pid, runner_start=me.text
         )
     return True
 
 
 def is_driven(session: Session) -> bool:
-    """True if a living process drives the agent, or is still bringing it to life."""
+    """True if a living process drives the agent, or is still bringing it to life; one elsewhere counts as living."""
     if session.runner_pid is None or session.runner_start is None:
         return False
-    return is_alive(Identity(session.runner_pid, session.runner_start))
+    return not holders.is_gone(holders.read(session.runner_pid, session.runner_start))
 
 
 def _sweep(home: Home, session_id: str) -> None:

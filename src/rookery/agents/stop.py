@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK
@@ -11,7 +9,9 @@ from rookery.agents.model import STOPPED, NoSuchAgent, Session
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.agents.wake import wake
-from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.base import holder as holders
+from rookery.base.clock import stamp
+from rookery.base.proctree import end_tree
 from rookery.config import steps
 from rookery.runtimes.model import TMUX
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rookery.agents.home import Home
 
 STOPPING = "stopping"
+LEASE = 600.0
+"""How long, in seconds, stopping may take where nobody here can see whether its process lives. It can be repeated."""
 
 
 def stop(home: Home, name: str, reason: str, *, by: str) -> list[Session]:
@@ -48,7 +50,9 @@ def end_processes(home: Home, session: Session) -> None:
     """End the runner, the agent's program and all that it started."""
     if session.runner_pid is not None and session.runner_start is not None:
         # The runner goes first, so that it does not take the killed child for a crash.
-        end_tree(Identity(session.runner_pid, session.runner_start), None, 0)
+        runner = holders.process_of(holders.read(session.runner_pid, session.runner_start))
+        if runner is not None:
+            end_tree(runner, None, 0)
     if session.mode == TMUX:
         from rookery.terminal.tmux import Tmux
 
@@ -59,12 +63,13 @@ def end_processes(home: Home, session: Session) -> None:
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
 
 
-def is_abandoned(session: Session) -> bool:
-    """True if somebody began to stop the agent and died."""
+def is_abandoned(home: Home, session: Session) -> bool:
+    """True if somebody began to stop the agent and died, or cannot be seen from here and takes very long."""
     if session.reason is None or not is_stopping(session):
         return False
     _, pid, start = session.reason.split(" ", 2)
-    return not is_alive(Identity(int(pid), start))
+    is_over = session.updated_at < stamp(home.clock() - LEASE)
+    return holders.is_gone(holders.read(int(pid), start), lease_is_over=is_over)
 
 
 def is_stopping(session: Session) -> bool:
@@ -77,8 +82,8 @@ def _announce(home: Home, session: Session, by: str) -> Session:
 
     The row names the runner that has to be ended. No other starts to drive the agent after this.
     """
-    me = identify(os.getpid())
-    reason = f"{STOPPING} {me.pid} {me.start}" if me is not None else f"{STOPPING} 0 gone"
+    me = holders.myself()
+    reason = f"{STOPPING} {me.pid} {me.text}"
     with home.db.write() as db:
         session = store.session(db, session.id)
         if session.is_alive:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _thread import _local  # `threading.local`, without the milliseconds that `threading` takes to load
+from _thread import _local, allocate_lock  # as in `threading`, without the milliseconds that it takes to load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Call:
         become: Callable[[Sequence[str]], NoReturn] | None = None,
         session_id: str | None = None,
     ) -> None:
+        self.id = os.urandom(8).hex()
+        """What tells the call from all others, on whatever host."""
         self.environ = environ
         self.cwd = cwd
         self.umask = umask
@@ -82,6 +84,9 @@ class Call:
 
 
 _served = _local()
+_threads: dict[str, int] = {}
+"""How many threads of this process serve each call."""
+_counting = allocate_lock()
 
 
 def current() -> Call | None:
@@ -98,11 +103,27 @@ class serving:  # noqa: N801 - reads as a verb: `with serving(call):`
 
     def __enter__(self) -> Call:
         self._before = current()
+        _count(self._call, 1)
         _served.call = self._call
         return self._call
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         _served.call = self._before
+        _count(self._call, -1)
+
+
+def _count(call: Call, change: int) -> None:
+    with _counting:
+        threads = _threads.get(call.id, 0) + change
+        if threads:
+            _threads[call.id] = threads
+        else:
+            del _threads[call.id]
+
+
+def is_served(call_id: str) -> bool:
+    """True while a thread of this process serves the call of that id."""
+    return call_id in _threads
 
 
 def check_interrupted() -> None:

@@ -87,6 +87,7 @@ def _read_proc(pid: int) -> Row | None:
 
 
 _boots: dict[str, str] = {}
+_UNKNOWN = "0"
 
 
 def _boot() -> str:
@@ -96,8 +97,27 @@ def _boot() -> str:
             with open(os.path.join(PROC, "sys/kernel/random/boot_id"), encoding="ascii") as file:
                 _boots[PROC] = file.read(8)
         except OSError:
-            _boots[PROC] = "0"
+            _boots[PROC] = _UNKNOWN
     return _boots[PROC]
+
+
+def boot_of(identity: Identity) -> str:
+    """Which start of which machine the process belongs to; empty where the system does not tell."""
+    boot, dash, ticks = identity.start.partition("-")
+    return boot if dash and ticks.isdecimal() and boot != _UNKNOWN else ""
+
+
+def this_boot() -> str:
+    """The same for what runs now, here."""
+    return _boot() if has_proc() and _boot() != _UNKNOWN else ""
+
+
+def namespace() -> str:
+    """The pid namespace that we see: the same numbers mean other processes in another. Empty where there are none."""
+    try:
+        return os.readlink(os.path.join(PROC, "self", "ns", "pid")).strip("pid:[]")
+    except OSError:
+        return ""
 
 
 def environ_of(pid: int) -> list[str]:

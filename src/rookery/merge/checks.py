@@ -7,7 +7,7 @@ import os
 from rookery.agents.home import Home
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.base.proctree import Identity, is_alive
+from rookery.base.holder import is_gone, read
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path, is_project
@@ -55,8 +55,9 @@ def _git(desk: Desk) -> Finding:
 
 
 def _cut_off(desk: Desk, root: str) -> Finding:
-    rows = desk.db.all("SELECT base, pid, pid_start FROM merge_leases WHERE holder IS NOT NULL")
-    held = {base for base, pid, start in rows if is_alive(Identity(pid, start))}
+    leases = "SELECT base, pid, pid_start, expires_at <= ? FROM merge_leases WHERE holder IS NOT NULL"
+    rows = desk.db.all(leases, (desk.now(),))
+    held = {base for base, pid, start, is_over in rows if not is_gone(read(pid, start), lease_is_over=is_over)}
     left = [*store.select(desk.db, states=(TESTING, LANDING)), *store.undoing(desk.db)]
     bases = {each.base for each in left if each.base not in held} | {row[0] for row in rows if row[0] not in held}
     folder = desk.path("scratch")

@@ -1,17 +1,16 @@
 """One merger at a time on each base. The lease has a number; whoever lost it can change nothing any more.
 
-A holder that died is replaced at once, one that gives no sign of life after its time. Everything that a holder does
-to the state or to the base happens in a transaction that first compares its number.
+A holder that died is replaced at once; one that hangs, or that cannot be seen from here, after its time. Everything
+that a holder does to the state or to the base happens in a transaction that first compares its number.
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
+from rookery.base import holder as holders
 from rookery.base.clock import stamp
 from rookery.base.errors import StorageFailed
-from rookery.base.proctree import Identity, identify, is_alive
 from rookery.base.record import Record
 from rookery.merge.model import LostLease
 
@@ -40,21 +39,21 @@ class Holder(Record):
 def acquire(desk: Desk, base: str) -> Lease | Holder:
     """The lease, or who holds it."""
     is_inherited = False
-    me = identify(os.getpid()) or Identity(os.getpid(), "")
+    me = holders.myself()
     with desk.db.write() as db:
         row = db.one("SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,))
         token = 1 if row is None else int(row[0]) + 1
         if row is not None and row[1] is not None:
             _, holder, pid, start, expires = row
             # By its process it is known at once that a holder is gone, by its time that it hangs.
-            if is_alive(Identity(pid, start)) and expires > desk.now():
+            if not holders.is_gone(holders.read(pid, start)) and expires > desk.now():
                 return Holder(holder, pid)
             is_inherited = True
         db.execute(
             "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (base) DO UPDATE SET token = excluded.token, holder = excluded.holder, pid = excluded.pid, "
             "pid_start = excluded.pid_start, expires_at = excluded.expires_at",
-            (base, token, desk.actor, me.pid, me.start, _until(desk)),
+            (base, token, desk.actor, me.pid, me.text, _until(desk)),
         )
     return Lease(base, token, is_inherited)
 

@@ -24,14 +24,19 @@ def notice(ctx: Context) -> None:
 def _left_behind(ctx: Context) -> list[str]:
     """The bases on which something is under way that nobody is at any more."""
     rows = ctx.db.all(
-        "SELECT base, pid, pid_start FROM merge_leases WHERE holder IS NOT NULL "
-        "UNION ALL SELECT base, NULL, NULL FROM merges WHERE state IN ('testing', 'landing') "
-        "UNION ALL SELECT base, NULL, NULL FROM merges WHERE kind = 'undoing' "
-        "UNION ALL SELECT base, NULL, NULL FROM merges WHERE state = 'landed' AND followed_at IS NULL"
+        "SELECT base, pid, pid_start, expires_at <= ? FROM merge_leases WHERE holder IS NOT NULL "
+        "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE state IN ('testing', 'landing') "
+        "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE kind = 'undoing' "
+        "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE state = 'landed' AND followed_at IS NULL",
+        (ctx.now(),),
     )
     if not rows:
         return []
-    from rookery.agents.pulse import lives
+    from rookery.base.holder import is_gone, read
 
-    held = {base for base, pid, start in rows if pid is not None and lives(pid, start)}
+    held = {
+        base
+        for base, pid, start, is_over in rows
+        if pid is not None and not is_gone(read(pid, start), lease_is_over=is_over)
+    }
     return [base for base in dict.fromkeys(row[0] for row in rows) if base not in held]

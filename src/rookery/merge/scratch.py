@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from rookery.agents.provision import provision
 from rookery.agents.sandbox.model import OFF, ON, NoSandbox
 from rookery.agents.sandbox.probe import probe
+from rookery.base import holder as holders
 from rookery.base.errors import StorageFailed
-from rookery.base.proctree import Identity, end_tree, identify, is_alive
+from rookery.base.holder import HolderId
+from rookery.base.proctree import end_tree
 from rookery.base.record import Record
 from rookery.config.environ import unmarked_environ
 from rookery.config.model import VcsConfig
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 MARK = "ROOKERY_SCRATCH"
 """What everything that is started in a scratch folder carries in its environment; it ends with the folder."""
 _OWNER = "owner"
+_LONGEST = 86_400.0
+"""How long, in seconds, an owner keeps a folder of whom nobody here can see whether it lives."""
 
 
 class Scratch(Record):
@@ -96,10 +100,17 @@ def sweep(desk: Desk) -> None:
     top = desk.path("scratch")
     for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
         owner = _read_owner(os.path.join(top, name))
-        if owner is None or not is_alive(owner):
+        if owner is None or holders.is_gone(owner, lease_is_over=_age(desk, os.path.join(top, name)) > _LONGEST):
             end_tree(None, (MARK, name), 0)
             spending.count_left(desk, name, os.path.join(top, name))
             _throw_away(os.path.join(top, name), name)
+
+
+def _age(desk: Desk, top: str) -> float:
+    try:
+        return desk.home.clock() - os.stat(os.path.join(top, _OWNER)).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _throw_away(top: str, name: str) -> None:
@@ -129,15 +140,15 @@ def _environ(name: str, folder: str, temporary: str, provided: dict[str, str]) -
 
 
 def _write_owner(top: str) -> None:
-    me = identify(os.getpid()) or Identity(os.getpid(), "")
+    me = holders.myself()
     with open(os.path.join(top, _OWNER), "w", encoding="ascii") as file:
-        file.write(f"{me.pid} {me.start}")
+        file.write(f"{me.pid} {me.text}")
 
 
-def _read_owner(top: str) -> Identity | None:
+def _read_owner(top: str) -> HolderId | None:
     try:
         with open(os.path.join(top, _OWNER), encoding="ascii") as file:
             pid, _, start = file.read().partition(" ")
-        return Identity(int(pid), start)
+        return holders.read(int(pid), start)
     except (OSError, ValueError):
         return None

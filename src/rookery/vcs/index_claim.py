@@ -12,8 +12,8 @@ import time
 from contextlib import suppress
 
 from rookery.base import call as calls
+from rookery.base import holder as holders
 from rookery.base.errors import InvalidState
-from rookery.base.proctable import Identity, read_one
 from rookery.base.record import Record
 from rookery.vcs import git_locks
 from rookery.vcs.git_locks import CLAIM, NOTE
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4.0
 _OWNER = "owner"
+_LEASE = 600.0
+"""How long, in seconds, a claim holds of whose process nobody here can see whether it lives: it takes moments."""
 
 
 class Claim(Record):
@@ -50,9 +52,9 @@ class Claim(Record):
         """Say what is about to happen, and take git's lock; raises InvalidState if another process has one of them."""
         self._discard()
         os.mkdir(self._unused)
-        me = read_one(os.getpid())
-        _write_json(os.path.join(self._unused, _OWNER), {"pid": os.getpid(), "start": me.identity.start if me else ""})
-        note = {"old": old, "new": new, "pid": os.getpid(), "at": time.time_ns()}
+        me = holders.myself()
+        _write_json(os.path.join(self._unused, _OWNER), {"pid": me.pid, "start": me.text})
+        note = {"old": old, "new": new, "pid": me.pid, "by": me.text, "at": time.time_ns()}
         _write_json(os.path.join(self._unused, NOTE), note)
         try:
             os.rename(self._unused, self.path())
@@ -84,14 +86,14 @@ class Claim(Record):
             os.unlink(self.path(_OWNER))
 
     def is_owned(self) -> bool:
-        """True if the process that took it is alive, and has not given up."""
+        """True if the one that took it is alive, and has not given up; one that cannot be seen has it for a while."""
         owner = _read_json(self.path(_OWNER))
         try:
-            identity = Identity(owner["pid"], owner["start"])
-        except KeyError:
+            holder = holders.read(owner["pid"], owner["start"])
+            age = time.time() - os.stat(self.path(_OWNER)).st_mtime
+        except (KeyError, OSError):
             return False
-        process = read_one(identity.pid)
-        return process is not None and process.identity == identity and not process.is_dead
+        return not holders.is_gone(holder, lease_is_over=age > _LEASE)
 
     def commits(self) -> tuple[str, str]:
         """From where and to where; empty if a machine that went down has lost it."""

@@ -1,0 +1,133 @@
+"""Who holds a lease or a folder: one that cannot be seen from here is never taken for dead by looking at processes."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rookery.agents.pulse import _is_amiss
+from rookery.agents.stop import is_abandoned
+from rookery.base import holder as holders
+from rookery.base import proctable
+from rookery.base.call import serving
+from rookery.base.clock import stamp
+from rookery.base.holder import HolderId
+from rookery.base.proctree import Identity
+from rookery.merge import lease, scratch
+from rookery.merge.lease import Holder, Lease
+from rookery.merge.pulse import _left_behind
+from rookery.vcs.index_claim import Claim
+from served import Served, make_call
+
+from .yard import Yard
+
+
+def away() -> list[HolderId]:
+    """Processes on another host, and in another namespace of this one, whose number is nobody's here."""
+    me = holders.myself()
+    return [
+        me.replace(identity=Identity(4_000_000, "0a1b2c3d-123"), host="another"),
+        me.replace(identity=Identity(4_000_000, f"{proctable.this_boot()}-123"), namespace="1"),
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
+def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> None:
+    desk, holder = yard.desk(), away()[number]
+    ctx: Any = SimpleNamespace(db=desk.db, now=desk.now)
+    desk.db.execute(
+        "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
+        ("main", holder.pid, holder.text, "2999-01-01T00:00:00.000Z"),
+    )
+    assert lease.acquire(desk, "main") == Holder("bee", holder.pid)
+    assert _left_behind(ctx) == []
+    desk.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
+    assert _left_behind(ctx) == ["main"]
+    assert lease.acquire(desk, "main") == Lease("main", 8, is_inherited=True)
+    desk.db.close()
+
+
+def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
+    def acquire() -> Lease | Holder:
+        desk = yard.desk()
+        try:
+            return lease.acquire(desk, "main")
+        finally:
+            desk.db.close()
+
+    with serving(make_call()):
+        assert acquire() == Lease("main", 1)
+        assert isinstance(Served(make_call(), acquire).value(), Holder)
+    # It has ended without letting go, and its process lives on.
+    assert Served(make_call(), acquire).value() == Lease("main", 2, is_inherited=True)
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
+def test_a_scratch_folder_of_one_elsewhere_is_kept_for_a_day(number: int, yard: Yard) -> None:
+    desk, holder = yard.desk(), away()[number]
+    top = desk.scratch("gate")
+    os.makedirs(top)
+    owner = os.path.join(top, "owner")
+    with open(owner, "w") as file:
+        file.write(f"{holder.pid} {holder.text}")
+    scratch.sweep(desk)
+    assert os.path.isdir(top)
+    os.utime(owner, (0, 0))
+    scratch.sweep(desk)
+    assert not os.path.exists(top)
+    desk.db.close()
+
+
+def test_a_scratch_folder_of_a_living_call_is_kept_and_of_one_that_ended_is_not(yard: Yard) -> None:
+    desk = yard.desk()
+    top = desk.scratch("gate")
+    os.makedirs(top)
+    with serving(make_call()):
+        scratch._write_owner(top)
+        scratch.sweep(desk)
+        assert os.path.isdir(top)
+    scratch.sweep(desk)
+    assert not os.path.exists(top)
+    desk.db.close()
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
+def test_an_agent_that_is_stopped_from_elsewhere_is_not_taken_for_abandoned_at_once(number: int, yard: Yard) -> None:
+    desk, holder = yard.desk(), away()[number]
+    now = desk.home.clock()
+    reason = f"stopping {holder.pid} {holder.text}"
+    for age, is_over in ((1, False), (3600, True)):
+        session: Any = SimpleNamespace(reason=reason, updated_at=stamp(now - age))
+        assert is_abandoned(desk.home, session) is is_over
+        assert _is_amiss("working", "headless", "ready", reason, None, None, 0, int(is_over), 0) is is_over
+    desk.db.close()
+
+
+def test_an_agent_that_is_driven_from_elsewhere_is_left_to_it() -> None:
+    for holder in away():
+        assert not _is_amiss("working", "headless", "ready", None, holder.pid, holder.text, 0, 1, 0)
+    assert _is_amiss("working", "headless", "ready", None, 4_000_000, f"{proctable.this_boot()}-123", 0, 1, 0)
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
+def test_a_claim_of_one_elsewhere_holds_for_a_while(number: int, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = Claim(str(yard.folder), str(yard.folder / ".git"))
+    holder = away()[number]
+    monkeypatch.setattr(holders, "myself", lambda: holder)
+    claim.take("a" * 40, "b" * 40)
+    assert claim.is_owned()
+    os.utime(claim.path("owner"), (0, 0))
+    assert not claim.is_owned()
+    claim.drop()
+
+
+def test_a_claim_of_a_call_ends_with_it(yard: Yard) -> None:
+    claim = Claim(str(yard.folder), str(yard.folder / ".git"))
+    with serving(make_call()):
+        claim.take("a" * 40, "b" * 40)
+        assert claim.is_owned()
+    assert not claim.is_owned()
+    claim.drop()
