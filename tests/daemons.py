@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rookery.base.proctable import Identity
+from rookery.base.proctree import is_alive
 from rookery.client import frames
-from rookery.config.environ import now
+from rookery.config.environ import now, read_daemon_environ
+from rookery.daemon import place
 from rookery.daemon.server import Daemon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from rookery.daemon.hello import Guest
 
 _UMASK = 0o022
 
@@ -23,14 +30,14 @@ class OwnDaemon:
 
     def __init__(self, root: str) -> None:
         self.said: list[str] = []
-        self.daemon = Daemon(root, {}, now, self.said.append)
+        self.daemon = Daemon(root, read_daemon_environ(), now, self.said.append)
         self._thread = threading.Thread(target=self.daemon.serve, daemon=True)
         self._thread.start()
 
-    def connect(self) -> socket.socket:
-        """A connection as a client has one."""
+    def connect(self, guest: Guest | None = None) -> socket.socket:
+        """A connection as a client has one, or an agent in a sandbox."""
         ours, theirs = socket.socketpair()
-        self.daemon.adopt(theirs)
+        self.daemon.adopt(theirs, guest)
         return ours
 
     def run(
@@ -48,6 +55,40 @@ class OwnDaemon:
         self._thread.join(10)
         assert not self._thread.is_alive()
         self.daemon.close()
+
+
+def run_as_guest(root: str, guest: Guest, *words: str, message: bytes | None = None) -> tuple[int, bytes, bytes]:
+    """Run a command from within a sandbox, or with a message fire a hook; the caller's own environment says nothing."""
+    daemon = OwnDaemon(root)
+    try:
+        with daemon.connect(guest) as line:
+            line.settimeout(60)
+            kind = frames.RUN if message is None else frames.HOOK
+            line.sendall(hello(kind, list(words), Path("/"), {"ROOKERY_AGENT": "human"}))
+            if message is not None:
+                line.sendall(frames.pack(frames.INPUT, message))
+            found = _converse(line, b"")
+            assert found is not None
+            return found
+    finally:
+        daemon.close()
+
+
+def has_daemon(root: Path) -> bool:
+    """True if a daemon of its own serves the project."""
+    return place.is_locked(str(root))
+
+
+def end_daemon(root: Path) -> None:
+    """End the project's daemon, by its number."""
+    found = place.read_place(str(root))
+    if found is not None and has_daemon(root):
+        daemon = Identity(found.pid, found.start)
+        os.kill(found.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while is_alive(daemon):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
 
 
 def hello(

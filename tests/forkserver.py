@@ -1,6 +1,7 @@
 """`rook` without the start of an interpreter: one process per pytest worker has everything loaded and copies itself.
 
-Each copy has the arguments, folder, environment and streams that it is given, runs `rook` as `python -m rookery` does,
+Each copy has the arguments, folder, environment and streams that it is given, runs `rook` as `python -m rookery` does
+without a daemon,
 and is gone. Two things differ from a process of its own: /proc shows the arguments and the environment of the server,
 and every module is loaded already. Tests about these (marks of agents, what a command imports, the entry script) start
 the real program.
@@ -183,7 +184,7 @@ def _receive(line: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 
 def _run(asked: dict[str, Any], files: list[int]) -> None:
-    """What `python -m rookery` does, in the copy."""
+    """What `python -m rookery` does without a daemon, in the copy."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, each in enumerate(files[:3]):
@@ -193,8 +194,8 @@ def _run(asked: dict[str, Any], files: list[int]) -> None:
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
     sys.path[0] = asked["cwd"]
-    main = sys.modules["rookery.__main__"]
-    sys.argv = [str(main.__file__), *asked["words"]]
+    main = sys.modules["rookery.cli.main"]
+    sys.argv = [str(sys.modules["rookery.__main__"].__file__), *asked["words"]]
     _open_streams()
     try:
         status = main.main()

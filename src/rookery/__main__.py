@@ -1,8 +1,6 @@
 """`python -m rookery` is `rook`."""
 
-import sys
-
-from rookery.cli.main import main
+from rookery.client.main import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from living import Agent
 
 from conftest import Rook
+from daemons import run_as_guest
 from rookery.agents.roles import ROLES
+from rookery.daemon.hello import Guest
 from support import child_environ
 
 pytestmark = pytest.mark.slow
-
-_BROKER = """
-import sys
-from rookery.agents.sandbox.warm import Warm
-from rookery.config.environ import confined_environ
-sys.exit(Warm(confined_environ()).begin(["gate", "run"], (0, 1, 2)).collect())
-"""
 
 
 class Gate:
@@ -61,14 +54,8 @@ def test_no_agent_runs_gates(gate: Gate, role: str) -> None:
 
 def test_no_agent_runs_gates_from_within_its_sandbox(gate: Gate) -> None:
     agent = Agent(gate.rook.folder, "bee")
-    done = subprocess.run(
-        [sys.executable, "-c", _BROKER],
-        env=child_environ(agent.env),
-        cwd=gate.rook.folder,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert b"may not `rook gate run`" in done.stderr
+    guest = Guest(agent.env["ROOKERY_SESSION"], child_environ(agent.env), str(gate.rook.folder))
+    status, _, err = run_as_guest(str(gate.rook.folder), guest, "gate", "run")
+    assert status == 1
+    assert b"may not `rook gate run`" in err
     gate.assert_not_run()

@@ -15,7 +15,7 @@ from rookery.config.environ import now, read_environ, unmarked_environ
 from served import Served, make_call
 from support import child_environ
 
-MARKS = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_BROKER", "ROOKERY_CONFINED")
+MARKS = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_SOCKET", "ROOKERY_CONFINED")
 
 _STEPS = """
 from rookery.config import steps

@@ -6,16 +6,17 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hostile import end_processes, plant
 
 from conftest import git
+from daemons import run_as_guest
 from rookery.base.errors import UntrustedState
 from rookery.base.python import module_command
 from rookery.config.project import FOLDER
+from rookery.daemon.hello import Guest
 from rookery.doctor.ops import doctor
 from rookery.ops.context import Context
 from rookery.ops.project import init
@@ -135,33 +136,15 @@ def test_the_processes_that_work_in_the_background_refuse_it(clone: Clone) -> No
     clone.assert_nothing_ran()
 
 
-_BROKER = """
-import os, sys
-from rookery.agents.sandbox.broker import hook_handler
-from rookery.agents.sandbox.warm import Warm
-from rookery.base.errors import UntrustedState
-from rookery.base.python import module_command
-from rookery.config.environ import confined_environ
-env = confined_environ()
-assert Warm(env).begin(["task", "list"], (0, 1, 2)).collect() == 1
-try:
-    hook_handler(env["ROOKERY_ROOT"], env["ROOKERY_SESSION"], env["ROOKERY_TOKEN"])("pre-tool", b"{}")
-except UntrustedState:
-    print("refused")
-"""
-
-
-def test_the_host_of_a_sandbox_refuses_it(clone: Clone) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _BROKER],
-        env=child_environ(clone.agent()),
-        cwd=clone.root,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stdout == b"refused\n", done.stderr
-    assert b"would run as you" in done.stderr
+def test_a_sandboxed_agent_is_refused_too(clone: Clone) -> None:
+    env = clone.agent()
+    guest = Guest(env["ROOKERY_SESSION"], child_environ(env), str(clone.root))
+    status, _, err = run_as_guest(str(clone.root), guest, "task", "list")
+    assert status == 1
+    assert b"would run as you" in err
+    status, _, err = run_as_guest(str(clone.root), guest, "pre-tool", message=b"{}")
+    assert status == 2
+    assert b"would run as you" in err
     clone.assert_nothing_ran()
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from conftest import git
 from rookery.base.errors import ProgramFailed
-from rookery.vcs import index_claim
+from rookery.base.holder import HolderId
+from rookery.base.proctable import Identity
 from rookery.vcs.git import Git
 from rookery.vcs.git_forward import InTheWay
 from rookery.vcs.git_merging import Merging, Side
@@ -268,7 +269,8 @@ def test_what_a_kill_left_is_finished_or_taken_back(
     (repo / "staged.txt").write_text("staged\n")
     git(repo, "add", "staged.txt")
     with monkeypatch.context() as patch:
-        patch.setattr(index_claim, "read_one", lambda _pid: None)  # as if the process had another start
+        earlier = HolderId(Identity(os.getpid(), "earlier"))
+        patch.setattr("rookery.base.holder.myself", lambda: earlier)  # as if the process had another start
         merging.begin_forward("main", old, new)
     if half:  # killed while git wrote
         (repo / "a.txt").write_text("A lo")

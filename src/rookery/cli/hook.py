@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rookery.config.environ import HUMAN, read_broker, read_environ
+from rookery.config.environ import HUMAN, read_environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ DENIED = 2
 _MOST_BYTES = 64 * 1024 * 1024
 # The programs wait for ten seconds, and then let the tool run.
 _SECONDS = 8
-_SECONDS_OF_A_TURN = 110
 
 
 def main() -> NoReturn:
@@ -57,13 +56,6 @@ def answer(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]
 
 
 def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
-    broker = read_broker()
-    if broker:
-        from rookery.agents.sandbox.client import ask_hook
-
-        seconds = _SECONDS if event in ("pre-tool", "post-tool", "post-tool-failure") else _SECONDS_OF_A_TURN
-        status, out, err = ask_hook(broker, event, payload, seconds)
-        return status, out.decode(), err.decode()
     from rookery.agents.hooks import handle
 
     if not (environ.root and environ.token and environ.session):

@@ -10,7 +10,9 @@ import sys
 
 from rookery.base.call import current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, RookError, UsageError
-from rookery.config.environ import read_broker
+from rookery.cli.parse import parse_operation, read_globals
+from rookery.ops import index
+from rookery.ops.operation import call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +29,7 @@ _BROKEN_PIPE = 141
 def main(argv: list[str] | None = None) -> int:
     """Run one command, for this thread's call or for the process itself, and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
-    broker = read_broker()
     try:
-        if broker:
-            from rookery.agents.sandbox import client
-
-            return client.run(broker, words)
         return _run(words)
     except RookError as error:
         _report(error.code, error.message, error.hint, words)
@@ -66,11 +63,6 @@ def run() -> NoReturn:
 
 
 def _run(words: list[str]) -> int:
-    # Not at the top: in a sandbox none of it is needed, and argparse alone takes longer than the rest.
-    from rookery.cli.parse import parse_operation, read_globals
-    from rookery.ops import index
-    from rookery.ops.operation import call
-
     settings, rest = read_globals(words)
     if settings.version:
         from rookery import __version__

@@ -36,7 +36,8 @@ HEAD = 5
 LONGEST = 64 * 1024 * 1024
 LONGEST_CALL = 16 * 1024 * 1024
 
-RUN, HOOK = b"run", b"hook"
+RUN, HOOK, LISTEN = b"run", b"hook", b"listen"
+"""What a call is: a command, an event of an agent's program, or a sandbox's host that asks for its agent's socket."""
 
 
 def pack(kind: bytes, payload: bytes = b"") -> bytes:

@@ -12,7 +12,7 @@ import time
 from rookery.client import frames
 from rookery.client.connection import Broken, Connection
 from rookery.client.dialogue import write
-from rookery.client.main import NoDaemon, connect, hello
+from rookery.client.main import NoDaemon, connect, connect_from_sandbox, hello
 from rookery.client.place import find_project
 
 TYPE_CHECKING = False
@@ -32,11 +32,13 @@ def main() -> "NoReturn":
     """Answer the event in `sys.argv[1]`, whose message is on standard input."""
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     environ = posix.environ
-    if environ.get(b"ROOKERY_DAEMON", b"") != _ON or b"ROOKERY_BROKER" in environ:
+    is_in_sandbox = b"ROOKERY_SOCKET" in environ
+    if environ.get(b"ROOKERY_DAEMON", b"") != _ON and not is_in_sandbox:
         from importlib import import_module
 
         import_module("rookery.cli.hook").main()
     is_agents = any(name in environ for name in (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN"))
+    is_agents = is_agents or is_in_sandbox
     must_answer = event == "pre-tool" and (is_agents or b"ROOKERY_AGENT" in environ)
     if must_answer:
         _signal.signal(_signal.SIGALRM, lambda *_: _fail("the guard did not answer in time"))
@@ -52,15 +54,15 @@ def main() -> "NoReturn":
 
 def _ask(event: str, environ: dict[bytes, bytes]) -> int:
     message = _read_all()
-    root = find_project([], environ)
-    if root is None:
+    root = None if b"ROOKERY_SOCKET" in environ else find_project([], environ)
+    if root is None and b"ROOKERY_SOCKET" not in environ:
         if b"ROOKERY_ROOT" in environ:
             raise NoDaemon("the project is gone")
         return 0  # a person's own session, elsewhere
     begin = hello(frames.HOOK, [event], environ, posix.getcwdb()) + frames.pack(frames.INPUT, message)
     deadline = time.monotonic() + _RETRY_SECONDS
     while True:
-        connection = _connect(root, deadline)
+        connection = connect_from_sandbox(environ, deadline) if root is None else _connect(root, deadline)
         connection.send(begin)
         kind, _ = connection.receive()
         if kind == frames.TAKEN:

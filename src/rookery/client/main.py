@@ -1,11 +1,13 @@
 """`rook`: hand the words to the project's daemon, pass streams and signals on, and end with its exit status.
 
 Without a project there is no daemon, and with `ROOKERY_DAEMON=off` none is wanted: then the command runs in this very
-process. It does so too, and says it, when a daemon cannot be started or does not answer.
+process. It does so too, and says it, when a daemon cannot be started or does not answer. In a sandbox there is only the
+agent's own socket, `ROOKERY_SOCKET`: nothing can be started or run there.
 """
 
 import posix
 import sys
+import time
 
 from rookery.client import frames
 from rookery.client.connection import Broken, Connection, Slow
@@ -19,6 +21,8 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _FAILED = 1
 _MOST_TRIES = 3
+_RETRY_SECONDS = 3.0
+_PAUSE = 0.05
 _ON = b"on"
 _OWN = ("init", "daemon")
 """Commands that make a project, or look after the daemon itself: no daemon is started for them."""
@@ -33,15 +37,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
     environ = posix.environ
-    is_wanted = environ.get(b"ROOKERY_DAEMON", b"") == _ON and b"ROOKERY_BROKER" not in environ
-    if not is_wanted or (words and words[0] in _OWN):
+    if b"ROOKERY_SOCKET" in environ:
+        return _run_from_sandbox(words, environ)
+    if environ.get(b"ROOKERY_DAEMON", b"") != _ON or (words and words[0] in _OWN):
         return run_here(words)
     for _ in range(_MOST_TRIES):
         root = find_project(words, environ) or _look_closer(words, environ)
         if root is None:
             return run_here(words)
         try:
-            status = _call(root, words, environ)
+            status = _call(connect(root), words, environ)
+        except Yours:
+            return run_here(words)
         except NoDaemon as reason:
             _say(f"rook: {reason}; running in this process instead")
             return run_here(words)
@@ -53,6 +60,36 @@ def main(argv: list[str] | None = None) -> int:
 
 class NoDaemon(Exception):
     """There is no daemon to take the call, and nothing has been done."""
+
+
+class Yours(Exception):
+    """The daemon leaves the command to the client's own process."""
+
+
+def _run_from_sandbox(words: list[str], environ: dict[bytes, bytes]) -> int:
+    deadline = time.monotonic() + _RETRY_SECONDS
+    try:
+        while True:
+            status = _call(connect_from_sandbox(environ, deadline), words, environ)
+            if status is not None:
+                return status
+    except Yours:
+        _say("rook: error: this cannot be done from within a sandbox")
+    except NoDaemon as reason:
+        _say(f"rook: error: {reason}")
+        _say("hint: the turn is over, or Rookery is being replaced: try again")
+    return _FAILED
+
+
+def connect_from_sandbox(environ: dict[bytes, bytes], deadline: float) -> Connection:
+    """A connection through the agent's own socket, which may be bound again at this moment; raises NoDaemon."""
+    while True:
+        try:
+            return Connection(environ[b"ROOKERY_SOCKET"])
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise NoDaemon(f"nothing outside the sandbox answers ({error.strerror or error})") from error
+        time.sleep(_PAUSE)
 
 
 def connect(root: bytes) -> Connection:
@@ -106,13 +143,12 @@ def run_here(words: list[str]) -> int:
     return status
 
 
-def _call(root: bytes, words: list[str], environ: dict[bytes, bytes]) -> int | None:
-    """Have the daemon run the command; None if another daemon has to be asked."""
+def _call(connection: Connection, words: list[str], environ: dict[bytes, bytes]) -> int | None:
+    """Have the daemon run the command; None if another daemon has to be asked, Yours if none."""
     try:
         folder = posix.getcwdb()
     except OSError:
-        return run_here(words)  # which says that the folder is gone
-    connection = connect(root)
+        raise Yours from None  # it says that the folder is gone
     try:
         connection.send(hello(frames.RUN, words, environ, folder))
         kind, _ = connection.receive()
@@ -125,7 +161,7 @@ def _call(root: bytes, words: list[str], environ: dict[bytes, bytes]) -> int | N
     if kind == frames.AGAIN:
         return None
     if kind == frames.YOURSELF:
-        return run_here(words)
+        raise Yours
     if kind != frames.TAKEN:
         connection.close()
         raise NoDaemon("the daemon is of another version")

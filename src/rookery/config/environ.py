@@ -1,7 +1,7 @@
 """The only place that reads the environment: the caller's where a call is served, else the process's own.
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
-given, in a sandbox `ROOKERY_BROKER` instead of the token. `ROOKERY_TEST_CLOCK` and `ROOKERY_TEST_KILL` are for tests,
+given, in a sandbox `ROOKERY_SOCKET` instead of the token. `ROOKERY_TEST_CLOCK` and `ROOKERY_TEST_KILL` are for tests,
 and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the project's daemon. Every other
 `ROOKERY_…` variable overrides a configuration key.
 """
@@ -58,7 +58,7 @@ _OWN = {
     "ROOKERY_SESSION",
     "ROOKERY_PORT",
     "ROOKERY_PORTS",
-    "ROOKERY_BROKER",
+    "ROOKERY_SOCKET",
     "ROOKERY_CONFINED",
 }
 _MODE = {"ROOKERY_DAEMON"}
@@ -90,9 +90,9 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
     )
 
 
-def read_broker() -> str:
-    """`ROOKERY_BROKER`: where, in a sandbox, the one listens who runs `rook` outside; empty elsewhere."""
-    return _environ().get("ROOKERY_BROKER", "")
+def uses_daemon() -> bool:
+    """`ROOKERY_DAEMON`: whether calls go to the project's daemon."""
+    return _environ().get("ROOKERY_DAEMON", "") == "on"
 
 
 def now() -> float:
@@ -112,7 +112,7 @@ def read_test(name: str) -> str:
 
 def _is_agents() -> bool:
     """True if our process is an agent's, or acts for one."""
-    marks = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_BROKER", "ROOKERY_CONFINED")
+    marks = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_SOCKET", "ROOKERY_CONFINED")
     return any(mark in _environ() for mark in marks)
 
 
@@ -161,7 +161,7 @@ def unmarked_environ() -> dict[str, str]:
 
 def confined_environ() -> dict[str, str]:
     """Our environment for a `rook` that acts for somebody in a sandbox."""
-    return {name: value for name, value in _environ().items() if name != "ROOKERY_BROKER"} | {"ROOKERY_CONFINED": "1"}
+    return {name: value for name, value in _environ().items() if name != "ROOKERY_SOCKET"} | {"ROOKERY_CONFINED": "1"}
 
 
 _DAEMONS = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "PYTHONPYCACHEPREFIX"}
@@ -174,9 +174,3 @@ def read_daemon_environ() -> dict[str, str]:
     """
     env = _environ()
     return {name: value for name, value in env.items() if name in _DAEMONS or name.startswith(("LC_", "XDG_"))}
-
-
-def enter_environ(env: Mapping[str, str]) -> None:
-    """Go on in another environment; for a process that is about to act for somebody else."""
-    os.environ.clear()
-    os.environ.update(env)

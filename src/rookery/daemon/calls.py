@@ -48,3 +48,19 @@ def answer_hook(connection: Connection, call: Call, hello: Hello) -> None:
         for at in range(0, len(data), _CHUNK):
             connection.send(stream, data[at : at + _CHUNK])
     connection.end(status)
+
+
+def prove_session(root: str, hello: Hello) -> str | None:
+    """The living session whose token the environment holds; None if it holds none."""
+    from rookery.base.token import hash_token
+    from rookery.ops.state import open_state
+
+    session_id, token = hello.environ.get("ROOKERY_SESSION"), hello.environ.get("ROOKERY_TOKEN")
+    if not session_id or not token:
+        return None
+    db = open_state(root)
+    try:
+        known = db.value("SELECT token_hash FROM sessions WHERE id = ? AND state <> 'ended'", (session_id,))
+    finally:
+        db.close()
+    return session_id if known == hash_token(token) else None

@@ -73,8 +73,8 @@ class Connection:
         pid, uid, _ = _CREDENTIALS.unpack(self._line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return pid, uid
 
-    def receive_hello(self, seconds: float) -> tuple[Hello, bytes]:
-        """The first frame, read and as it came. Nothing behind it is read: another process may go on from here."""
+    def receive_hello(self, seconds: float) -> Hello:
+        """The first frame. Nothing behind it is read: another process may go on from here."""
         self._line.settimeout(seconds)
         try:
             kind, payload = self.receive(LONGEST_CALL)
@@ -82,7 +82,7 @@ class Connection:
             self._line.settimeout(None)
         if kind != CALL:
             raise Gone("it does not begin with a call")
-        return read_hello(payload), payload
+        return read_hello(payload)
 
     def receive(self, most: int = LONGEST) -> tuple[bytes, bytes]:
         """The next frame, waiting for it."""
@@ -200,7 +200,7 @@ class Connection:
             pid=pid,
             streams=self._streams(hello),
             size=lambda: self.size,
-            become=self.become,
+            become=None if session_id else self.become,  # from a sandbox nobody gets into a program out here
             session_id=session_id,
         )
         return self.call

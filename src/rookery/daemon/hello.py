@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rookery.client.frames import HOOK, PROTOCOL, RUN, unpack_fields
+from rookery.client.frames import HOOK, LISTEN, PROTOCOL, RUN, pack_fields, unpack_fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _FIELDS = 8
 _MOST_COLUMNS = 10_000
@@ -40,7 +44,7 @@ def read_hello(payload: bytes) -> Hello:
     if len(fields) < _FIELDS:
         raise ValueError("something is missing")
     kind, folder, umask, terminals, size, encoding, count = fields[1:_FIELDS]
-    if kind not in (RUN, HOOK) or not folder.startswith(b"/") or len(terminals) != len("011"):
+    if kind not in (RUN, HOOK, LISTEN) or not folder.startswith(b"/") or len(terminals) != len("011"):
         raise ValueError("a field makes no sense")
     end = _FIELDS + int(count)
     if not _FIELDS <= end <= len(fields):
@@ -54,6 +58,38 @@ def read_hello(payload: bytes) -> Hello:
         _known(encoding),
         [os.fsdecode(word) for word in fields[_FIELDS:end]],
         dict(_pair(os.fsdecode(each)) for each in fields[end:]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """An agent in a sandbox, as its host outside has described it: all that its own calls are believed."""
+
+    session_id: str
+    environ: Mapping[str, str]
+    folder: str
+
+
+_SHOWN = {"TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES"}
+
+
+def as_guest(hello: Hello, guest: Guest) -> Hello:
+    """A call from within a sandbox: its words and its terminal are its own, the rest is what its host has said."""
+    shown = {name: value for name, value in hello.environ.items() if name in _SHOWN}
+    return replace(hello, environ={**guest.environ, **shown}, folder=guest.folder)
+
+
+def pack_hello(hello: Hello) -> bytes:
+    """The payload from which `read_hello` reads the same."""
+    columns, lines = hello.size
+    return pack_fields(
+        [
+            *(PROTOCOL, hello.kind, os.fsencode(hello.folder), b"%o" % hello.umask),
+            b"".join(b"1" if each else b"0" for each in hello.terminals),
+            *(b"%dx%d" % (columns, lines), hello.encoding.encode(), b"%d" % len(hello.words)),
+            *(os.fsencode(word) for word in hello.words),
+            *(os.fsencode(f"{name}={value}") for name, value in hello.environ.items()),
+        ]
     )
 
 

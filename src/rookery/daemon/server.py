@@ -7,29 +7,29 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import threading
 import time
 from contextlib import suppress
 
 from rookery import __version__
 from rookery.base.clock import stamp
-from rookery.client.frames import AGAIN, HOOK, TAKEN, YOURSELF
+from rookery.client.frames import AGAIN, HOOK, LISTEN, TAKEN, YOURSELF
 from rookery.daemon import calls, place, routing, worker
 from rookery.daemon.connection import Connection, Gone, HungUp
 from rookery.daemon.fingerprint import Fingerprint
-from rookery.daemon.hello import Hello, OtherVersion
+from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
+from rookery.daemon.listener import Listener
 from rookery.daemon.threads import Threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Mapping
 
     from rookery.base.clock import Clock
 
 _MOST_THREADS = 512
 _MOST_AT_ONCE = 64
-_BACKLOG = 256
 _HELLO_SECONDS = 5.0
 _LOOK_SECONDS = 30.0
 _DRAIN_SECONDS = 5.0
@@ -45,7 +45,9 @@ class Daemon:
         self._clock = clock
         self._log = log
         self._lock_file = -1
-        self._listener: socket.socket | None = None
+        self._listeners: dict[int, Listener] = {}
+        self._links: dict[Connection, Listener] = {}
+        """The hosts of sandboxes, each with the socket of its agent."""
         self._place: place.Place | None = None
         self._fingerprint = Fingerprint()
         self._threads = Threads(_MOST_THREADS)
@@ -73,20 +75,21 @@ class Daemon:
             return False
         self._lock_file = lock
         self._place = place.describe_self(self.root, self.environ, __version__, stamp(self._clock()))
-        self._listen(self._place.socket)
+        self.listen(self._place.socket)
         place.write_place(lock, self._place)
         return True
 
-    def _listen(self, path: str) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
-        listener.bind(path)
-        os.chmod(path, 0o600)
-        listener.listen(_BACKLOG)
-        self._listener = listener
-        self._inode = os.stat(path).st_ino
-        self._events.register(listener, select.EPOLLIN)
+    def listen(self, path: str, guest: Guest | None = None) -> Listener:
+        """Take calls at a path: everybody's, or those of an agent in a sandbox."""
+        listener = Listener(path, guest)
+        self._listeners[listener.fileno()] = listener
+        self._events.register(listener.fileno(), select.EPOLLIN)
+        return listener
+
+    def _stop_listening(self, listener: Listener) -> None:
+        if self._listeners.pop(listener.fileno(), None) is not None:
+            self._events.unregister(listener.fileno())
+        listener.close()
 
     def serve(self) -> None:
         """Serve until `stop` is called, then let what is under way end."""
@@ -126,34 +129,29 @@ class Daemon:
     def _attend(self, number: int) -> None:
         if number == self._wake_read:
             os.read(number, 64)
-        elif self._listener is not None and number == self._listener.fileno():
-            self._accept(self._listener)
+        elif number in self._listeners:
+            listener = self._listeners[number]
+            for line in listener.accept():
+                self.adopt(line, listener.guest)
         else:
             connection = self._watched.get(number)
             if connection is not None and not connection.feed():
                 self._unwatch(connection)
+                self._drop_link(connection)
 
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_BACKLOG):
-            try:
-                line, _ = listener.accept()
-            except OSError:  # nobody is left, or there are too many open files: the rest waits
-                return
-            self.adopt(line)
-
-    def adopt(self, line: socket.socket) -> None:
+    def adopt(self, line: socket.socket, guest: Guest | None = None) -> None:
         """Serve a client that is connected already."""
         line.setblocking(True)
         connection = Connection(line)
-        self._threads.run(lambda: self._receive(connection))
+        self._threads.run(lambda: self._receive(connection, guest))
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: Connection, guest: Guest | None) -> None:
         """A thread's work for one connection, from its first byte to its last."""
         with self._state:
             self._serving.add(connection)
             self.calls += 1
         try:
-            self._serve(connection)
+            self._serve(connection, guest)
         except HungUp:
             return  # it only looked whether somebody listens, or gave up
         except (Gone, BrokenPipeError, OtherVersion) as error:
@@ -161,41 +159,63 @@ class Daemon:
         except Exception as error:
             self._log(f"a call failed: {type(error).__name__}: {error}")
         finally:
-            self._unwatch(connection)
-            connection.close()
+            if connection not in self._links:
+                self._unwatch(connection)
+                connection.close()
             with self._state:
                 self._serving.discard(connection)
                 self.last_call = self._clock()
                 self._state.notify_all()
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: Connection, guest: Guest | None) -> None:
         pid, user = connection.peer()
         if user != os.geteuid():
             raise Gone(f"it is user {user}")
-        hello, payload = connection.receive_hello(_HELLO_SECONDS)
+        hello = connection.receive_hello(_HELLO_SECONDS)
         if self._is_leaving or self._is_outdated():
             self._has_made_room.wait(_CUT_SECONDS)
             connection.send(AGAIN)
             return
-        if hello.kind == HOOK:
+        session_id = None
+        if guest is not None:
+            hello, session_id = as_guest(hello, guest), guest.session_id
+        if hello.kind == LISTEN:
+            self._link(connection, hello, guest)
+        elif hello.kind == HOOK:
             with self._hooks:
                 connection.send(TAKEN)
-                calls.answer_hook(connection, connection.make_call(hello, pid, None), hello)
-            return
-        way = routing.route(hello.words, hello.folder, self.root)
-        if way == routing.CLIENT:
-            connection.send(YOURSELF)
-        elif way == routing.PROCESS:
-            worker.hand_over(connection, payload, pid, self._fingerprint.loaded, self.environ)
+                calls.answer_hook(connection, connection.make_call(hello, pid, session_id), hello)
         else:
-            self._run_here(connection, hello, pid)
+            self._run(connection, hello, pid, session_id)
 
-    def _run_here(self, connection: Connection, hello: Hello, pid: int) -> None:
-        with self._commands:
-            connection.send(TAKEN)
-            call = connection.make_call(hello, pid, None)
-            self._watch(connection)
-            calls.run_command(connection, call, hello.words)
+    def _run(self, connection: Connection, hello: Hello, pid: int, session_id: str | None) -> None:
+        way = routing.route(hello.words, hello.folder, self.root)
+        if way == routing.CLIENT and session_id is None:
+            connection.send(YOURSELF)
+        elif way == routing.THREAD:
+            with self._commands:
+                connection.send(TAKEN)
+                call = connection.make_call(hello, pid, session_id)
+                self._watch(connection)
+                calls.run_command(connection, call, hello.words)
+        else:
+            worker.hand_over(connection, hello, pid, session_id, self._fingerprint.loaded, self.environ)
+
+    def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
+        """Listen for an agent in a sandbox, for as long as its host holds the connection."""
+        session_id = calls.prove_session(self.root, hello)
+        if guest is not None or session_id is None or len(hello.words) != 1:
+            raise Gone("it is not the host of a living agent")
+        listener = self.listen(hello.words[0], Guest(session_id, hello.environ, hello.folder))
+        self._links[connection] = listener
+        connection.send(TAKEN)
+        self._watch(connection)
+
+    def _drop_link(self, connection: Connection) -> None:
+        listener = self._links.pop(connection, None)
+        if listener is not None:
+            self._stop_listening(listener)
+            connection.close()
 
     def _watch(self, connection: Connection) -> None:
         self._watched[connection.fileno()] = connection
@@ -226,30 +246,22 @@ class Daemon:
             is_there = False
         if not is_there:
             self.stop("the project is gone")
-        elif not self._has_socket():
-            self._log("the socket was removed: listening again")
-            self._close_listener()
-            with suppress(OSError):
-                self._listen(self._place.socket)
+        else:
+            for listener in list(self._listeners.values()):
+                if not listener.is_there():
+                    self._log(f"{listener.path} was removed: listening again")
+                    self._stop_listening(listener)
+                    with suppress(OSError):
+                        self.listen(listener.path, listener.guest)
         return is_there
-
-    def _has_socket(self) -> bool:
-        try:
-            return self._place is not None and os.stat(self._place.socket).st_ino == self._inode
-        except OSError:
-            return False
-
-    def _close_listener(self) -> None:
-        if self._listener is not None:
-            self._events.unregister(self._listener)
-            self._listener.close()
-            self._listener = None
 
     def _drain(self) -> None:
         """Make room for the next daemon at once, then let calls end; what takes too long is interrupted."""
-        if self._place is not None and self._has_socket():
-            os.unlink(self._place.socket)
-        self._close_listener()
+        for connection in list(self._links):
+            self._unwatch(connection)
+            self._drop_link(connection)
+        for listener in list(self._listeners.values()):
+            self._stop_listening(listener)
         if self._lock_file >= 0:
             os.close(self._lock_file)
             self._lock_file = -1

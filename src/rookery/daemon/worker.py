@@ -19,7 +19,7 @@ from rookery.client.frames import AGAIN, TAKEN
 from rookery.daemon import calls
 from rookery.daemon.connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
-from rookery.daemon.hello import read_hello
+from rookery.daemon.hello import Hello, pack_hello, read_hello
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,32 +28,34 @@ if TYPE_CHECKING:
 _started: set[int] = set()
 
 
-def hand_over(connection: Connection, payload: bytes, pid: int, code: int, env: Mapping[str, str]) -> None:
+def hand_over(
+    connection: Connection, hello: Hello, pid: int, session_id: str | None, code: int, env: Mapping[str, str]
+) -> None:
     """Start a process for the call. It says itself that it has taken it.
 
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
     """
     collect()
-    hello = os.memfd_create("call")
+    told = os.memfd_create("call")
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
-        with open(hello, "wb", closefd=False) as file:
-            file.write(payload)
+        with open(told, "wb", closefd=False) as file:
+            file.write(pack_hello(hello))
         _started.add(
             spawn(
                 [
                     *module_command("rookery.daemon.worker"),
-                    *(str(connection.fileno()), str(hello), str(pid), str(code)),
+                    *(str(connection.fileno()), str(told), str(pid), str(code), session_id or ""),
                 ],
                 env=env,
                 streams=(nothing, nothing, nothing),
-                keep=(connection.fileno(), hello),
+                keep=(connection.fileno(), told),
                 own_session=True,
             )
         )
     finally:
-        os.close(hello)
+        os.close(told)
         os.close(nothing)
 
 
@@ -80,7 +82,7 @@ def main() -> None:
     with suppress(OSError):  # gone: the command says so
         os.chdir(hello.folder)
     os.umask(hello.umask)
-    call = connection.make_call(hello, pid, None)
+    call = connection.make_call(hello, pid, sys.argv[5] or None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     connection.on_interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=_listen, args=(connection,), daemon=True).start()

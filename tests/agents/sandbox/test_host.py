@@ -63,7 +63,7 @@ def test_a_host_that_was_killed_leaves_no_obstacle(tmp_path: Path) -> None:
     assert host.stdout.readline() == "ready\n"
     host.kill()
     host.communicate(timeout=20)
-    assert (tmp_path / "s" / "broker").exists()
+    assert (tmp_path / "s" / "rook").exists()
     again = start(tmp_path, "echo fine")
     assert again.communicate(timeout=20)[0] == "fine\n"
 

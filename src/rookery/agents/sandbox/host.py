@@ -10,10 +10,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from importlib import import_module
 
-from rookery.agents.sandbox.broker import Broker, hook_handler
-from rookery.agents.sandbox.model import ALLOW, BROKER, OPEN, PROXY, RELAY_PORT, SOCKETS, Plan
-from rookery.agents.sandbox.warm import Warm
+from rookery.agents.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan
 from rookery.base import proctable
 from rookery.base.attached import spawn, wait
 from rookery.base.json import loads
@@ -28,6 +27,8 @@ _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 _BY_TERMINAL = 0x80  # SI_KERNEL: the whole group in the foreground got it, the agent too
 _MARK = ".rook"
 _LOOK_AGAIN = 0.5
+# By name: they stand above us, and are another program to us.
+_HELLO, _LINK = "rookery.daemon.hello", "rookery.daemon.link"
 
 
 def main() -> int:
@@ -35,17 +36,16 @@ def main() -> int:
     root, session_id, path = sys.argv[1:4]
     plan = read_plan(path)
     env = confined_environ()
-    token = env.get("ROOKERY_TOKEN")
-    if not token:
+    if not env.get("ROOKERY_TOKEN"):
         raise LookupError("without an agent's token, `rook` would act for a person")
-    rook = Warm(env)  # a copy of this process, while it has no threads
     # Before there is a second thread, so that every thread leaves them to `_attend`.
     signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED, signal.SIGCHLD})
     _make_room(plan.sockets)
     try:
         _hold(plan.holds)
-        broker = Broker(_outside(plan, BROKER), rook.begin, hook_handler(root, session_id, token))
-        broker.start()
+        guest = import_module(_HELLO).Guest(session_id, env, plan.worktree)
+        link = import_module(_LINK).Link(root, _outside(plan, ROOK), guest)
+        link.open()
         if plan.network == ALLOW:
             from rookery.agents.sandbox.proxy import Proxy
 
@@ -53,7 +53,7 @@ def main() -> int:
         refs = Packed(*plan.packed)
         refs.refresh()
         status = _run(plan, refs)
-        broker.close()
+        link.close()
         return status
     finally:
         _release(plan.holds)

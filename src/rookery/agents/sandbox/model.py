@@ -18,7 +18,7 @@ BUBBLEWRAP = "bubblewrap"
 
 # Where the sandbox sees the sockets of the outside, and where its own network ends.
 SOCKETS = "/run/rookery"
-BROKER = f"{SOCKETS}/broker"
+ROOK = f"{SOCKETS}/rook"
 PROXY = f"{SOCKETS}/proxy"
 RELAY_PORT = 3128
 
@@ -87,7 +87,7 @@ def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, n
         "XDG_DATA_HOME": f"{home}/.local/share",
         "XDG_STATE_HOME": f"{home}/.local/state",
         "TMPDIR": "/tmp",  # noqa: S108 - its own
-        "ROOKERY_BROKER": BROKER,
+        "ROOKERY_SOCKET": ROOK,
     }
     if network == ALLOW:
         url = f"http://127.0.0.1:{RELAY_PORT}"

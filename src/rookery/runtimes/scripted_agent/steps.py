@@ -179,7 +179,7 @@ def fail(agent: Agent, value: str) -> None:
 
 def rook_command() -> tuple[str, ...]:
     """How the agent calls `rook`: the same Rookery that it is a part of, as a child like any agent's."""
-    return module_command("rookery.cli.main")
+    return module_command("rookery.client.main")
 
 
 def use_tool(agent: Agent, name: str, given: dict[str, Any], argv: list[str]) -> None:

@@ -5,30 +5,38 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from rookery.agents.sandbox import client
-from rookery.agents.sandbox.broker import Broker, Job
-from rookery.base.attached import spawn, wait
-from rookery.base.errors import ProgramFailed
-from rookery.base.proctree import marked
+from daemons import end_daemon, has_daemon
 from rookery.runtimes.hooks import hook_command
 from sandbox.cell import Cell, needs_bubblewrap
-from support import SOURCE, wait_until
+from support import wait_until
 
 
-@pytest.fixture
-def cell(repo: Path) -> Iterator[Cell]:
+@pytest.fixture(params=["on", "off"])
+def cell(repo: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
+    """With the project's daemon, and without one: then the sandbox's host serves its agent."""
+    monkeypatch.setenv("ROOKERY_DAEMON", request.param)
     cell = Cell(repo)
     yield cell
     cell.close()
+    assert has_daemon(cell.folder) == (request.param == "on")
+    end_daemon(cell.folder)
+
+
+def workers(folder: Path) -> list[int]:
+    """The processes that serve a call for somebody in the project."""
+    found = []
+    for name in os.listdir("/proc"):
+        with suppress(OSError):
+            is_worker = name.isdigit() and b"rookery.daemon.worker" in Path(f"/proc/{name}/cmdline").read_bytes()
+            if is_worker and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
+                found.append(int(name))
+    return found
 
 
 @pytest.mark.slow
@@ -109,20 +117,14 @@ def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
         "touch killed; sleep 1000",
     ]
     cell.sling(cell.task("Wait", [{"run": each} for each in steps]), "--name", "bee")
-    session = cell.agent("bee")["session_id"]
     wait_until(lambda: (cell.worktree("bee") / "killed").exists(), 30)
-
-    def waiting() -> list[int]:
-        commands = {each.pid: Path(f"/proc/{each.pid}/cmdline") for each in marked("ROOKERY_SESSION", session)}
-        return [pid for pid, path in commands.items() if path.exists() and b"1000s" in path.read_bytes()]
-
-    wait_until(lambda: not waiting(), 20)
+    wait_until(lambda: not workers(cell.folder))
     cell.rook("stop", "bee")
 
 
 @pytest.mark.slow
 @needs_bubblewrap
-def test_hooks_are_answered_by_the_host(cell: Cell) -> None:
+def test_hooks_are_answered_from_outside(cell: Cell) -> None:
     """The guard judges from outside; a program that takes its identity off gets no tool at all."""
     hook = shlex.join(hook_command("pre-tool"))
     calls = {
@@ -136,8 +138,8 @@ def test_hooks_are_answered_by_the_host(cell: Cell) -> None:
     said = cell.run(
         f"echo {shlex.quote(messages['fine'])} | {hook}; echo status $?",
         f"echo {shlex.quote(messages['bad'])} | {hook}; echo status $?",
-        f"echo {shlex.quote(messages['fine'])} | ROOKERY_BROKER=/nowhere {hook}; echo status $?",
-        f"echo {shlex.quote(messages['fine'])} | env -u ROOKERY_BROKER {hook}; echo status $?",
+        f"echo {shlex.quote(messages['fine'])} | ROOKERY_SOCKET=/nowhere {hook}; echo status $?",
+        f"echo {shlex.quote(messages['fine'])} | env -u ROOKERY_SOCKET {hook}; echo status $?",
         f"echo nonsense | {hook}; echo status $?",
     )
     assert ["status 0" in each for each in said] == [True, False, False, False, False], said
@@ -192,131 +194,3 @@ def test_what_is_listed_can_be_read_and_no_more(cell: Cell) -> None:
     assert said.startswith("tools/data\n")
     assert "other/data\n" not in said.replace("data: ", "")
     assert (home / "tools" / "data").read_text() == "tools/data\n"
-
-
-# -- the broker by itself --------------------------------------------------------------------------------------------
-
-
-class Served:
-    """A broker whose `rook` is a few lines of Python."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "b")
-        self.release = threading.Event()
-        Broker(self.path, self.begin, self.handle).start()
-
-    def begin(self, words: Sequence[str], streams: tuple[int, int, int]) -> Job:
-        script = "import os, sys; print(sys.argv[1:], os.environ['WHO']); sys.exit(len(sys.argv) - 1)"
-        argv = [sys.executable, "-c", script, *words]
-        pid = spawn(argv, env={"WHO": "me"}, streams=streams, own_session=True)
-        ending = os.pidfd_open(pid)
-
-        def collect() -> int:
-            os.close(ending)
-            return wait(pid) or 0
-
-        return Job(pid, ending, collect)
-
-    def handle(self, event: str, payload: bytes) -> tuple[int, bytes, bytes]:
-        if payload == b"slow":
-            self.release.wait(20)
-        if payload == b"broken":
-            raise RuntimeError("broken")
-        return 7, event.encode(), payload
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    found = Served(tmp_path)
-    yield found
-    found.release.set()
-
-
-def test_words_of_every_kind_arrive_as_they_are(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["", "a b", "ü\udcff", "-", "x" * 100_000]
-    assert client.run(served.path, words) == len(words)
-    assert capfd.readouterr().out == f"{words} me\n"
-    assert client.run(served.path, []) == 0
-
-
-def test_a_hook_is_answered(served: Served) -> None:
-    assert client.ask_hook(served.path, "post-tool", b"{}\n\0", 10) == (7, b"post-tool", b"{}\n\0")
-    big = b"x" * 3_000_000
-    assert client.ask_hook(served.path, "prompt", big, 10) == (7, b"prompt", big)
-
-
-@pytest.mark.parametrize("payload", [b"slow", b"broken"])
-def test_a_tool_does_not_run_when_nobody_says_that_it_may(served: Served, payload: bytes) -> None:
-    status, out, err = client.ask_hook(served.path, "pre-tool", payload, 0.3)
-    assert (status, out) == (2, b"")
-    assert err.startswith(b"rook: ")
-    assert client.ask_hook(served.path, "post-tool", payload, 0.3)[0] == 0
-
-
-def test_without_a_host_nothing_runs(tmp_path: Path) -> None:
-    assert client.ask_hook(str(tmp_path / "none"), "pre-tool", b"", 1)[0] == 2
-    with pytest.raises(ProgramFailed, match="does not answer"):
-        client.run(str(tmp_path / "none"), ["status"])
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        b"",
-        b"\0",
-        b"\0\0\0\x04run\n",
-        b"\xff\xff\xff\xff",
-        b"\0\0\0\x05what\n",
-        b"\0\0\0\x04run\n" * 3,
-        b"\0\0\0\x02\xff\xff",
-    ],
-)
-def test_a_request_that_makes_no_sense_is_dropped(served: Served, request_: bytes) -> None:
-    with socket.socket(socket.AF_UNIX) as line:
-        line.settimeout(10)
-        line.connect(served.path)
-        line.sendall(request_)
-        line.shutdown(socket.SHUT_WR)
-        assert line.recv(10) == b""
-    assert client.ask_hook(served.path, "prompt", b"", 10) == (7, b"prompt", b"")
-
-
-def test_more_streams_than_three_are_not_kept(served: Served) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(5):
-        with socket.socket(socket.AF_UNIX) as line:
-            line.connect(served.path)
-            socket.send_fds(line, [b"\0\0\0\x04run\n"], [0, 1, 2, 0, 1, 2])
-            line.settimeout(10)
-            line.recv(10)
-    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before)
-
-
-_LOADED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from rookery.cli.main import main
-status = main(["one", "two"])
-print(*sorted(name for name in sys.modules))
-sys.exit(status)
-"""
-
-
-def test_rook_within_loads_next_to_nothing(served: Served) -> None:
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _LOADED, SOURCE],
-        env={"ROOKERY_BROKER": served.path},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == 2, done.stderr
-    heard, loaded = done.stdout.splitlines()
-    assert heard == "['one', 'two'] me"
-    assert {name for name in loaded.split() if name.startswith("rookery")} == {
-        *("rookery", "rookery.agents", "rookery.agents.sandbox", "rookery.agents.sandbox.client", "rookery.base"),
-        *("rookery.base.errors", "rookery.base.record", "rookery.cli", "rookery.cli.main", "rookery.config"),
-        "rookery.config.environ",
-    }
-    assert not {"socket", "argparse", "json", "subprocess", "threading", "re"} & set(loaded.split())

@@ -1,0 +1,56 @@
+"""A socket at which calls come in, of everybody or of one agent in a sandbox: whose it is says who calls."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.daemon.hello import Guest
+
+_BACKLOG = 256
+
+
+class Listener:
+    """One bound socket, for this user alone."""
+
+    def __init__(self, path: str, guest: Guest | None) -> None:
+        self.path = path
+        self.guest = guest
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        self._socket.bind(path)
+        os.chmod(path, 0o600)
+        self._socket.listen(_BACKLOG)
+        self._inode = os.stat(path).st_ino
+        self._number = self._socket.fileno()
+
+    def fileno(self) -> int:
+        """The socket's number, also after it was closed."""
+        return self._number
+
+    def accept(self) -> Iterator[socket.socket]:
+        """Everyone who waits."""
+        for _ in range(_BACKLOG):
+            try:
+                yield self._socket.accept()[0]
+            except OSError:  # no one is left, or there are too many open files: the rest waits
+                return
+
+    def is_there(self) -> bool:
+        """True if its path still leads to it."""
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Let go of it; its path goes, too, unless another one has taken it over."""
+        if self.is_there():
+            os.unlink(self.path)
+        self._socket.close()
