@@ -31,16 +31,21 @@ def serve(path: str, use: Callable[[Database], Any], call: Call | None = None) -
     return Served(call or make_call(), run)
 
 
+def _read_all(db: Database) -> None:
+    with db.rows(ENDLESS) as rows:
+        list(rows)
+
+
 @pytest.mark.parametrize(
     "use",
     [
         lambda db: db.all(ENDLESS),
         lambda db: db.one(ENDLESS),
-        lambda db: list(db.each(ENDLESS)),
+        _read_all,
         lambda db: db.execute(f"UPDATE tasks SET priority = ({ENDLESS})"),
         lambda db: db.execute_many(f"UPDATE tasks SET priority = ({ENDLESS}) WHERE id <> ?", [("a",)]),
     ],
-    ids=["all", "one", "each", "execute", "execute_many"],
+    ids=["all", "one", "rows", "execute", "execute_many"],
 )
 def test_an_interrupt_ends_a_query(use: Callable[[Database], Any], db: Database) -> None:
     add(db)

@@ -15,7 +15,7 @@ from rookery.base.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -110,12 +110,12 @@ class Database:
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
 
-    def each(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Iterator[Row]:
-        """The rows of a query, read as they are asked for."""
-        try:
-            yield from self._run(sql, values)
-        except apsw.Error as error:
-            raise storage_failed(error, self.path) from error
+    def rows(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Rows:
+        """`with db.rows(…) as rows:` reads the rows of a query as they are asked for.
+
+        The log cannot be cleared meanwhile. So nothing is waited for within the block, and nothing yielded from it.
+        """
+        return Rows(self, sql, values)
 
     def one(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Row | None:
         """The first row of a query."""
@@ -172,6 +172,37 @@ def patience(seconds: float = PATIENCE_SECONDS) -> Callable[[int], bool]:
         return now - started < seconds
 
     return wait
+
+
+class Rows:
+    """The rows of a query, until the end of the block: then it is closed, whoever still refers to it."""
+
+    def __init__(self, db: Database, sql: str, values: Sequence[object] | dict[str, object]) -> None:
+        self._db = db
+        self._query = (sql, values)
+        self._cursor: apsw.Cursor | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._cursor = self._db._run(*self._query)
+        except apsw.Error as error:
+            raise storage_failed(error, self._db.path) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        if self._cursor is not None:
+            self._cursor.close(True)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Row:
+        if self._cursor is None:
+            raise StopIteration
+        try:
+            return next(self._cursor)
+        except apsw.Error as error:
+            raise storage_failed(error, self._db.path) from error
 
 
 class Transaction:

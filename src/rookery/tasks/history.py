@@ -71,12 +71,15 @@ def replay(story: Iterable[Event]) -> Replayed:
 def stored(db: Database) -> Replayed:
     """The same, as the tables hold it."""
     state = Replayed()
-    state.tasks = {row[0]: Task(*row).as_dict() for row in db.each(store.SELECT)}
-    for task_id, blocker_id in db.each("SELECT task_id, blocker_id FROM task_blockers"):
-        state.blocked_by.setdefault(task_id, set()).add(blocker_id)
+    with db.rows(store.SELECT) as rows:
+        state.tasks = {row[0]: Task(*row).as_dict() for row in rows}
+    with db.rows("SELECT task_id, blocker_id FROM task_blockers") as rows:
+        for task_id, blocker_id in rows:
+            state.blocked_by.setdefault(task_id, set()).add(blocker_id)
     columns = ", ".join(Learning.__fields__)
-    for row in db.each(f"SELECT {columns} FROM learnings"):
-        state.learnings.setdefault(row[1], {})[row[0]] = Learning(*row).as_dict()
+    with db.rows(f"SELECT {columns} FROM learnings") as rows:
+        for row in rows:
+            state.learnings.setdefault(row[1], {})[row[0]] = Learning(*row).as_dict()
     return state
 
 

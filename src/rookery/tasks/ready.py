@@ -58,10 +58,11 @@ def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | No
 
 def _first_leaf_beneath(db: Database, now: str, parent_id: str | None) -> Task | None:
     # Row by row: the walk usually ends at the first.
-    for *values, is_parent in db.each(_CANDIDATES, {"parent": parent_id, "now": now}):
-        if not is_parent:
-            return Task(*values)
-        found = _first_leaf_beneath(db, now, values[0])
-        if found is not None:
-            return found
+    with db.rows(_CANDIDATES, {"parent": parent_id, "now": now}) as rows:
+        for *values, is_parent in rows:
+            if not is_parent:
+                return Task(*values)
+            found = _first_leaf_beneath(db, now, values[0])
+            if found is not None:
+                return found
     return None

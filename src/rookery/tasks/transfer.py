@@ -50,10 +50,12 @@ class Imported(Record):
 def export_file(db: Database, path: str, now: str) -> Exported:
     """Write everything; the file appears whole."""
     with db.read():
-        tasks = [Task(*row).as_dict() for row in db.each(f"{store.SELECT} ORDER BY t.id")]
+        with db.rows(f"{store.SELECT} ORDER BY t.id") as rows:
+            tasks = [Task(*row).as_dict() for row in rows]
         blocked_by, _ = store.edges(db, [task["id"] for task in tasks])
         columns = ", ".join(Learning.__fields__)
-        learnings = [Learning(*row).as_dict() for row in db.each(f"SELECT {columns} FROM learnings ORDER BY id")]
+        with db.rows(f"SELECT {columns} FROM learnings ORDER BY id") as rows:
+            learnings = [Learning(*row).as_dict() for row in rows]
     for task in tasks:
         task["blocked_by"] = blocked_by.get(task["id"], [])
     header = {"format": FORMAT, "version": VERSION, "exported_at": now}
