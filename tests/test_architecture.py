@@ -83,6 +83,38 @@ ASKS_THE_CLOCK = {
     "rookery.vcs.index_claim": "makes two notes of one process differ",
     "rookery.merge.observer": "for a line of its log",
 }
+ABOVE_THE_OPERATIONS = ("cli", "daemon", "client", "mcp", "web", "tui")
+PROCESS_GLOBALS = {
+    "os": ("getcwd", "getcwdb", "chdir", "fchdir", "umask", "fork", "forkpty"),
+    "os.path": ("expanduser",),
+    "sys": ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__"),
+    "signal": ("signal", "alarm", "setitimer", "siginterrupt", "set_wakeup_fd"),
+    "locale": ("setlocale",),
+    "time": ("tzset", "localtime", "sleep"),
+    "builtins": ("print", "input"),
+    "subprocess.Popen": ("preexec_fn",),
+}
+"""What belongs to the whole process. `time.sleep` is among it because no interrupt of a call ends it."""
+USES_PROCESS_GLOBALS = {
+    "rookery.base.call": "stands for the process where no call is served",
+    "rookery.base.attached": "copies a process without threads, and refuses where a call is served",
+    "rookery.base.process": "lets children be interrupted, where no call is served",
+    "rookery.base.proctree": "never leaves what it has frozen",
+    "rookery.config.environ": "the system's word for the home, where the environment has none",
+    "rookery.agents.interrupt": "is the runner's, a program of its own",
+    "rookery.agents.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
+    "rookery.agents.sandbox.warm": "is a program of its own, in the sandbox",
+    "rookery.merge.bounds": "is a program of its own: the hook of an agent that resolves",
+    "rookery.merge.observer": "is a program of its own",
+    "rookery.runtimes.scripted_agent.__main__": "is a program of its own",
+    "rookery.runtimes.scripted_agent.prompt": "belongs to that program",
+    "rookery.runtimes.scripted_agent.steps": "belongs to that program",
+    "rookery.runtimes.scripted_agent.voice": "belongs to that program",
+    "rookery.agents.guard.decide": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.agents.guard.expand": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.agents.guard.paths": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.agents.guard.substitution": "a `~` is the home of the one user that daemon and callers have",
+}
 LONGEST = 400
 
 
@@ -315,6 +347,29 @@ def printers(known: dict[str, Module]) -> list[str]:
     ]
 
 
+def users_of_process_globals(known: dict[str, Module]) -> list[str]:
+    """Modules beneath the interfaces that use what many calls of one process share. They use `base.call`."""
+    return [
+        f"{module.name}:{line} uses {owner}.{name}"
+        for module in known.values()
+        if module.folder and module.folder not in ABOVE_THE_OPERATIONS and module.name not in USES_PROCESS_GLOBALS
+        for owner, name, line in _process_globals(module)
+        if name in PROCESS_GLOBALS.get(owner, ())
+    ]
+
+
+def _process_globals(module: Module) -> Iterator[tuple[str, str, int]]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute):
+            yield ast.unparse(node.value), node.attr, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                yield "builtins", node.func.id, node.lineno
+            yield from (("subprocess.Popen", each.arg or "", node.lineno) for each in node.keywords)
+
+
 RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     against_the_order,
     circles,
@@ -327,6 +382,7 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     too_long,
     undocumented,
     printers,
+    users_of_process_globals,
 )
 
 
@@ -346,6 +402,7 @@ def test_exceptions_are_still_needed() -> None:
     assert NAMES_GIT.keys() <= known.keys()
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
     assert ASKS_THE_CLOCK.keys() <= known.keys()
+    assert USES_PROCESS_GLOBALS.keys() <= known.keys()
 
 
 def test_a_record_of_types_alone_stays_within_the_order() -> None:
@@ -403,6 +460,17 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
     "a long file": (too_long, {"db/a.py": "\n" * 401}, "402 lines"),
     "no docstring": (undocumented, {"db/a.py": "-"}, "rookery.db.a"),
     "print": (printers, {"db/a.py": "print('x')\n"}, "rookery.db.a:2 prints"),
+    "the folder": (users_of_process_globals, {"db/a.py": "import os\nos.getcwd()\n"}, "uses os.getcwd"),
+    "the folder by name": (users_of_process_globals, {"db/a.py": "from os import chdir\n"}, "uses os.chdir"),
+    "the umask": (users_of_process_globals, {"db/a.py": "import os\nos.umask(0)\n"}, "uses os.umask"),
+    "a stream": (users_of_process_globals, {"ops/a.py": "import sys\nsys.stdout.write('x')\n"}, "uses sys.stdout"),
+    "a question": (users_of_process_globals, {"ops/a.py": "input('x')\n"}, "uses builtins.input"),
+    "a signal": (users_of_process_globals, {"ops/a.py": "import signal\nsignal.signal(2, 1)\n"}, "signal.signal"),
+    "the zone": (users_of_process_globals, {"ops/a.py": "import time\ntime.localtime()\n"}, "uses time.localtime"),
+    "a sleep": (users_of_process_globals, {"ops/a.py": "import time\ntime.sleep(1)\n"}, "uses time.sleep"),
+    "the home": (users_of_process_globals, {"ops/a.py": "import os\nos.path.expanduser('~')\n"}, "expanduser"),
+    "a copy of the process": (users_of_process_globals, {"ops/a.py": "import os\nos.fork()\n"}, "uses os.fork"),
+    "preexec_fn": (users_of_process_globals, {"ops/a.py": "Popen(['x'], preexec_fn=f)\n"}, "preexec_fn"),
 }
 
 

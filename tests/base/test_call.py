@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -37,6 +38,14 @@ def test_a_path_is_seen_from_the_callers_folder(tmp_path: Path) -> None:
     asked = Served(make_call(tmp_path), lambda: [call.absolute(each) for each in ("", "a", "../b", "/c")])
     assert asked.value() == [str(tmp_path), str(tmp_path / "a"), str(tmp_path.parent / "b"), "/c"]
     assert call.absolute("a") == os.path.abspath("a")
+
+
+def test_a_question_is_asked_of_the_caller() -> None:
+    streams = (io.StringIO("yes\nno\n"), io.StringIO(), io.StringIO())
+    asked = Served(make_call(streams=streams), lambda: (call.ask("Really? "), call.ask("And now? ")))
+    assert asked.value() == ("yes", "no")
+    assert streams[1].getvalue() == "Really? And now? "
+    assert isinstance(Served(make_call(), lambda: call.ask("Anybody? ")).end(), EOFError)
 
 
 _SHOW = ["/bin/sh", "-c", 'umask; pwd -P; echo "$WHO"']

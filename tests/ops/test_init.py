@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import fcntl
 import os
@@ -18,6 +17,7 @@ import pytest
 
 import rookery
 from conftest import git
+from rookery.base import call
 from rookery.base.errors import ConfigInvalid, InvalidInput, NoRepository, Refused, StorageFailed
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -47,7 +47,7 @@ def forbid_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(prompt: str = "") -> str:
         raise AssertionError(f"asked: {prompt}")
 
-    monkeypatch.setattr(builtins, "input", ask)
+    monkeypatch.setattr(call, "ask", ask)
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> list[str]:
@@ -57,7 +57,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> list[str]:
         asked.append(prompt)
         return text
 
-    monkeypatch.setattr(builtins, "input", say)
+    monkeypatch.setattr(call, "ask", say)
     return asked
 
 
@@ -303,7 +303,7 @@ def test_a_wrong_or_missing_answer_makes_nothing(repo: Path, monkeypatch: pytest
     def end(_prompt: str = "") -> str:
         raise EOFError
 
-    monkeypatch.setattr(builtins, "input", end)
+    monkeypatch.setattr(call, "ask", end)
     with pytest.raises(Refused):
         init(context(repo, interactive=True))
     assert not (repo / ".rookery").exists()
@@ -450,6 +450,6 @@ def test_guessed_gates_are_written_and_shown(repo: Path) -> None:
 def test_a_person_is_asked_about_gates(repo: Path, monkeypatch: pytest.MonkeyPatch, answer: str, wanted: int) -> None:
     (repo / "pytest.ini").write_text("")
     answers = iter(["", answer])
-    monkeypatch.setattr(builtins, "input", lambda _prompt: next(answers))
+    monkeypatch.setattr(call, "ask", lambda _prompt: next(answers))
     init(context(repo, interactive=True))
     assert len(context(repo).config.gates) == wanted

@@ -169,6 +169,17 @@ def current_folder() -> str:
     return os.getcwd() if call is None else call.cwd
 
 
+def ask(question: str) -> str:
+    """What the caller answers, one line of it; raises EOFError if there is nobody to answer."""
+    shown = stdout()
+    shown.write(question)
+    shown.flush()
+    line = stdin().readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
 def absolute(path: str) -> str:
     """The path, seen from the caller's folder."""
     return os.path.abspath(path if os.path.isabs(path) else os.path.join(current_folder(), path))

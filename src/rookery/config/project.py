@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base import call as calls
 from rookery.base.errors import NotInitialised
 
 FOLDER = ".rookery"
@@ -19,11 +20,11 @@ PRIVATE = 0o700
 def find_root(start: str, given: str | None = None) -> str:
     """The root of the project that `start` lies in; `given` (from the environment) goes first."""
     if given is not None:
-        root = os.path.abspath(given)
+        root = calls.absolute(given)
         if is_project(root):
             return root
         raise NotInitialised(f"ROOKERY_ROOT is {root}, and there is no project there")
-    for folder in upward(os.path.abspath(start)):
+    for folder in upward(calls.absolute(start)):
         main = main_checkout(folder)
         if is_project(main or folder):
             return main or folder
@@ -34,7 +35,7 @@ def find_root(start: str, given: str | None = None) -> str:
 
 def find_repository(start: str) -> str | None:
     """The main checkout of the repository that `start` lies in, where `find_root` will look for the project."""
-    for folder in upward(os.path.abspath(start)):
+    for folder in upward(calls.absolute(start)):
         main = main_checkout(folder)
         if main is not None:
             return main

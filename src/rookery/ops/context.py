@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+from rookery.base.call import current_folder
 from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
 from rookery.config.environ import Environ, now, read_environ
@@ -47,7 +46,7 @@ class Context:
         clock: Clock = now,
         progress: Progress = _no_progress,
     ) -> None:
-        self.cwd = os.getcwd() if cwd is None else cwd
+        self.cwd = current_folder() if cwd is None else cwd
         self.environ = read_environ() if environ is None else environ
         self.flags = dict(flags or {})
         self.clock = clock

@@ -85,14 +85,14 @@ def init(ctx: Context, yes: bool = False, force: bool = False) -> Initialised:
 
 def _find_place(ctx: Context, force: bool) -> tuple[str, bool]:
     """The root of the project to be, and whether it is a repository's."""
-    start = ctx.environ.root or ctx.cwd
+    start = calls.absolute(ctx.environ.root or ctx.cwd)
     if not os.path.isdir(start):
         raise InvalidInput(f"{start} is not a folder", hint="set ROOKERY_ROOT to the project's root, or unset it")
     root = find_repository(start)
     if root is not None:
         return root, True
     if force:
-        return os.path.abspath(start), False
+        return start, False
     try:
         return find_root(start), False  # made with --force before
     except NotInitialised:
@@ -133,7 +133,7 @@ def _choose_base(vcs: Vcs, configured: str, *, asks: bool, checks: bool) -> str 
 
 def _ask_base(guess: str | None) -> str | None:
     try:
-        answer = input(f"Work starts from and lands on the branch [{guess or 'none'}]: ").strip()
+        answer = calls.ask(f"Work starts from and lands on the branch [{guess or 'none'}]: ").strip()
     except EOFError:
         raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
     return answer or guess
@@ -145,7 +145,7 @@ def _choose_gates(found: list[GateConfig], *, asks: bool) -> tuple[GateConfig, .
         return tuple(found)
     shown = ", ".join(f"`{gate.run}`" for gate in found)
     try:
-        answer = input(f"Work lands only if this passes: {shown} [Y/n]: ").strip().lower()
+        answer = calls.ask(f"Work lands only if this passes: {shown} [Y/n]: ").strip().lower()
     except EOFError:
         raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
     return tuple(found) if answer in ("", "y", "yes") else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from rookery.base import call as calls
 from rookery.base.errors import InvalidState, StorageFailed
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ _ASIDE = ".removed"
 
 def real_place(folder: str) -> str:
     """Where the folder lies, links above it followed and the folder itself not."""
-    path = os.path.abspath(folder)
+    path = calls.absolute(folder)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 

@@ -57,7 +57,7 @@ def _plan(
     repository = find_repository(session.worktree, session.branch)
     make_places(repository)
     homes = _homes(env)
-    read = [os.path.normpath(os.path.join(homes[0], os.path.expanduser(each))) for each in settings.read]
+    read = [os.path.normpath(os.path.join(homes[0], _from_home(each, env))) for each in settings.read]
     search = os.pathsep.join([env.get("PATH", ""), *_folders_of(command.argv[0], env)])
     own_home, runtime = home_folder(home, session), home.runtime_folder(session.id)
     _furnish(home, own_home, runtime)
@@ -129,6 +129,13 @@ def _sockets(session: Session) -> str:
     above = f"/tmp/rookery-{os.getuid()}"  # noqa: S108
     private_folder(above)
     return os.path.join(above, f"sandbox-{session.id[-16:].lower()}")
+
+
+def _from_home(path: str, env: Mapping[str, str]) -> str:
+    """A path with `~` as the agent's environment has it: ours may be another's."""
+    if path == "~" or path.startswith("~/"):
+        return (env.get("HOME") or "/") + path[1:]
+    return os.path.expanduser(path)
 
 
 def _homes(env: Mapping[str, str]) -> list[str]:
