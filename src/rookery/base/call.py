@@ -72,6 +72,8 @@ class Call:
         if not self._interrupts:
             return
         with self._lock:
+            if not self._interrupts:
+                return  # another thread of this call was faster
             self._interrupts -= 1
             if not self._interrupts:
                 self._interrupted.clear()
