@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import statistics
 import sys
 import time
@@ -12,11 +11,11 @@ from bench.cold import milliseconds, program_words
 from bench.table import Figure, Table
 from bench.timing import percentile
 from rookery.base.clock import stamp
-from rookery.config.environ import read_environ
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft
+from rookery.ops.caller import PERSON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,12 +81,10 @@ def _send_together(root: str) -> tuple[float, int]:
 
 
 def _send(root: str, number: int, ready: multiprocessing.synchronize.Barrier) -> None:
-    os.environ.pop("ROOKERY_AGENT", None)
-    environ = read_environ()
     db = Database.open(database_path(root))
     ready.wait(60)
     for each in range(_EACH):
-        service.send(db, environ, Draft(("human",), f"{number}: {each}", "Hello"), stamp(time.time()))
+        service.send(db, PERSON, Draft(("human",), f"{number}: {each}", "Hello"), stamp(time.time()))
     db.close()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from living import Agent
 
 from conftest import Rook
+from living import Agent
 from rookery.ops import index
 from support import add, everything
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from living import Agent
 
 from conftest import Rook
 from daemons import run_as_guest
+from living import Agent
 from rookery.agents.roles import ROLES
 from rookery.daemon.hello import Guest
 from support import child_environ

@@ -16,6 +16,7 @@ from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent
+from rookery.ops.caller import PERSON, Caller, prove
 from support import child_environ, run_rook
 from templates import copy_database
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 NOW = "2026-01-31T12:00:00.000Z"
 LATER = "2026-01-31T12:05:00.000Z"
-HUMAN = read_environ({"HOME": "/nowhere"})
+HUMAN = PERSON
+NOBODYS = read_environ({"HOME": "/nowhere"})
+"""An environment that names no agent."""
 
 
 class Agent(NamedTuple):
@@ -94,6 +97,10 @@ class Hive:
         with self.db.write():
             self.db.execute("UPDATE sessions SET state = 'ended' WHERE id = ?", (agent.session_id,))
 
+    def as_(self, agent: Agent, turn: str | None = None) -> Caller:
+        """The agent as a caller, proved by its environment."""
+        return prove(agent.environ(turn), lambda: self.db)
+
     def begin_turn(self, agent: Agent) -> str:
         """The agent is in a turn."""
         turn_id = new_id(TURN)
@@ -112,8 +119,8 @@ class Hive:
 
     def send(self, sender: Agent | None, to: str, subject: str = "hello", body: str = "", **more: Any) -> Sent:
         """A message from an agent or, from None, from a person."""
-        environ = HUMAN if sender is None else sender.environ()
-        return service.send(self.db, environ, Draft((to,), subject, body, **more), NOW)
+        caller = HUMAN if sender is None else self.as_(sender)
+        return service.send(self.db, caller, Draft((to,), subject, body, **more), NOW)
 
     def inbox(self, name: str) -> list[Message]:
         """Everything that somebody ever got, oldest first."""

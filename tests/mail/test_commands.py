@@ -10,7 +10,7 @@ from rookery.config.environ import read_environ
 from rookery.mail import group_ops, ops
 from rookery.ops.context import Context
 
-from .hive import HUMAN, Agent, Hive
+from .hive import NOBODYS, Agent, Hive
 
 
 def test_a_question_and_its_answer(hive: Hive, bee: Agent, queen: Agent) -> None:
@@ -72,7 +72,9 @@ def test_refusals_have_a_code_and_a_hint(hive: Hive, bee: Agent) -> None:
     assert hive.rook("mail", "check", "--json", as_=bee._replace(token="no")).code == "forged_sender"
     assert hive.rook("mail", "check", "--agent", "queen", "--json", as_=bee).code == "not_your_mail"
     hive.send(None, "bee")
-    assert hive.rook("mail", "check", "--json", as_=bee, turn="trn_1").code == "turn_over"
+    turn = hive.begin_turn(bee)
+    hive.end_turn(turn)
+    assert hive.rook("mail", "check", "--json", as_=bee, turn=turn).code == "turn_over"
     big = hive.rook("mail", "send", "bee", "--subject", "s", "--body", "-", "--json", stdin=b"x" * 1_000_000)
     assert big.code == "invalid_input"
     assert hive.rook("mail", "send", "bee", "--subject", "s", "--type", "worker_died").status == 2
@@ -101,7 +103,7 @@ def test_purging_tells_how_many(hive: Hive, bee: Agent) -> None:
 
 def test_sending_wakes_the_recipients_once_it_is_committed(hive: Hive, bee: Agent, drone: Agent) -> None:
     woken: list[tuple[str, ...]] = []
-    ctx = Context(cwd=str(hive.folder), environ=HUMAN)
+    ctx = Context(cwd=str(hive.folder), environ=NOBODYS)
 
     def wake(names: Sequence[str]) -> None:
         assert not ctx.db.connection.in_transaction
@@ -112,8 +114,7 @@ def test_sending_wakes_the_recipients_once_it_is_committed(hive: Hive, bee: Agen
     blank = {"body": None, "type": None, "priority": None, "thread": None, "payload": None}
     sent = ops.send(ctx, recipient="@builders", to=(), subject="hello", **blank)
     ctx.close()
-    environ = bee.environ()
-    ctx = Context(cwd=str(hive.folder), environ=environ)
+    ctx = Context(cwd=str(hive.folder), environ=bee.environ())
     ctx.wake = wake
     ops.reply(ctx, message=sent.messages[0].id, body="yes", type=None, priority=None, payload=None)
     ctx.close()
@@ -121,7 +122,7 @@ def test_sending_wakes_the_recipients_once_it_is_committed(hive: Hive, bee: Agen
 
 
 def test_without_anybody_to_wake_sending_just_sends(hive: Hive, bee: Agent) -> None:
-    ctx = Context(cwd=str(hive.folder), environ=HUMAN)
+    ctx = Context(cwd=str(hive.folder), environ=NOBODYS)
     group_ops.create(ctx, name="hive", member=("bee",))
     ctx.wake(("bee",))
     assert hive.inbox("bee") == []

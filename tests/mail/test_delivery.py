@@ -101,11 +101,11 @@ def test_smaller_limits_show_less(hive: Hive, bee: Agent) -> None:
 def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     one, two = hive.send(None, "bee", "one").id, hive.send(None, "bee", "two").id
-    [opened] = inbox.read(hive.db, bee.environ(turn), (one,), NOW)
+    [opened] = inbox.read(hive.db, hive.as_(bee, turn), (one,), NOW)
     assert (opened.message.turn_id, opened.message.read_at) == (turn, None)
-    checked = inbox.check(hive.db, bee.environ(turn), NOW)
+    checked = inbox.check(hive.db, hive.as_(bee, turn), NOW)
     assert [each.id for each in checked.messages] == [two]
-    assert inbox.check(hive.db, bee.environ(turn), NOW).messages == ()
+    assert inbox.check(hive.db, hive.as_(bee, turn), NOW).messages == ()
     assert [each.read_at for each in hive.inbox("bee")] == [None, None]
     service.acknowledge(hive.db, turn, LATER)
     assert [each.read_at for each in hive.inbox("bee")] == [LATER, LATER]
@@ -114,7 +114,7 @@ def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
 def test_a_crash_brings_back_what_the_agent_looked_at_itself(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     hive.send(None, "bee")
-    assert len(inbox.check(hive.db, bee.environ(turn), NOW, inject=True).messages) == 1
+    assert len(inbox.check(hive.db, hive.as_(bee, turn), NOW, inject=True).messages) == 1
     hive.end_turn(turn, "lost")
     service.redeliver(hive.db, turn, NOW)
     assert service.waiting(hive.db, "bee") == 1
@@ -127,7 +127,7 @@ def test_reading_again_does_not_unread(hive: Hive, bee: Agent) -> None:
     service.acknowledge(hive.db, turn, NOW)
     hive.end_turn(turn)
     later = hive.begin_turn(bee)
-    [opened] = inbox.read(hive.db, bee.environ(later), (sent,), LATER)
+    [opened] = inbox.read(hive.db, hive.as_(bee, later), (sent,), LATER)
     assert (opened.message.turn_id, opened.message.read_at) == (turn, NOW)
     assert service.redeliver(hive.db, later, LATER) == 0
 

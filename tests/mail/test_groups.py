@@ -7,14 +7,15 @@ import pytest
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.mail import groups
 from rookery.mail.groups import Group
-from rookery.mail.model import ForgedSender, UnknownRecipient
+from rookery.mail.model import UnknownRecipient
+from rookery.ops.caller import ForgedSender
 
 from .hive import HUMAN, NOW, Agent, Hive
 
 
 def test_a_group_is_made_changed_and_deleted(hive: Hive, bee: Agent, drone: Agent) -> None:
     assert groups.create(hive.db, HUMAN, "@hive", ["bee", "human", "bee"], NOW) == Group("hive", ("bee", "human"))
-    assert groups.add(hive.db, bee.environ(), "hive", ["drone", "bee"], NOW).members == ("bee", "drone", "human")
+    assert groups.add(hive.db, hive.as_(bee), "hive", ["drone", "bee"], NOW).members == ("bee", "drone", "human")
     assert groups.remove(hive.db, HUMAN, "@hive", ["human"], NOW).members == ("bee", "drone")
     assert groups.list_groups(hive.db) == [Group("hive", ("bee", "drone"))]
     assert groups.delete(hive.db, HUMAN, "hive", NOW) == Group("hive", ("bee", "drone"))
@@ -53,5 +54,5 @@ def test_refusals_leave_the_group_as_it_was(hive: Hive, bee: Agent, drone: Agent
     with pytest.raises(NotFound):
         groups.delete(hive.db, HUMAN, "hives", NOW)
     with pytest.raises(ForgedSender):
-        groups.delete(hive.db, bee._replace(token="wrong").environ(), "hive", NOW)
+        groups.delete(hive.db, hive.as_(bee._replace(token="wrong")), "hive", NOW)
     assert hive.everything() == before

@@ -9,18 +9,19 @@ import pytest
 from rookery.base.errors import InvalidInput
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
-from rookery.mail import identity, inbox, service
-from rookery.mail.model import Draft, ForgedSender, NotYourMail, TurnOver
+from rookery.mail import directory, groups, inbox, service
+from rookery.mail.model import Draft, NotYourMail, TurnOver
+from rookery.ops.caller import Caller, ForgedSender, prove
 
-from .hive import HUMAN, NOW, Agent, Hive
+from .hive import NOBODYS, NOW, Agent, Hive
 
 
 def test_a_person_needs_no_proof(hive: Hive) -> None:
-    assert identity.prove(hive.db, HUMAN) == identity.Caller("human", None)
+    assert prove(NOBODYS, lambda: hive.db) == Caller("human", None)
 
 
 def test_an_agent_proves_itself_with_its_token(hive: Hive, bee: Agent) -> None:
-    assert identity.prove(hive.db, bee.environ()) == identity.Caller("bee", bee.session_id)
+    assert hive.as_(bee) == Caller("bee", bee.session_id, "builder", None, "queen")
 
 
 def test_tokens_are_kept_as_their_sha256() -> None:
@@ -39,45 +40,64 @@ def test_tokens_are_kept_as_their_sha256() -> None:
         {"ROOKERY_AGENT": "human", "ROOKERY_TOKEN": "anything"},
         {"ROOKERY_TOKEN": "anything"},
         {"ROOKERY_TURN": "trn_1"},
+        {"ROOKERY_SESSION": "ses_1"},
+        {"ROOKERY_CONFINED": "1"},
     ],
 )
 def test_a_forged_sender_is_refused_and_nothing_changes(hive: Hive, bee: Agent, variables: dict[str, str]) -> None:
     environ = read_environ({"HOME": "/nowhere", **variables})
     before = hive.everything()
     with pytest.raises(ForgedSender):
-        service.send(hive.db, environ, Draft(("human",), "hello"), NOW)
+        service.send(hive.db, prove(environ, lambda: hive.db), Draft(("human",), "hello"), NOW)
     assert hive.everything() == before
 
 
 def test_another_agents_token_is_refused(hive: Hive, bee: Agent, queen: Agent) -> None:
     with pytest.raises(ForgedSender):
-        identity.prove(hive.db, bee._replace(token=queen.token).environ())
+        hive.as_(bee._replace(token=queen.token))
 
 
 def test_the_token_of_an_ended_session_is_refused(hive: Hive, bee: Agent) -> None:
     hive.end(bee)
     with pytest.raises(ForgedSender):
-        identity.prove(hive.db, bee.environ())
+        hive.as_(bee)
 
 
 def test_the_token_of_an_earlier_life_is_refused(hive: Hive, bee: Agent) -> None:
     hive.end(bee)
     again = hive.add("bee")
     with pytest.raises(ForgedSender):
-        identity.prove(hive.db, bee.environ())
-    assert identity.prove(hive.db, again.environ()).session_id == again.session_id
+        hive.as_(bee)
+    assert hive.as_(again).session_id == again.session_id
 
 
-def test_every_operation_of_an_agent_asks_for_proof(hive: Hive, bee: Agent) -> None:
+def test_what_is_said_beside_the_token_must_fit_it(hive: Hive, bee: Agent, queen: Agent) -> None:
+    turn, foreign = hive.begin_turn(bee), hive.begin_turn(queen)
+    own = bee.environ()
+    for environ in (
+        own.replace(agent="queen"),
+        own.replace(agent="human"),
+        own.replace(session=queen.session_id),
+        own.replace(turn=foreign),
+        own.replace(turn="trn_1"),
+    ):
+        with pytest.raises(ForgedSender):
+            prove(environ, lambda: hive.db)
+    fitting = prove(own.replace(session=bee.session_id, turn=turn), lambda: hive.db)
+    assert (fitting.name, fitting.turn) == ("bee", turn)
+
+
+def test_nothing_changes_for_an_agent_that_has_ended_since_it_called(hive: Hive, bee: Agent) -> None:
     message = hive.send(None, "bee").id
-    forged = bee._replace(token="wrong").environ()
+    caller = hive.as_(bee)
+    hive.end(bee)
     for act in (
-        lambda: service.reply(hive.db, forged, message, "hello", NOW),
-        lambda: inbox.check(hive.db, forged, NOW),
-        lambda: inbox.read(hive.db, forged, (message,), NOW),
-        lambda: inbox.list_mail(hive.db, forged, inbox.Filter()),
-        lambda: inbox.wait(hive.db, forged, inbox.Filter(), 0.01, lambda: NOW),
-        lambda: inbox.purge(hive.db, forged, 0, older_than=None, agent=None, unread_too=True),
+        lambda: service.send(hive.db, caller, Draft(("human",), "hello"), NOW),
+        lambda: service.reply(hive.db, caller, message, "hello", NOW),
+        lambda: inbox.check(hive.db, caller, NOW),
+        lambda: inbox.read(hive.db, caller, (message,), NOW),
+        lambda: inbox.wait(hive.db, caller, inbox.Filter(), 0.01, lambda: NOW),
+        lambda: groups.create(hive.db, caller, "hive", ["human"], NOW),
     ):
         with pytest.raises(ForgedSender):
             act()
@@ -96,29 +116,26 @@ def test_only_rookery_speaks_as_rookery(hive: Hive, bee: Agent) -> None:
 def test_an_agent_looks_only_into_its_own_inbox(hive: Hive, bee: Agent, queen: Agent) -> None:
     message = hive.send(None, "queen", "secret").id
     for act in (
-        lambda: inbox.check(hive.db, bee.environ(), NOW, agent="queen"),
-        lambda: inbox.list_mail(hive.db, bee.environ(), inbox.Filter(), "queen"),
-        lambda: inbox.read(hive.db, bee.environ(), (message,), NOW),
-        lambda: service.reply(hive.db, bee.environ(), message, "hello", NOW),
+        lambda: inbox.check(hive.db, hive.as_(bee), NOW, agent="queen"),
+        lambda: inbox.list_mail(hive.db, hive.as_(bee), inbox.Filter(), "queen"),
+        lambda: inbox.read(hive.db, hive.as_(bee), (message,), NOW),
+        lambda: service.reply(hive.db, hive.as_(bee), message, "hello", NOW),
         lambda: hive.send(bee, "queen", thread=message),
     ):
         with pytest.raises(NotYourMail):
             act()
-    assert inbox.list_mail(hive.db, bee.environ(), inbox.Filter(recipient="queen")) == []
-    assert inbox.list_mail(hive.db, bee.environ(), inbox.Filter(sender="human")) == []
+    assert inbox.list_mail(hive.db, hive.as_(bee), inbox.Filter(recipient="queen")) == []
+    assert inbox.list_mail(hive.db, hive.as_(bee), inbox.Filter(sender="human")) == []
 
 
-def test_the_turn_is_the_sessions_own(hive: Hive, bee: Agent, queen: Agent) -> None:
-    caller = identity.prove(hive.db, bee.environ())
-    assert identity.current_turn(hive.db, caller, bee.environ()) is None
-    turn, foreign = hive.begin_turn(bee), hive.begin_turn(queen)
-    assert identity.current_turn(hive.db, caller, bee.environ(turn)) == turn
-    assert identity.current_turn(hive.db, caller, bee.environ()) == turn
-    with pytest.raises(TurnOver):
-        identity.current_turn(hive.db, caller, bee.environ(foreign))
+def test_the_turn_is_the_sessions_own(hive: Hive, bee: Agent) -> None:
+    assert directory.current_turn(hive.db, hive.as_(bee)) is None
+    turn = hive.begin_turn(bee)
+    assert directory.current_turn(hive.db, hive.as_(bee, turn)) == turn
+    assert directory.current_turn(hive.db, hive.as_(bee)) == turn
     hive.end_turn(turn)
     with pytest.raises(TurnOver):
-        identity.current_turn(hive.db, caller, bee.environ(turn))
+        directory.current_turn(hive.db, hive.as_(bee, turn))
 
 
 def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> None:
@@ -126,5 +143,5 @@ def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> 
     hive.end_turn(turn, "lost")
     hive.send(None, "bee")
     with pytest.raises(TurnOver):
-        inbox.check(hive.db, bee.environ(turn), NOW)
+        inbox.check(hive.db, hive.as_(bee, turn), NOW)
     assert service.waiting(hive.db, "bee") == 1

@@ -30,7 +30,7 @@ def test_what_a_person_checks_is_read(hive: Hive, bee: Agent) -> None:
 
 def test_an_agent_outside_of_a_turn_reads_at_once(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
-    assert len(inbox.check(hive.db, bee.environ(), LATER).messages) == 1
+    assert len(inbox.check(hive.db, hive.as_(bee), LATER).messages) == 1
     assert hive.inbox("bee")[0].read_at == LATER
 
 
@@ -58,7 +58,7 @@ def test_a_person_looks_into_any_inbox_without_a_mark(hive: Hive, bee: Agent, in
 
 def test_ones_own_name_is_ones_own_inbox(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
-    inbox.check(hive.db, bee.environ(), NOW, agent="bee")
+    inbox.check(hive.db, hive.as_(bee), NOW, agent="bee")
     assert hive.inbox("bee")[0].read_at == NOW
 
 
@@ -77,12 +77,12 @@ def test_injected_text_counts_what_waits(hive: Hive, bee: Agent) -> None:
 
 def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen").id
-    answer = service.reply(hive.db, queen.environ(), asked, "yes", NOW).id
-    [by_sender] = inbox.read(hive.db, bee.environ(), (asked,), LATER)
+    answer = service.reply(hive.db, hive.as_(queen), asked, "yes", NOW).id
+    [by_sender] = inbox.read(hive.db, hive.as_(bee), (asked,), LATER)
     assert by_sender.message.read_at is None
     [by_human] = inbox.read(hive.db, HUMAN, (asked,), LATER)
     assert by_human.message.read_at is None
-    opened = inbox.read(hive.db, queen.environ(), (asked, answer, asked), LATER)
+    opened = inbox.read(hive.db, hive.as_(queen), (asked, answer, asked), LATER)
     assert [each.id for each in opened] == [asked, answer]
     assert [each.message.read_at for each in opened] == [LATER, None]
     assert [each.id for each in opened[0].thread] == [asked, answer]
@@ -92,14 +92,14 @@ def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Age
 def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee").id
     with pytest.raises(NotFound):
-        inbox.read(hive.db, bee.environ(), (sent, "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV"), NOW)
+        inbox.read(hive.db, hive.as_(bee), (sent, "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV"), NOW)
     assert hive.inbox("bee")[0].read_at is None
 
 
 def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
     sent = hive.send(queen, "@builders")
     mine = next(each.id for each in sent.messages if each.recipient == "bee")
-    [opened] = inbox.read(hive.db, bee.environ(), (mine,), NOW)
+    [opened] = inbox.read(hive.db, hive.as_(bee), (mine,), NOW)
     assert [each.recipient for each in opened.thread] == ["bee"]
     [by_human] = inbox.read(hive.db, HUMAN, (mine,), NOW)
     assert len(by_human.thread) == 2
@@ -107,13 +107,13 @@ def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: A
 
 def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen", "a", type="question")
-    service.reply(hive.db, queen.environ(), first.id, "b", NOW)
+    service.reply(hive.db, hive.as_(queen), first.id, "b", NOW)
     hive.send(queen, "human", "c")
     hive.send(None, "bee", "d", priority="urgent")
 
     def subjects(wanted: Filter, agent: str | None = None, who: Agent | None = None) -> str:
-        environ = HUMAN if who is None else who.environ()
-        return "".join(each.subject[-1] for each in inbox.list_mail(hive.db, environ, wanted, agent))
+        caller = HUMAN if who is None else hive.as_(who)
+        return "".join(each.subject[-1] for each in inbox.list_mail(hive.db, caller, wanted, agent))
 
     assert subjects(Filter()) == "dcaa"
     assert subjects(Filter(), "bee") == "daa"
@@ -125,7 +125,7 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
     assert subjects(Filter(limit=2)) == "dc"
     assert subjects(Filter(cursor=first.id)) == ""
     assert subjects(Filter(limit=2, cursor=hive.inbox("human")[0].id)) == "aa"
-    inbox.check(hive.db, bee.environ(), NOW)
+    inbox.check(hive.db, hive.as_(bee), NOW)
     assert subjects(Filter(unread=True)) == "ca"
     assert subjects(Filter(unread=True), who=bee) == ""
     assert subjects(Filter(unread=True), who=queen) == "a"
@@ -140,20 +140,20 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
 def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen: Agent) -> None:
     hive.send(queen, "bee", "one")
     turn = hive.begin_turn(bee)
-    found = inbox.wait(hive.db, bee.environ(turn), Filter(), 30, lambda: NOW)
+    found = inbox.wait(hive.db, hive.as_(bee, turn), Filter(), 30, lambda: NOW)
     assert found is not None
     assert (found.subject, found.turn_id, found.read_at) == ("one", turn, None)
-    assert inbox.wait(hive.db, bee.environ(turn), Filter(), 0.05, lambda: NOW) is None
+    assert inbox.wait(hive.db, hive.as_(bee, turn), Filter(), 0.05, lambda: NOW) is None
 
 
 def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", type="question")
     hive.send(None, "bee", "other")
-    answer = service.reply(hive.db, queen.environ(), asked.id, "yes", NOW, type="result")
+    answer = service.reply(hive.db, hive.as_(queen), asked.id, "yes", NOW, type="result")
     for wanted in (Filter(sender="drone"), Filter(type="error"), Filter(sender="human", thread=asked.id)):
-        assert inbox.wait(hive.db, bee.environ(), wanted, 0.05, lambda: NOW) is None
+        assert inbox.wait(hive.db, hive.as_(bee), wanted, 0.05, lambda: NOW) is None
     wanted = Filter(sender="queen", thread=asked.id, type="result")
-    found = inbox.wait(hive.db, bee.environ(), wanted, 30, lambda: NOW)
+    found = inbox.wait(hive.db, hive.as_(bee), wanted, 30, lambda: NOW)
     assert found is not None
     assert found.id == answer.id
     assert service.waiting(hive.db, "bee") == 1
@@ -204,5 +204,5 @@ def test_purging_everything_by_mistake_is_refused(hive: Hive) -> None:
 def test_an_agent_purges_nothing(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
     with pytest.raises(NotYourMail):
-        inbox.purge(hive.db, bee.environ(), 0, older_than=None, agent="bee", unread_too=True)
+        inbox.purge(hive.db, hive.as_(bee), 0, older_than=None, agent="bee", unread_too=True)
     assert len(hive.inbox("bee")) == 1

@@ -22,12 +22,14 @@ from rookery.config.environ import read_environ
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft
+from rookery.ops.caller import prove
 db = Database.open(sys.argv[1])
+caller = prove(read_environ(), lambda: db)
 print("here", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[3])):
     draft = Draft((sys.argv[2],), f"number {number}", "x" * 2_000)
-    print(service.send(db, read_environ(), draft, "2026-01-31T12:00:00.000Z").id, flush=True)
+    print(service.send(db, caller, draft, "2026-01-31T12:00:00.000Z").id, flush=True)
 """
 
 _WAIT = """
@@ -35,9 +37,11 @@ import sys, time
 from rookery.config.environ import read_environ
 from rookery.db.database import Database
 from rookery.mail import inbox
+from rookery.ops.caller import prove
 db = Database.open(sys.argv[1])
+caller = prove(read_environ(), lambda: db)
 print("here", flush=True)
-found = inbox.wait(db, read_environ(), inbox.Filter(), float(sys.argv[2]), lambda: "2026-01-31T12:00:00.000Z")
+found = inbox.wait(db, caller, inbox.Filter(), float(sys.argv[2]), lambda: "2026-01-31T12:00:00.000Z")
 print(time.time(), found and found.subject)
 """
 

@@ -58,7 +58,7 @@ def test_the_event_tells_everything_but_the_body(hive: Hive, bee: Agent) -> None
 
 def test_mail_to_an_ended_agent_is_kept_and_the_sender_is_told(hive: Hive, bee: Agent, drone: Agent) -> None:
     hive.end(drone)
-    sent = service.send(hive.db, bee.environ(), Draft(("drone", "queen"), "hello"), NOW)
+    sent = service.send(hive.db, hive.as_(bee), Draft(("drone", "queen"), "hello"), NOW)
     assert sent.not_alive == ("drone",)
     assert sent.recipients == ("drone", "queen")
     hive.add("drone")
@@ -159,49 +159,49 @@ def test_nobody_is_above_a_person(hive: Hive) -> None:
 
 def test_a_reply_goes_to_the_sender_in_the_same_thread(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?", type="question", priority="high")
-    answer = service.reply(hive.db, queen.environ(), asked.id, "left", NOW).messages[0]
+    answer = service.reply(hive.db, hive.as_(queen), asked.id, "left", NOW).messages[0]
     assert (answer.recipient, answer.thread_id, answer.reply_to) == ("bee", asked.id, asked.id)
     assert (answer.subject, answer.priority, answer.type) == ("Re: which way?", "high", "status")
-    again = service.reply(hive.db, bee.environ(), answer.id, "thanks", NOW, type="result", priority="low").messages[0]
+    again = service.reply(hive.db, hive.as_(bee), answer.id, "thanks", NOW, type="result", priority="low").messages[0]
     assert (again.recipient, again.subject, again.priority) == ("queen", "Re: which way?", "low")
     assert again.thread_id == asked.id
 
 
 def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?")
-    more = service.reply(hive.db, bee.environ(), asked.id, "quickly please", NOW)
+    more = service.reply(hive.db, hive.as_(bee), asked.id, "quickly please", NOW)
     assert more.recipients == ("queen",)
 
 
 def test_a_reply_to_rookery_is_refused(hive: Hive, bee: Agent) -> None:
     told = service.send_from_system(hive.db, "bee", "hello", now=NOW)
     with pytest.raises(UnknownRecipient):
-        service.reply(hive.db, bee.environ(), told.id, "thanks", NOW)
+        service.reply(hive.db, hive.as_(bee), told.id, "thanks", NOW)
 
 
 def test_an_empty_reply_is_refused(hive: Hive, bee: Agent) -> None:
     told = hive.send(None, "bee")
     with pytest.raises(InvalidInput):
-        service.reply(hive.db, bee.environ(), told.id, " \n", NOW)
+        service.reply(hive.db, hive.as_(bee), told.id, " \n", NOW)
 
 
 def test_the_longest_subject_can_be_answered(hive: Hive, bee: Agent) -> None:
     told = hive.send(None, "bee", "é" * (MAX_SUBJECT // 2))
-    answer = service.reply(hive.db, bee.environ(), told.id, "yes", NOW).messages[0]
+    answer = service.reply(hive.db, hive.as_(bee), told.id, "yes", NOW).messages[0]
     assert answer.subject.startswith("Re: é")
     assert len(answer.subject.encode()) <= MAX_SUBJECT
 
 
 def test_a_thread_goes_on_by_any_of_its_messages(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen")
-    second = service.reply(hive.db, queen.environ(), first.id, "yes", NOW)
+    second = service.reply(hive.db, hive.as_(queen), first.id, "yes", NOW)
     third = hive.send(bee, "queen", thread=second.id)
     assert third.messages[0].thread_id == first.id
 
 
 def test_a_thread_whose_first_message_is_purged_goes_on(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen")
-    second = service.reply(hive.db, queen.environ(), first.id, "yes", NOW)
+    second = service.reply(hive.db, hive.as_(queen), first.id, "yes", NOW)
     with hive.db.write():
         hive.db.execute("DELETE FROM messages WHERE id = ?", (first.id,))
     assert hive.send(bee, "queen", thread=first.id).messages[0].thread_id == second.messages[0].thread_id
@@ -209,11 +209,11 @@ def test_a_thread_whose_first_message_is_purged_goes_on(hive: Hive, bee: Agent, 
 
 def test_ids_are_accepted_by_their_beginnings(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee")
-    assert service.reply(hive.db, bee.environ(), sent.id[:-3].lower(), "yes", NOW).messages[0].reply_to == sent.id
+    assert service.reply(hive.db, hive.as_(bee), sent.id[:-3].lower(), "yes", NOW).messages[0].reply_to == sent.id
     with pytest.raises(AmbiguousId):
-        service.reply(hive.db, bee.environ(), sent.id[:9], "yes", NOW)
+        service.reply(hive.db, hive.as_(bee), sent.id[:9], "yes", NOW)
     with pytest.raises(NotFound) as caught:
-        service.reply(hive.db, bee.environ(), "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV", "yes", NOW)
+        service.reply(hive.db, hive.as_(bee), "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV", "yes", NOW)
     assert "rook mail list" in caught.value.hint
 
 

@@ -7,6 +7,7 @@ import sys
 
 from rookery.base.clock import stamp
 from rookery.base.json import loads
+from rookery.base.proctable import MARK as MARK
 from rookery.config.environ import now, unmarked_environ
 
 TYPE_CHECKING = False
@@ -90,9 +91,6 @@ def provided_environ(home: Home, session: Session) -> dict[str, str]:
     with open(path, encoding="utf-8") as file:
         found: dict[str, str] = loads(file.read())
     return found
-
-
-MARK = "ROOKERY_SESSION"
 
 
 def _token_path(home: Home, session_id: str) -> str:

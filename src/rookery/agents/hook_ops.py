@@ -7,7 +7,6 @@ from rookery.agents.home import Home
 from rookery.agents.interactive import begin_turn, end_turn
 from rookery.agents.turns import prompt_of
 from rookery.base.errors import InvalidState
-from rookery.mail.identity import prove
 from rookery.ops.operation import op
 
 TYPE_CHECKING = False
@@ -31,7 +30,7 @@ def stop(ctx: Context) -> str:
 
 
 def _own_session(ctx: Context) -> str:
-    caller = prove(ctx.db, ctx.environ)
+    caller = ctx.caller
     if caller.session_id is None:
         raise InvalidState("only an agent has turns", hint="this is called by an agent's own program")
     return caller.session_id

@@ -13,7 +13,6 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.mail import service as mail
-from rookery.mail.identity import prove
 from rookery.ops.operation import arg, op
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS
@@ -34,7 +33,7 @@ class Interrupted(Record):
 @op("interrupt", arg("name", "The agent."), needs="agent.write", view="agents.interrupted")
 def interrupt(ctx: Context, name: str) -> Interrupted:
     """Interrupt what an agent is doing. It stays alive, knows what it knew, and waits for mail."""
-    by = prove(ctx.db, ctx.environ).name
+    by = ctx.caller.name
     home = Home.of(ctx)
     with ctx.db.write() as db:
         session, turn = _running(ctx, name)

@@ -71,13 +71,14 @@ def _start(root: str, db: Database, lock: int) -> None:
         return
     _write(lock, f"{ended} {tries}\n")
     from rookery.base.detach import start_detached
+    from rookery.base.proctable import RUNNER
     from rookery.base.python import module_command
     from rookery.config.environ import unmarked_environ
 
     start_detached(
         [*module_command(_OBSERVER), root, str(lock), str(tries)],
         cwd=root,
-        env=unmarked_environ(),
+        env=unmarked_environ() | {RUNNER: "observer"},
         output=os.path.join(root, ".rookery", "run", "radar.log"),
         keep=[lock],
     )

@@ -14,7 +14,6 @@ from rookery.agents.sling import sling as sling_agent
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.mail import service as mail
-from rookery.mail.identity import prove
 from rookery.mail.model import Draft
 from rookery.ops.operation import INTEGER, PATH, arg, flag, op, option, options
 from rookery.runtimes.index import RUNTIMES
@@ -88,7 +87,7 @@ def sling(
     """
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
-    caller = prove(ctx.db, ctx.environ).name
+    caller = ctx.caller.name
     notice(ctx)
     home = Home.of(ctx)
     request = Request(
@@ -128,7 +127,7 @@ def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     from rookery.agents.cleaning import clean_worktrees
     from rookery.agents.stop import stop as stop_agent
 
-    caller = prove(ctx.db, ctx.environ).name
+    caller = ctx.caller.name
     home = Home.of(ctx)
     ended = stop_agent(home, name, reason or f"stopped by {caller}", by=caller)
     cleaned: list[str] = []
@@ -151,7 +150,7 @@ def nudge(ctx: Context, name: str, message: str | None) -> Nudged:
             raise NoSuchAgent(f"no agent {name}", hint="`rook status` shows who is there")
         raise InvalidState(f"{name} has ended", hint="`rook sling` brings one to life")
     words = message or "Please say with a status message where you are and what you wait for."
-    sent = mail.send(ctx.db, ctx.environ, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
+    sent = mail.send(ctx.db, ctx.caller, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
     ctx.wake([name])
     return Nudged(name, sent.messages[0].id)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.agents.roles import find_role
 from rookery.base.errors import Refused
-from rookery.mail.identity import prove
 from rookery.ops.operation import PATH
 
 TYPE_CHECKING = False
@@ -44,11 +42,13 @@ def check_confined(operation: Op, values: Mapping[str, Any], folder: str, settin
 
 def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None:
     """Raise unless the calling agent's role, and its contract, allow the call. A person may do everything."""
-    caller = prove(ctx.db, ctx.environ)
+    caller = ctx.caller
     if caller.session_id is None:
         return
+    from rookery.agents.roles import find_role
+
     _check_acts_itself(caller.name, operation, values)
-    role = find_role(str(ctx.db.value("SELECT role FROM sessions WHERE id = ?", (caller.session_id,))))
+    role = find_role(caller.role)
     if operation.needs not in role.needs:
         raise NotPermitted(
             f"a {role.name} may not `rook {operation.name}` (it needs {operation.needs})",

@@ -31,8 +31,9 @@ def _mail(db: Database, environ: Environ) -> str:
     from rookery.base.clock import stamp
     from rookery.config.environ import now
     from rookery.mail.inbox import check
+    from rookery.ops.caller import prove
 
-    found = check(db, environ, stamp(now()), inject=True)
+    found = check(db, prove(environ, lambda: db), stamp(now()), inject=True)
     return found.text or "" if found.messages else ""
 
 

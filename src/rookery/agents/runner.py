@@ -18,6 +18,7 @@ from rookery.agents.stop import end_processes, is_stopping
 from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
 from rookery.base import holder as holders
 from rookery.base.proctree import end_tree
+from rookery.base.subreaper import adopt_orphans
 from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.vcs.git_locks import of_worktree, remove_dead
@@ -121,6 +122,7 @@ def main() -> None:
     from rookery.config.environ import read_environ
     from rookery.ops.state import open_state
 
+    adopt_orphans()
     stay_alive()
     root, session_id = sys.argv[1:3]
     db = open_state(root)

@@ -43,5 +43,5 @@ def status(ctx: Context) -> Installed:
 )
 def prime(ctx: Context, agent: str | None, compact: bool) -> str:
     """Print what a session should know when it starts: how to use Rookery, who is at work, what is ready."""
-    name = agent if agent is not None or ctx.actor == "human" else ctx.actor
+    name = agent if agent is not None or ctx.caller.is_human else ctx.actor
     return text_for(Home.of(ctx), name, compact=compact)

@@ -6,6 +6,7 @@ import os
 import time
 
 from rookery.agents import store
+from rookery.agents.adopting import adopting
 from rookery.agents.home import agent_environ, provided_environ
 from rookery.agents.overlay import first_prompt
 from rookery.agents.roles import NOTHING, find_role
@@ -68,6 +69,8 @@ def start_terminal(home: Home, session: Session) -> None:
         provided = provided_environ(home, session)
         env = agent_environ(home, session, provided) | command.env
         argv = wrap(home, session, command, env, provided, terminal=True)
+        if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
+            argv = adopting(argv, session.worktree, env)
         tmux.new_session(name, session.worktree, argv, env)
     deadline = time.monotonic() + home.config.agents.boot_timeout
     if not command.has_prompt:

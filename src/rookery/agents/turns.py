@@ -34,8 +34,9 @@ from rookery.agents.wake import wake
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.ids import TURN, new_id
 from rookery.base.process import start
-from rookery.base.proctree import Identity, end_tree
+from rookery.base.proctree import Identity, end_tree, identify
 from rookery.base.record import Record
+from rookery.base.subreaper import adopts_orphans, collect_orphans
 from rookery.config import steps
 from rookery.costs.prices import price
 from rookery.events.store import publish
@@ -97,7 +98,9 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
     finally:
         journal.close()
     # Whatever the child left running belongs to the turn and ends with it.
-    end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    end_tree(_above_orphans(), (MARK, session.id), home.config.agents.stop_grace)
+    if adopts_orphans():
+        collect_orphans()
     remove_dead(of_worktree(home.root, session.worktree))
     steps.reached("turn ran")
     snapshot = take_snapshot(home, session, turn.number)
@@ -107,6 +110,11 @@ def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
     _settle(home, session, turn, outcome, snapshot)
     wake(home.root, home.db, [session.parent])
     notice_ends(home.root, home.db)
+
+
+def _above_orphans() -> Identity | None:
+    """This process, if what the turn left behind is under it also without the mark."""
+    return identify(os.getpid()) if adopts_orphans() else None
 
 
 def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: Journal) -> Outcome:

@@ -33,13 +33,14 @@ def wake(root: str, db: Database, names: Sequence[str]) -> None:
 def start_runner(root: str, session_id: str) -> None:
     """Start the process that drives an agent's turns. One too many sees that and goes."""
     from rookery.base.detach import start_detached
+    from rookery.base.proctable import RUNNER
     from rookery.base.python import module_command
     from rookery.config.environ import unmarked_environ
 
     start_detached(
         [*module_command("rookery.agents.runner"), root, session_id],
         cwd=root,
-        env=unmarked_environ(),
+        env=unmarked_environ() | {RUNNER: session_id},
         output=os.path.join(root, ".rookery", "sessions", session_id, "runner.log"),
     )
 

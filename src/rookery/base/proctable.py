@@ -8,6 +8,13 @@ from rookery.base.record import Record
 
 PROC = "/proc"
 
+MARK = "ROOKERY_SESSION"
+"""The variable that every process of an agent is started with: the session that it belongs to, and ends with."""
+RUNNER = "ROOKERY_RUNNER"
+"""The variable of what we start to outlive its starter: for a runner, the session whose agent it starts.
+
+It does not end with the agent that happened to start it, and what it starts itself is no person's."""
+
 _DEAD = "ZXx"
 _STOPPED = "Tt"
 _PS_COLUMNS = "pid=,ppid=,uid=,stat=,lstart="
@@ -55,6 +62,23 @@ def read_all() -> dict[int, Row]:
         return {row.pid: row for row in _ask_ps("-A")}
     rows = (_read_proc(int(name)) for name in os.listdir(PROC) if name.isdecimal())
     return {row.pid: row for row in rows if row is not None}
+
+
+def line_of(pid: int) -> list[int]:
+    """The process, its parent, and so on up to the first one that cannot be seen; empty if it is gone itself."""
+    line: list[int] = []
+    row = read_one(pid)
+    while row is not None and row.pid not in line:
+        line.append(row.pid)
+        parent = read_one(row.parent) if row.parent else None
+        if parent is None and row.parent:
+            # The parent has ended, and the process has another now; or it is hidden from us, and stays the parent.
+            again = read_one(row.pid)
+            if again is not None and again.parent != row.parent:
+                line.pop()
+                parent = again
+        row = parent
+    return line
 
 
 def holding(name: str, value: str) -> set[int]:
@@ -124,6 +148,17 @@ def environ_of(pid: int) -> list[str]:
     """What a process was started with, as NAME=VALUE; raises OSError where that cannot be seen."""
     with open(os.path.join(PROC, str(pid), "environ"), "rb") as file:
         return [each.decode("utf-8", "surrogateescape") for each in file.read().split(b"\0")]
+
+
+def session_of(pid: int) -> str:
+    """The session that a process was started for; empty if it was for none, or if that cannot be seen."""
+    starts = (f"{MARK}=", f"{RUNNER}=")
+    return next((each.partition("=")[2] for each in _environ(pid) if each.startswith(starts)), "")
+
+
+def is_apart(pid: int) -> bool:
+    """True if the process was started to outlive its starter."""
+    return any(each.startswith(f"{RUNNER}=") for each in _environ(pid))
 
 
 def _environ(pid: int) -> list[str]:

@@ -174,7 +174,8 @@ def _beneath(roots: Iterable[Identity], table: dict[int, proctable.Row]) -> list
     found = []
     for pid in queue:
         for row in children.get(pid, ()):
-            if row.pid not in seen:
+            # What is meant to outlive its starter is no part of the tree, also where it became somebody's child.
+            if row.pid not in seen and not proctable.is_apart(row.pid):
                 seen.add(row.pid)
                 queue.append(row.pid)
                 if not row.is_dead:

@@ -81,10 +81,9 @@ def _run(words: list[str]) -> int:
             from rookery.agents.permits import check_confined
 
             check_confined(operation, values, settings.directory, settings.config)
-        if context.environ.is_agents_process:
-            from rookery.agents.permits import check_permitted
+        from rookery.agents.permits import check_permitted
 
-            check_permitted(context, operation, values)
+        check_permitted(context, operation, values)
         result = call(context, operation, values)
         if operation.streams:
             _print_stream(operation, result, settings, context)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rookery.db.database import Database
-    from rookery.mail.identity import Caller
+    from rookery.ops.caller import Caller
 
 ROLE_GROUPS = {
     "coordinators": "coordinator",

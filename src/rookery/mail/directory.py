@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from rookery.base.record import Record
+from rookery.mail.model import TurnOver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rookery.db.database import Database
+    from rookery.ops.caller import Caller
 
 
 class Life(Record):
@@ -51,6 +53,18 @@ def running_turn(db: Database, session_id: str) -> str | None:
         "SELECT id FROM turns WHERE session_id = ? AND state = 'running' ORDER BY number DESC LIMIT 1", (session_id,)
     )
     return found
+
+
+def current_turn(db: Database, caller: Caller) -> str | None:
+    """The turn that the caller runs in, None outside of one.
+
+    The session's own turn counts, whatever the environment says: a program in a terminal cannot be given a new
+    variable with every turn. But what a turn left running must not take mail away from the turn after it.
+    """
+    running = None if caller.session_id is None else running_turn(db, caller.session_id)
+    if caller.turn is not None and caller.turn != running:
+        raise TurnOver(f"the turn {caller.turn} of {caller.name} is not running")
+    return running
 
 
 def group_members(db: Database, group: str) -> list[str]:

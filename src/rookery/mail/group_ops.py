@@ -17,19 +17,19 @@ MEMBERS = arg("member", "An agent that is or was here, or `human`.", many=True)
 @op("group create", NAME, MEMBERS, needs="mail.write", view="mail.group")
 def create(ctx: Context, name: str, member: tuple[str, ...]) -> Group:
     """Make a named group; `rook mail send @NAME` writes to everybody in it."""
-    return groups.create(ctx.db, ctx.environ, name, member, ctx.now())
+    return groups.create(ctx.db, ctx.caller, name, member, ctx.now())
 
 
 @op("group add", NAME, MEMBERS, needs="mail.write", view="mail.group")
 def add(ctx: Context, name: str, member: tuple[str, ...]) -> Group:
     """Add members to a group."""
-    return groups.add(ctx.db, ctx.environ, name, member, ctx.now())
+    return groups.add(ctx.db, ctx.caller, name, member, ctx.now())
 
 
 @op("group remove", NAME, MEMBERS, needs="mail.write", view="mail.group")
 def remove(ctx: Context, name: str, member: tuple[str, ...]) -> Group:
     """Take members out of a group."""
-    return groups.remove(ctx.db, ctx.environ, name, member, ctx.now())
+    return groups.remove(ctx.db, ctx.caller, name, member, ctx.now())
 
 
 @op("group list", needs="mail.read", view="mail.groups")
@@ -44,4 +44,4 @@ def list_groups(ctx: Context) -> list[Group]:
 @op("group delete", NAME, needs="mail.write", view="mail.group_deleted")
 def delete(ctx: Context, name: str) -> Group:
     """Delete a named group; mail that was sent to it stays."""
-    return groups.delete(ctx.db, ctx.environ, name, ctx.now())
+    return groups.delete(ctx.db, ctx.caller, name, ctx.now())

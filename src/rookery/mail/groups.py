@@ -6,14 +6,14 @@ from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.mail import addressing, directory
-from rookery.mail.identity import prove
+from rookery.ops.caller import check_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rookery.config.environ import Environ
     from rookery.db.database import Database
+    from rookery.ops.caller import Caller
 
 MAX_NAME = 48
 
@@ -25,11 +25,11 @@ class Group(Record):
     members: tuple[str, ...]
 
 
-def create(db: Database, environ: Environ, name: str, members: Iterable[str], now: str) -> Group:
+def create(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
     """Make a group of agents that are or were here."""
     name = _check_name(name)
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         if directory.group_members(db, name):
             raise InvalidInput(f"there is a group @{name} already", hint=f"`rook group add {name} …` adds to it")
         found = _insert(db, name, members, now)
@@ -37,20 +37,20 @@ def create(db: Database, environ: Environ, name: str, members: Iterable[str], no
         return found
 
 
-def add(db: Database, environ: Environ, name: str, members: Iterable[str], now: str) -> Group:
+def add(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
     """Add members; those that are in it stay."""
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         before = _find(db, name)
         found = _insert(db, before.name, members, now)
         _tell_change(db, before, found, caller.name, now)
         return found
 
 
-def remove(db: Database, environ: Environ, name: str, members: Iterable[str], now: str) -> Group:
+def remove(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
     """Take members out; a group is never left empty."""
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         before = _find(db, name)
         gone = set(members)
         strangers = sorted(gone - set(before.members))
@@ -67,10 +67,10 @@ def remove(db: Database, environ: Environ, name: str, members: Iterable[str], no
         return found
 
 
-def delete(db: Database, environ: Environ, name: str, now: str) -> Group:
+def delete(db: Database, caller: Caller, name: str, now: str) -> Group:
     """Remove a group, and return what it was; mail that was sent to it stays."""
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         found = _find(db, name)
         db.execute("DELETE FROM mail_groups WHERE name = ?", (found.name,))
         publish(db, "group.deleted", found.name, {"members": found.members}, actor=caller.name, at=now)

@@ -13,20 +13,21 @@ from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.mail import store
-from rookery.mail.identity import current_turn, prove
+from rookery.mail.directory import current_turn
 from rookery.mail.inject import LIMITS, choose, render
 from rookery.mail.model import NotYourMail
 from rookery.mail.service import find_inbox, find_message, find_thread
 from rookery.mail.validation import check_type
+from rookery.ops.caller import check_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from rookery.config.environ import Environ
     from rookery.db.database import Database
     from rookery.mail.model import Message
+    from rookery.ops.caller import Caller
 
 DEFAULT_LIMIT = 50
 _FIRST_PAUSE = 0.02
@@ -80,7 +81,7 @@ class Filter(Record):
 
 def check(
     db: Database,
-    environ: Environ,
+    caller: Caller,
     now: str,
     *,
     agent: str | None = None,
@@ -91,7 +92,6 @@ def check(
     if limit < 1:
         raise InvalidInput("the limit is less than 1", hint="--limit 1 or more")
     with db.read():
-        caller = prove(db, environ)
         owner = find_inbox(db, caller, agent)
         if owner != caller.name:
             shown = _pick(db, store.unread_ids(db, owner), limit, inject)
@@ -99,33 +99,33 @@ def check(
         if not store.new_ids(db, owner, limit=1):
             return _checked(owner, [], 0, inject)
     with db.write():
-        turn_id = current_turn(db, prove(db, environ), environ)
+        check_alive(db, caller)
+        turn_id = current_turn(db, caller)
         shown = _pick(db, store.new_ids(db, owner), limit, inject)
         store.mark(db, owner, [each.id for each in shown], turn_id, now)
         return _checked(owner, [_marked(each, turn_id, now) for each in shown], store.count_new(db, owner), inject)
 
 
-def read(db: Database, environ: Environ, texts: tuple[str, ...], now: str) -> list[Opened]:
+def read(db: Database, caller: Caller, texts: tuple[str, ...], now: str) -> list[Opened]:
     """Messages with their threads; those to the caller count as seen."""
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         found = [find_message(db, caller, text) for text in dict.fromkeys(texts)]
         mine = {each.id: each for each in found if each.recipient == caller.name and each.read_at is None}
         if mine:
-            turn_id = current_turn(db, caller, environ)
+            turn_id = current_turn(db, caller)
             store.mark(db, caller.name, list(mine), turn_id, now)
             found = [_marked(each, turn_id, now) if each.id in mine else each for each in found]
         return [Opened(each, tuple(_visible_thread(db, caller.name, caller.is_human, each))) for each in found]
 
 
-def list_mail(db: Database, environ: Environ, wanted: Filter, agent: str | None = None) -> list[Message]:
+def list_mail(db: Database, caller: Caller, wanted: Filter, agent: str | None = None) -> list[Message]:
     """Messages, newest first: an agent's own or, for a person, everybody's."""
     if wanted.limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
     if wanted.type is not None:
         check_type(wanted.type)
     with db.read():
-        caller = prove(db, environ)
         viewer = find_inbox(db, caller, agent)
         query = store.Query(
             viewer=None if caller.is_human and agent is None else viewer,
@@ -142,7 +142,7 @@ def list_mail(db: Database, environ: Environ, wanted: Filter, agent: str | None 
         return store.select(db, query)
 
 
-def wait(db: Database, environ: Environ, wanted: Filter, timeout: float, now: Callable[[], str]) -> Message | None:
+def wait(db: Database, caller: Caller, wanted: Filter, timeout: float, now: Callable[[], str]) -> Message | None:
     """The next new message for the caller, as soon as there is one; None when the time is up."""
     if wanted.type is not None:
         check_type(wanted.type)
@@ -153,7 +153,7 @@ def wait(db: Database, environ: Environ, wanted: Filter, timeout: float, now: Ca
         version = db.data_version
         if version != seen:
             seen = version
-            found = _take_next(db, environ, wanted, now)
+            found = _take_next(db, caller, wanted, now)
             if found is not None:
                 return found
         left = deadline - time.monotonic()
@@ -164,13 +164,13 @@ def wait(db: Database, environ: Environ, wanted: Filter, timeout: float, now: Ca
 
 
 def purge(
-    db: Database, environ: Environ, clock: float, *, older_than: float | None, agent: str | None, unread_too: bool
+    db: Database, caller: Caller, clock: float, *, older_than: float | None, agent: str | None, unread_too: bool
 ) -> int:
     """Delete mail that was read, or with `unread_too` any; how many messages. Only a person may."""
     if older_than is None and agent is None and not unread_too:
         raise InvalidInput("that would delete all mail that was read", hint="say --older-than 30d, --agent, or --all")
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         if not caller.is_human:
             raise NotYourMail("only a person deletes mail", hint="what you have read no longer shows up")
         owner = None if agent is None else find_inbox(db, caller, agent)
@@ -178,14 +178,15 @@ def purge(
         return store.purge(db, before=before, agent=owner, unread_too=unread_too, actor=caller.name, now=stamp(clock))
 
 
-def _take_next(db: Database, environ: Environ, wanted: Filter, now: Callable[[], str]) -> Message | None:
+def _take_next(db: Database, caller: Caller, wanted: Filter, now: Callable[[], str]) -> Message | None:
     with db.read():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         thread = None if wanted.thread is None else find_thread(db, caller, wanted.thread)
         if not store.new_ids(db, caller.name, limit=1, sender=wanted.sender, thread=thread, type=wanted.type):
             return None
     with db.write():
-        turn_id = current_turn(db, prove(db, environ), environ)
+        check_alive(db, caller)
+        turn_id = current_turn(db, caller)
         ids = store.new_ids(db, caller.name, limit=1, sender=wanted.sender, thread=thread, type=wanted.type)
         if not ids:
             return None

@@ -24,13 +24,6 @@ class UnknownRecipient(Refused):
     code = "unknown_recipient"
 
 
-class ForgedSender(Refused):
-    """The caller says that it is an agent, and cannot prove it."""
-
-    code = "forged_sender"
-    default_hint = "an agent's own processes carry ROOKERY_AGENT and ROOKERY_TOKEN; do not set them by hand"
-
-
 class InvalidPayload(Refused):
     """A protocol message lacks something, or holds something that it may not."""
 

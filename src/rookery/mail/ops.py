@@ -68,7 +68,7 @@ def send(
         payload=read_payload(payload),
         thread=thread,
     )
-    sent = service.send(ctx.db, ctx.environ, draft, ctx.now())
+    sent = service.send(ctx.db, ctx.caller, draft, ctx.now())
     ctx.wake(sent.recipients)
     return sent
 
@@ -87,7 +87,7 @@ def check(ctx: Context, agent: str | None, inject: bool, limit: int) -> Checked:
     What is shown to a person is read. What an agent sees in a turn is read when that turn has ended well, and shown
     again if it has not.
     """
-    return inbox.check(ctx.db, ctx.environ, ctx.now(), agent=agent, inject=inject, limit=limit)
+    return inbox.check(ctx.db, ctx.caller, ctx.now(), agent=agent, inject=inject, limit=limit)
 
 
 @op(
@@ -104,7 +104,7 @@ def reply(ctx: Context, message: str, body: str, type: str | None, priority: str
     """Answer a message, in its thread."""
     sent = service.reply(
         ctx.db,
-        ctx.environ,
+        ctx.caller,
         message,
         body,
         ctx.now(),
@@ -119,7 +119,7 @@ def reply(ctx: Context, message: str, body: str, type: str | None, priority: str
 @op("mail read", arg("message", "Ids, or their beginnings.", many=True), needs="mail.write", view="mail.opened")
 def read(ctx: Context, message: tuple[str, ...]) -> list[Opened]:
     """Show messages at length, with their threads, and mark them as read."""
-    return inbox.read(ctx.db, ctx.environ, tuple(message), ctx.now())
+    return inbox.read(ctx.db, ctx.caller, tuple(message), ctx.now())
 
 
 @op(
@@ -148,7 +148,7 @@ def list_mail(
 ) -> list[Message]:
     """List mail, newest first, without marking anything: an agent's own or, for people, everybody's."""
     wanted = Filter(more["from"], to, type, thread, unread, limit, cursor)
-    return inbox.list_mail(ctx.db, ctx.environ, wanted, agent)
+    return inbox.list_mail(ctx.db, ctx.caller, wanted, agent)
 
 
 @op(
@@ -166,7 +166,7 @@ def wait(ctx: Context, timeout: str, thread: str | None, type: str | None, **mor
     A headless agent need not wait: it ends its turn, and mail begins the next one.
     """
     wanted = Filter(sender=more["from"], thread=thread, type=type)
-    return inbox.wait(ctx.db, ctx.environ, wanted, parse_duration(timeout), ctx.now)
+    return inbox.wait(ctx.db, ctx.caller, wanted, parse_duration(timeout), ctx.now)
 
 
 @op(
@@ -180,5 +180,5 @@ def wait(ctx: Context, timeout: str, thread: str | None, type: str | None, **mor
 def purge(ctx: Context, older_than: str | None, agent: str | None, all: bool) -> dict[str, int]:
     """Delete mail that was read. Only a person may, and it does not come back."""
     seconds = None if older_than is None else parse_duration(older_than)
-    gone = inbox.purge(ctx.db, ctx.environ, ctx.clock(), older_than=seconds, agent=agent, unread_too=all)
+    gone = inbox.purge(ctx.db, ctx.caller, ctx.clock(), older_than=seconds, agent=agent, unread_too=all)
     return {"deleted": gone}

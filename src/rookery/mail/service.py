@@ -9,17 +9,16 @@ from __future__ import annotations
 from rookery.base.errors import InvalidInput
 from rookery.base.ids import MESSAGE, new_id
 from rookery.mail import addressing, store
-from rookery.mail.identity import Caller, prove
 from rookery.mail.inject import LIMITS, choose
 from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
+from rookery.ops.caller import Caller, check_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rookery.config.environ import Environ
     from rookery.db.database import Database
     from rookery.mail.inject import Limits
 
@@ -27,11 +26,11 @@ _TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
 _TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}
 
 
-def send(db: Database, environ: Environ, draft: Draft, now: str) -> Sent:
+def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
     """Send a message as the caller to everybody that it names, or to nobody."""
     check_draft(draft)
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         thread_id = None if draft.thread is None else find_thread(db, caller, draft.thread)
         return _post(db, caller, draft, thread_id, None, now)
 
@@ -59,7 +58,7 @@ def send_from_system(
 
 def reply(
     db: Database,
-    environ: Environ,
+    caller: Caller,
     message: str,
     body: str,
     now: str,
@@ -72,7 +71,7 @@ def reply(
     if not body.strip():
         raise InvalidInput("the reply is empty", hint="say something with --body")
     with db.write():
-        caller = prove(db, environ)
+        check_alive(db, caller)
         original = find_message(db, caller, message)
         to = original.recipient if original.sender == caller.name else original.sender
         draft = Draft((to,), _again(original.subject), body, type, priority or original.priority, payload)

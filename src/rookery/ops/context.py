@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rookery.base.clock import Clock
     from rookery.config.model import Config
     from rookery.db.database import Database
+    from rookery.ops.caller import Caller
     from rookery.vcs.model import Vcs
 
     Progress = Callable[[str, int], Callable[[int], None]]
@@ -59,11 +60,21 @@ class Context:
         self._root: str | None = None
         self._db: Database | None = None
         self._config: Config | None = None
+        self._caller: Caller | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """Who is calling, proved at the first use; raises ForgedSender. The state is opened only for an agent."""
+        if self._caller is None:
+            from rookery.ops.caller import prove
+
+            self._caller = prove(self.environ, lambda: self.db)
+        return self._caller
 
     @property
     def actor(self) -> str:
-        """Who is calling: an agent's name, or `human`."""
-        return self.environ.agent
+        """The proved name of who is calling: an agent's, or `human`."""
+        return self.caller.name
 
     @property
     def root(self) -> str:

@@ -16,6 +16,7 @@ import stat
 from rookery.base.draft import unique
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
 from rookery.base.process import Finished, run
+from rookery.base.proctable import RUNNER
 from rookery.base.proctree import Identity, identify, send
 from rookery.base.record import Record
 from rookery.config.project import FOLDER
@@ -214,14 +215,17 @@ class Tmux:
     def setup_words(self) -> tuple[str, ...]:
         """The server's settings, for whatever command may be the one that starts it."""
         private_folder(os.path.dirname(self.socket))
-        words = ["start-server"]
+        words = ["start-server", ";", "set-environment", "-gu", RUNNER]
         for key, value in OPTIONS:
             words += [";", "set-option", "-g", key, value]
         return tuple(words)
 
     def environment(self, path: str = os.defpath) -> dict[str, str]:
-        """What tmux itself is started with. The server hands it on to every pane, and would keep an agent's mark."""
-        return {"PATH": path, "LANG": "C.UTF-8"}
+        """What tmux itself is started with. The server hands it on to every pane, and would keep an agent's mark.
+
+        It may be an agent's call that starts the server, and its end must not be that of everybody's terminals.
+        """
+        return {"PATH": path, "LANG": "C.UTF-8", RUNNER: "terminals"}
 
     def _run(self, *words: str, stdin: str | None = None, path: str = os.defpath) -> Finished:
         """Run a command; that there is no server, session or pane is for the caller to judge."""

@@ -17,6 +17,7 @@ from rookery.base import proctable
 from rookery.base.attached import spawn, wait
 from rookery.base.json import loads
 from rookery.base.python import module_command
+from rookery.base.subreaper import adopt_orphans
 from rookery.config.environ import confined_environ
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ _HELLO, _LINK = "rookery.daemon.hello", "rookery.daemon.link"
 
 def main() -> int:
     """Run one agent, or one turn of it, in its sandbox."""
+    adopt_orphans()  # what `rook` runs for the agent out here, such as a gate, is not a person's either
     root, session_id, path = sys.argv[1:4]
     plan = read_plan(path)
     env = confined_environ()

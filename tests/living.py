@@ -20,6 +20,7 @@ class Agent:
 
     def __init__(self, root: Path, name: str, role: str = "builder") -> None:
         self.name = name
+        self.root = root
         db = Database.open(database_path(str(root)))
         home = Home(str(root), db, load_config(str(root), read_environ({}), {}).config)
         self.task = add(db, f"work of {name}")
@@ -28,6 +29,7 @@ class Agent:
         with db.write():
             store.change_session(db, session, "", actor=name, at=home.now(), state=WORKING, step=READY, **without)
         db.close()
+        self.session_id = session.id
         token = (root / ".rookery" / "sessions" / session.id / "token").read_text()
         self.env = {
             "ROOKERY_ROOT": str(root),
@@ -35,3 +37,10 @@ class Agent:
             "ROOKERY_SESSION": session.id,
             "ROOKERY_TOKEN": token,
         }
+
+    def end(self) -> None:
+        """Its life is over."""
+        db = Database.open(database_path(str(self.root)))
+        with db.write():
+            db.execute("UPDATE sessions SET state = 'ended' WHERE id = ?", (self.session_id,))
+        db.close()

@@ -1,0 +1,147 @@
+"""Who is calling: proved once for each call, by `Context.caller`, for every interface.
+
+In this order:
+
+1. The call came through the socket of an agent in a sandbox: it is that agent, whatever its environment says.
+2. It carries a token: it is the living session whose token that is. A name, session or turn beside it that says
+   something else is refused.
+3. Neither: a person calls, unless the calling process or one above it belongs to an agent. An agent's processes are
+   started with `ROOKERY_SESSION`, and a child that drops the variable still has such a parent. What starts an agent's
+   program is a subreaper, so that a child whose parent has ended comes back to it and not to init: a runner, which
+   carries `ROOKERY_RUNNER`, or in a terminal the program itself.
+
+What this does not prove: a process that drops its variables and outlives the agent's program in a terminal, or a
+runner that was killed, has nobody above it that tells; so has one that gets another program of the user (cron, a
+desktop, a tmux of the user's own) to start it. The sandbox closes these ways, because in it there is only the socket.
+Where there is no `/proc` (macOS), parents are not looked at: there only the variables tell, and an agent outside of a
+sandbox that drops them passes for a person. A process whose environment we cannot read (another user's) is not taken
+for an agent's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.base.errors import Refused
+from rookery.base.record import Record
+from rookery.config.environ import HUMAN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rookery.base.call import Call
+    from rookery.config.environ import Environ
+    from rookery.db.database import Database
+
+
+class ForgedSender(Refused):
+    """The caller says that it is somebody, and cannot prove it."""
+
+    code = "forged_sender"
+    default_hint = "an agent's own processes carry ROOKERY_AGENT and ROOKERY_TOKEN; do not set or unset them by hand"
+
+
+class Caller(Record):
+    """A caller that is who it says it is."""
+
+    name: str
+    session_id: str | None
+    """The session that it speaks from; None for a person, and for Rookery itself."""
+    role: str = ""
+    task_id: str | None = None
+    parent: str = ""
+    """Who an agent answers to."""
+    worktree: str = ""
+    turn: str | None = None
+    """The turn that the calling process says it was started in; None where it says nothing."""
+
+    @property
+    def is_human(self) -> bool:
+        """True for a person."""
+        return self.name == HUMAN
+
+
+PERSON = Caller(HUMAN, None)
+
+
+def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
+    """The caller, or ForgedSender. The state is opened for agents alone: a person may call where there is none."""
+    call = _served()
+    if call is not None and call.session_id is not None:
+        return _of_session(open_db(), call.session_id)
+    if environ.token is not None:
+        return _of_token(open_db(), environ, environ.token)
+    if environ.agent != HUMAN:
+        raise ForgedSender(f"{environ.agent} did not prove who it is: there is no token")
+    if environ.is_agents_process or environ.is_confined:
+        raise ForgedSender("an agent's process cannot speak as a person")
+    _check_descent(os.getpid() if call is None else call.pid)
+    return PERSON
+
+
+def check_alive(db: Database, caller: Caller) -> None:
+    """Within the transaction of a change: raise ForgedSender if the caller's session has ended meanwhile."""
+    if caller.session_id is not None and not _lives(db, "id = ?", caller.session_id):
+        raise ForgedSender(f"the session of {caller.name} has ended")
+
+
+def _served() -> Call | None:
+    # Who serves calls has the module loaded; a command that runs by itself does without it, and without `threading`.
+    module = sys.modules.get("rookery.base.call")
+    found: Call | None = None if module is None else module.current()
+    return found
+
+
+def _of_session(db: Database, session_id: str) -> Caller:
+    found = _lives(db, "id = ?", session_id)
+    if not found:
+        raise ForgedSender("the agent whose socket this is has ended")
+    return found[0]
+
+
+def _of_token(db: Database, environ: Environ, token: str) -> Caller:
+    from rookery.base.token import hash_token
+
+    found = _lives(db, "token_hash = ?", hash_token(token))
+    if not found:
+        raise ForgedSender("the token is not that of a living agent")
+    caller = found[0]
+    if environ.agent != caller.name:
+        named = "a person" if environ.agent == HUMAN else environ.agent
+        raise ForgedSender(f"{caller.name} cannot speak as {named}")
+    if environ.session is not None and environ.session != caller.session_id:
+        raise ForgedSender(f"that is the token of {caller.name}, in another session than {environ.session}")
+    if environ.turn is not None:
+        owner = db.value("SELECT session_id FROM turns WHERE id = ?", (environ.turn,))
+        if owner != caller.session_id:
+            raise ForgedSender(f"{caller.name} has no turn {environ.turn}")
+    return caller.replace(turn=environ.turn)
+
+
+def _lives(db: Database, condition: str, value: str) -> list[Caller]:
+    rows = db.all(
+        f"SELECT agent, id, role, task_id, parent, worktree FROM sessions WHERE {condition} AND state <> 'ended'",
+        (value,),
+    )
+    return [Caller(name, session, role, task, parent, worktree) for name, session, role, task, parent, worktree in rows]
+
+
+def _check_descent(pid: int) -> None:
+    """Raise ForgedSender if the process, or one above it, belongs to an agent; or if it is gone, and cannot tell."""
+    from rookery.base import proctable
+
+    if not proctable.has_proc():
+        return
+    line = proctable.line_of(pid)
+    if not line:
+        raise ForgedSender("the calling process has ended, and nobody can say whose it was")
+    for each in line:
+        session = proctable.session_of(each)
+        if session:
+            where = "this process belongs to an agent" if each == pid else "this process was started by an agent"
+            raise ForgedSender(
+                f"{where} ({session}), and cannot speak as a person",
+                hint="call `rook` with the environment that the agent was given",
+            )

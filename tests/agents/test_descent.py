@@ -1,0 +1,114 @@
+"""What an agent leaves behind stays under what started it: it is no person, and it ends with the turn."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from den import DONE, Den
+
+from rookery.agents.home import Home
+from rookery.base import proctable
+from rookery.base.proctree import Identity, identify, is_alive
+from rookery.base.python import module_command
+from support import wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not proctable.has_proc(), reason="without /proc parents are not looked at"),
+]
+
+_UNSET = "env -u ROOKERY_AGENT -u ROOKERY_TOKEN -u ROOKERY_SESSION -u ROOKERY_TURN -u ROOKERY_ROOT"
+_ROOK = shlex.join(module_command("rookery.cli.main"))
+# The shell that starts it ends first, so that it has lost its parent when it calls `rook`.
+_ESCAPE = f"""
+while [ -e /proc/$1/stat ]; do sleep 0.02; done
+{_ROOK} task create escaped --json > $2.new 2>&1
+mv $2.new $2
+"""
+
+
+@pytest.fixture
+def den(repo: Path) -> Den:
+    return Den(repo)
+
+
+def wait_step(path: Path) -> dict[str, str]:
+    return {"run": f"while [ ! -e {path} ]; do sleep 0.05; done"}
+
+
+@pytest.mark.parametrize("mode", ["--headless", "--tmux"])
+def test_an_orphan_without_variables_is_no_person(den: Den, tmp_path: Path, mode: str) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "escape.sh").write_text(_ESCAPE)
+    start = f"cd {den.folder}; ({_UNSET} setsid nohup sh {tmp_path}/escape.sh $$ {out} >/dev/null 2>&1 &)"
+    steps = [{"run": start}, wait_step(out), {"hang": True}]
+    den.sling(den.task("Escape", steps), "--name", "bee", mode)
+    wait_until(out.exists, 30)
+    refused = json.loads(out.read_text())
+    assert refused["error"]["code"] == "forged_sender", refused
+    assert "started by an agent" in refused["error"]["message"]
+    assert [each["title"] for each in den.rook.json("task", "list").data] == ["Escape"]
+    den.rook("stop", "bee")
+
+
+def test_what_a_turn_leaves_behind_ends_with_it_also_without_the_mark(den: Den, tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    left = f"(env -i setsid sh -c 'echo $$ > {told}.new; mv {told}.new {told}; exec sleep 1000' >/dev/null 2>&1 &)"
+    den.sling(den.task("Leave", [{"run": left}, wait_step(told), DONE]), "--name", "bee")
+    den.wait_for("bee", "completed")
+    pid = int(told.read_text())
+    wait_until(lambda: identify(pid) is None, 20)
+
+
+def test_a_runner_that_an_agent_woke_outlives_it(den: Den, tmp_path: Path) -> None:
+    """By then it is a child of that agent's own runner, which took it in."""
+    go = tmp_path / "go"
+    den.sling(den.task("Listen", [{"wait": "mail"}, wait_step(go), DONE]), "--name", "owl")
+    den.wait_for("owl", "waiting")
+    den.sling(den.task("Wake", [{"mail": {"to": "owl", "subject": "wake up"}}, {"hang": True}]), "--name", "bee")
+    den.wait_for("owl", "working")
+    woken, waker = runner(den, "owl"), runner(den, "bee")
+    wait_until(lambda: waker.pid in proctable.line_of(woken.pid), 20)
+    den.rook("stop", "bee")
+    wait_until(lambda: not is_alive(waker), 20)
+    assert is_alive(woken)
+    go.write_text("")
+    den.wait_for("owl", "completed")
+
+
+def test_the_terminals_of_others_outlive_the_agent_that_began_them(den: Den) -> None:
+    part = den.task("Part", [{"say": "here"}, {"hang": True}])
+    sling = {"rook": ["sling", part, "--name", "owl", "--tmux"]}
+    den.sling(den.task("Lead", [sling, {"hang": True}]), "--name", "queen", "--role", "coordinator")
+    wait_until(lambda: den.agent("owl").get("state") == "working", 30)
+    db = den.rook.open()
+    db.execute("UPDATE sessions SET parent = 'human' WHERE agent = 'owl'")
+    db.close()
+    program = identify(pane(den, "owl"))
+    assert program is not None
+    den.rook("stop", "queen")
+    assert is_alive(program)
+    den.rook("stop", "owl")
+
+
+def runner(den: Den, name: str) -> Identity:
+    db = den.rook.open()
+    try:
+        pid, start = db.one("SELECT runner_pid, runner_start FROM sessions WHERE agent = ?", (name,)) or (0, "")
+        return Identity(pid, start)
+    finally:
+        db.close()
+
+
+def pane(den: Den, name: str) -> int:
+    from rookery.config.environ import read_environ
+    from rookery.config.loader import load_config
+    from rookery.terminal.tmux import Tmux
+
+    db = den.rook.open()
+    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    db.close()
+    return Tmux(home.tmux_socket).list()[f"rook-{name}"].pid
