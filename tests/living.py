@@ -18,13 +18,16 @@ from support import add
 class Agent:
     """One of them."""
 
-    def __init__(self, root: Path, name: str, role: str = "builder") -> None:
+    def __init__(self, root: Path, name: str, role: str = "builder", *, under: Agent | None = None) -> None:
         self.name = name
         self.root = root
         db = Database.open(database_path(str(root)))
         home = Home(str(root), db, load_config(str(root), read_environ({}), {}).config)
-        self.task = add(db, f"work of {name}")
-        session = reserve(home, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux"))
+        self.role = role
+        self.task: str = add(db, f"work of {name}", None if under is None else under.task)
+        parent = None if under is None else under.name
+        session = reserve(home, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent))
+        self.worktree = session.worktree
         without = {"runner_pid": None, "runner_start": None}
         with db.write():
             store.change_session(db, session, "", actor=name, at=home.now(), state=WORKING, step=READY, **without)

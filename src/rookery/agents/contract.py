@@ -1,4 +1,4 @@
-"""What an agent must have done before it may say that it is finished, and which tasks it may close.
+"""What an agent must have done before it may say that it is finished.
 
 A lead answers for its workers: it cannot end while one of them works, waits for an answer, or has handed over a branch
 that nobody was told of.
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from rookery.agents.model import Session
     from rookery.db.database import Database
-
-CLOSING = frozenset(f"task {verb}" for verb in ("complete", "cancel", "fail", "delete", "archive", "reopen"))
-SPEAKING = frozenset({"mail send", "mail reply"})
+    from rookery.ops.caller import Caller
 
 
 class NotFinished(Refused):
@@ -30,22 +28,11 @@ class NotFinished(Refused):
     code = "not_finished"
 
 
-class ForeignTask(Refused):
-    """The task is not the agent's to close."""
-
-    code = "foreign_task"
-
-
-def check_call(db: Database, session: Session, operation: str, values: dict[str, Any]) -> None:
-    """Raise if the agent may not make this call now."""
-    role = find_role(session.role)
-    if operation in SPEAKING and values.get("type") in role.ends_with:
-        check_finished(db, session)
-    if operation in CLOSING:
-        task_id = tasks.resolve(db, str(values["task"]))
-        _check_own(db, session, task_id)
-        if operation == "task complete" and task_id == session.task_id:
-            check_finished(db, session)
+def check_call(db: Database, caller: Caller, values: dict[str, Any]) -> None:
+    """Raise if the agent says by this call that its work, or its own task, is finished, and it is not."""
+    task = values.get("task")
+    if caller.session_id is not None and (task is None or tasks.resolve(db, str(task)) == caller.task_id):
+        check_finished(db, store.session(db, caller.session_id))
 
 
 def check_finished(db: Database, session: Session) -> None:
@@ -113,19 +100,3 @@ def _unanswered(db: Database, session: Session) -> list[tuple[str, str, str]]:
             (session.agent, session.agent, session.created_at),
         )
     ]
-
-
-def _check_own(db: Database, session: Session, task_id: str) -> None:
-    """An agent closes its own task; who leads others also what lies beneath it; the coordinator anything."""
-    if session.role == "coordinator" or task_id == session.task_id:
-        return
-    task = tasks.get(db, task_id)
-    if task.assignee == session.agent:
-        return
-    above = {each.id for each in tasks.ancestors(db, task)}
-    if find_role(session.role).can_spawn and session.task_id in above:
-        return
-    raise ForeignTask(
-        f"{task_id} is not {session.agent}'s to close",
-        hint=f"tell {session.parent} by mail what you found out about it",
-    )

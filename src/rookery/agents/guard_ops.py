@@ -68,6 +68,8 @@ _EXAMPLE = """`rook guard test builder Bash '{"command": "git push"}'`"""
 
 def _bounds(ctx: Context, worktree: str | None) -> Bounds:
     from rookery.agents.guard.model import Bounds
+    from rookery.agents.ownership import check_one
+    from rookery.ops.caller import Caller
     from rookery.vcs.detect import open_vcs
 
     folder = os.path.realpath(os.path.join(ctx.cwd, worktree or "."))
@@ -79,6 +81,8 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
     if session is not None:
         scope = tuple(session.settings.files)
         bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
+        who = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
+        bounds = bounds.replace(check_own=lambda kind, value, reach: check_one(ctx.db, who, kind, value, reach))
     return bounds.replace(cwd=folder)
 
 

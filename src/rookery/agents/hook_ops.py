@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
-@op("hook prompt", needs="hook.write", view="plain.lines")
+@op("hook prompt", needs="hook.write", owns={}, view="plain.lines")
 def prompt(ctx: Context) -> str:
     """Begin a turn of the calling agent, and give it its mail."""
     session_id = _own_session(ctx)
@@ -22,7 +22,7 @@ def prompt(ctx: Context) -> str:
     return prompt_of(store.session(ctx.db, session_id), cause, letters)
 
 
-@op("hook stop", needs="hook.write", view="plain.lines")
+@op("hook stop", needs="hook.write", owns={}, view="plain.lines")
 def stop(ctx: Context) -> str:
     """End the turn of the calling agent: snapshot, mail acknowledged, and its life too if it has said so."""
     end_turn(Home.of(ctx), _own_session(ctx))

@@ -27,7 +27,7 @@ def handle(root: str, session_id: str, event: str, payload: bytes, token: str | 
 
     db = open_state(root)
     try:
-        caller = _caller(db, session_id, token)
+        caller = find_caller(db, session_id, token)
         if caller is None:
             gone = refuse("this agent's life has ended", "stop here; nothing that you made is lost")
             return gone if event == "pre-tool" else Answer()
@@ -41,7 +41,7 @@ def _answer(root: str, db: Database, caller: Caller, event: str, payload: dict[s
         from rookery.agents import tool_hooks
 
         if event == "pre-tool":
-            return tool_hooks.before_tool(root, caller, payload)
+            return tool_hooks.before_tool(root, db, caller, payload)
         if event in _ABOUT_A_TOOL:
             return tool_hooks.after_tool(root, caller, payload, failed=event == "post-tool-failure")
         tool_hooks.write(root, caller, event, data=_told(payload))
@@ -51,7 +51,8 @@ def _answer(root: str, db: Database, caller: Caller, event: str, payload: dict[s
     return turn_hooks.answer(root, db, session_id=caller.session_id, event=event, payload=payload)
 
 
-def _caller(db: Database, session_id: str, token: str | None) -> Caller | None:
+def find_caller(db: Database, session_id: str, token: str | None) -> Caller | None:
+    """The living agent of a session; raises PermissionError if a token is given that is not its own."""
     row = db.one(
         "SELECT s.token_hash, s.agent, s.role, s.profile, s.worktree, s.branch, s.settings, s.task_id, s.mode, "
         "(SELECT id FROM turns t WHERE t.session_id = s.id AND t.state = 'running') "

@@ -13,7 +13,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.mail import service as mail
-from rookery.ops.operation import arg, op
+from rookery.ops.operation import AGENTS, arg, op
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS
 
@@ -30,7 +30,7 @@ class Interrupted(Record):
     by: str
 
 
-@op("interrupt", arg("name", "The agent."), needs="agent.write", view="agents.interrupted")
+@op("interrupt", arg("name", "The agent."), needs="agent.write", owns={"name": AGENTS}, view="agents.interrupted")
 def interrupt(ctx: Context, name: str) -> Interrupted:
     """Interrupt what an agent is doing. It stays alive, knows what it knew, and waits for mail."""
     by = ctx.caller.name

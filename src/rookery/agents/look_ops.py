@@ -69,7 +69,7 @@ def inspect(ctx: Context, name: str, follow: bool, limit: int) -> Iterator[objec
     yield from moments.follow(home, wanted, limit) if follow else moments.read(home, wanted, limit)
 
 
-@op("attach", _NAME, needs="agent.write", view="agents.attach")
+@op("attach", _NAME, needs="terminal.write", owns={}, view="agents.attach")
 def attach(ctx: Context, name: str) -> dict[str, object]:
     """Go into an interactive agent's terminal; C-b d leaves it."""
     from rookery.terminal.tmux import Tmux

@@ -15,7 +15,7 @@ from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.model import Draft
-from rookery.ops.operation import INTEGER, PATH, arg, flag, op, option, options
+from rookery.ops.operation import AGENTS, INTEGER, PATH, TASKS, arg, flag, op, option, options
 from rookery.runtimes.index import RUNTIMES
 from rookery.runtimes.model import HEADLESS, TMUX
 
@@ -59,6 +59,7 @@ class Nudged(Record):
     option("max_agents", "For a lead: how many agents it may sling in all.", kind=INTEGER),
     option("instructions", "More that it should know, this time only.", long_text=True),
     needs="agent.write",
+    owns={"task": TASKS},
     view="agents.slung",
 )
 def sling(
@@ -120,6 +121,7 @@ def sling(
     flag("clean", "Also remove its worktree; uncommitted work is saved first."),
     option("reason", "Why."),
     needs="agent.write",
+    owns={"name": AGENTS},
     view="agents.stopped",
 )
 def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
@@ -141,6 +143,7 @@ def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     NAME,
     arg("message", "What to say (asks for a status).", required=False, long_text=True),
     needs="agent.write",
+    owns={},
     view="agents.nudged",
 )
 def nudge(ctx: Context, name: str, message: str | None) -> Nudged:

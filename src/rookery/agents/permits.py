@@ -1,4 +1,7 @@
-"""What an agent may call: an operation names the permission that it needs, a role names those that it has."""
+"""What a caller may call: a person everything, an agent what `rights` says of its role, and on what is its own.
+
+Every interface asks here before it runs an operation.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ if TYPE_CHECKING:
 
     from rookery.ops.context import Context
     from rookery.ops.operation import Op
+
+
+SPEAKING = ("mail send", "mail reply")
 
 
 class NotPermitted(Refused):
@@ -41,25 +47,32 @@ def check_confined(operation: Op, values: Mapping[str, Any], folder: str, settin
 
 
 def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None:
-    """Raise unless the calling agent's role, and its contract, allow the call. A person may do everything."""
+    """Raise unless the caller is who it says it is, and may make the call. A person may do everything."""
     caller = ctx.caller
     if caller.session_id is None:
         return
-    from rookery.agents.roles import find_role
+    from rookery.agents.rights import reach_of, refuse
 
     _check_acts_itself(caller.name, operation, values)
-    role = find_role(caller.role)
-    if operation.needs not in role.needs:
-        raise NotPermitted(
-            f"a {role.name} may not `rook {operation.name}` (it needs {operation.needs})",
-            hint="ask whoever you answer to, by mail: `rook mail send @lead --type question …`",
-        )
-    says_it_is_over = role.can_spawn and values.get("type") in role.ends_with
-    if operation.changes_state and (says_it_is_over or operation.group == "task"):
-        from rookery.agents import store
+    refusal = refuse(caller.role, operation)
+    if refusal is not None:
+        raise NotPermitted(refusal.reason, hint=refusal.hint)
+    if operation.owns:
+        from rookery.agents.ownership import check_owned
+
+        check_owned(ctx.db, caller, operation, values, ctx.cwd, reach_of(caller.role, operation.needs))
+    if operation.name == "task complete" or (operation.name in SPEAKING and _ends(caller.role, values.get("type"))):
         from rookery.agents.contract import check_call
 
-        check_call(ctx.db, store.session(ctx.db, caller.session_id), operation.name, values)
+        check_call(ctx.db, caller, values)
+
+
+def _ends(role: str, type: str | None) -> bool:
+    """True if whoever leads others says by such a message that its work is finished."""
+    from rookery.agents.roles import find_role
+
+    found = find_role(role)
+    return found.can_spawn and type in found.ends_with
 
 
 def _check_acts_itself(name: str, operation: Op, values: Mapping[str, Any]) -> None:

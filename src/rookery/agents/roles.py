@@ -1,12 +1,14 @@
 """Roles as data: what an agent of each kind is for, what it may do, and how it says that it is done.
 
-Everything that is enforced (operations, spawning, writing) and everything that a prompt says of it comes from here.
+Everything that is enforced (spawning, writing) and everything that a prompt says of it comes from here; which
+operations a role may call is in `rights`.
 """
 
 from __future__ import annotations
 
 import os
 
+from rookery.agents.rights import permissions_of
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 
@@ -15,25 +17,6 @@ PROFILES = (STRICT, RELAXED, YOLO)
 
 NOTHING, SCOPE = "nothing", "scope"
 """What a role may write: nothing, or its worktree within its file scope."""
-
-_READ = frozenset(
-    {
-        "task.read",
-        "learning.read",
-        "vcs.read",
-        "events.read",
-        "mail.read",
-        "agent.read",
-        "config.read",
-        "project.read",
-        "worktree.read",
-    }
-)
-_TALK = frozenset({"mail.write", "learning.write", "hook.write"})
-_BUILD = frozenset({"task.write", "vcs.write"})
-_LEAD = frozenset({"task.write", "agent.write", "spec.write"})
-_LAND = frozenset({"task.write", "vcs.write", "merge.write"})
-# No role has `gate.write`: `rook gate run` runs a branch's code outside of the sandbox.
 
 
 class Role(Record):
@@ -45,14 +28,17 @@ class Role(Record):
     writes: str
     spawns: tuple[str, ...]
     """The roles of agents that it may sling."""
-    needs: frozenset[str]
-    """The permissions that it has; an operation names the one that it needs."""
     ends_with: tuple[str, ...] = ("worker_done",)
     """The messages by which it says that its work is finished."""
     model: str = "default"
     aliases: tuple[str, ...] = ()
     runs_checks: bool = False
     """It may run the project's own tests although it writes nothing."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The permissions that it has; an operation names the one that it needs."""
+        return permissions_of(self.name)
 
     @property
     def can_spawn(self) -> bool:
@@ -69,7 +55,6 @@ ROLES: dict[str, Role] = {
             STRICT,
             NOTHING,
             ("lead", "builder", "scout", "reviewer", "merger", "monitor"),
-            _READ | _TALK | _LEAD | _LAND,
             aliases=("orchestrator",),
         ),
         Role(
@@ -78,7 +63,6 @@ ROLES: dict[str, Role] = {
             RELAXED,
             NOTHING,
             ("builder", "scout", "reviewer", "merger"),
-            _READ | _TALK | _LEAD,
             aliases=("supervisor",),
             runs_checks=True,
         ),
@@ -88,17 +72,15 @@ ROLES: dict[str, Role] = {
             YOLO,
             SCOPE,
             (),
-            _READ | _TALK | _BUILD,
             aliases=("worker",),
         ),
-        Role("scout", "finds out how things are and reports it", RELAXED, NOTHING, (), _READ | _TALK),
+        Role("scout", "finds out how things are and reports it", RELAXED, NOTHING, ()),
         Role(
             "reviewer",
             "checks a branch against its task and reports",
             RELAXED,
             NOTHING,
             (),
-            _READ | _TALK,
             runs_checks=True,
         ),
         Role(
@@ -107,10 +89,9 @@ ROLES: dict[str, Role] = {
             RELAXED,
             SCOPE,
             (),
-            _READ | _TALK | _LAND,
             ends_with=("worker_done", "merged", "merge_failed"),
         ),
-        Role("monitor", "watches the others and tells when something is wrong", RELAXED, NOTHING, (), _READ | _TALK),
+        Role("monitor", "watches the others and tells when something is wrong", RELAXED, NOTHING, ()),
     )
 }
 

@@ -11,7 +11,7 @@ from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.record import Record
 from rookery.base.text import check_text
 from rookery.events.store import publish
-from rookery.ops.operation import arg, op, option
+from rookery.ops.operation import TASKS, arg, op, option
 from rookery.tasks import store as tasks
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ def show(ctx: Context, run: str | None) -> look.RunReport:
     return look.run_report(Home.of(ctx), _find(ctx, run))
 
 
-@op("run complete", _RUN, needs="agent.write", view="runs.one")
+@op("run complete", _RUN, needs="run.write", owns={}, view="runs.one")
 def complete(ctx: Context, run: str | None) -> Run:
     """End a run; the next sling begins a new one."""
     with ctx.db.write() as db:
@@ -60,6 +60,7 @@ def complete(ctx: Context, run: str | None) -> Run:
     arg("task", "The task."),
     option("body", "The specification; Markdown.", long_text=True, required=True),
     needs="spec.write",
+    owns={"task": TASKS},
     view="runs.spec",
 )
 def write_spec(ctx: Context, task: str, body: str) -> Spec:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
-@op("hooks install", needs="project.write", view="hooks.installed")
+@op("hooks install", needs="project.write", owns={}, view="hooks.installed")
 def install(ctx: Context) -> Installed:
     """Tell your own Claude Code session in this checkout about Rookery: how things stand, and mail at each prompt.
 
@@ -22,7 +22,7 @@ def install(ctx: Context) -> Installed:
     return session_hooks.install(ctx.root)
 
 
-@op("hooks uninstall", needs="project.write", view="hooks.installed")
+@op("hooks uninstall", needs="project.write", owns={}, view="hooks.installed")
 def uninstall(ctx: Context) -> Installed:
     """Take the hooks out again, without a trace."""
     return session_hooks.uninstall(ctx.root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.ops.operation import INTEGER, Param, arg, flag, op
+from rookery.ops.operation import AGENTS, INTEGER, Param, arg, flag, op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ def snapshots(ctx: Context, name: str) -> list[Snapshot]:
     arg("name", "The agent."),
     Param("turn", "The turn of its last life to go back to.", kind=INTEGER, required=True),
     flag("force", "Also where changes are not committed; they are saved first."),
-    needs="agent.write",
+    needs="worktree.write",
+    owns={"name": AGENTS},
     view="worktrees.restored",
 )
 def restore(ctx: Context, name: str, turn: int, force: bool) -> Restored:

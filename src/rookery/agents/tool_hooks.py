@@ -14,30 +14,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rookery.agents.guard.model import Bounds
     from rookery.agents.hook_model import Caller
+    from rookery.db.database import Database
 
 _FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
 
-def before_tool(root: str, caller: Caller, payload: dict[str, Any]) -> Answer:
+def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]) -> Answer:
     """The guard's word, written down. Only what is allowed by name runs: silence would leave it to the program."""
     from rookery.agents.guard.decide import decide
-    from rookery.agents.guard.model import ALLOW, ASK, Bounds, Call
+    from rookery.agents.guard.model import ALLOW, ASK, Call
     from rookery.agents.roles import find_role
 
     tool, given = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(tool, str) or not isinstance(given, dict):
         return refuse("the call cannot be read", "repeat it")
-    bounds = Bounds(
-        root=root,
-        worktree=caller.worktree,
-        branch=caller.branch,
-        base=caller.base,
-        scope=caller.scope,
-        task_id=caller.task_id,
-        agent=caller.agent,
-        cwd=str(payload.get("cwd") or caller.worktree),
-    )
+    bounds = bounds_of(root, db, caller, str(payload.get("cwd") or caller.worktree))
     verdict = decide(find_role(caller.role), caller.profile, bounds, Call(tool, given))
     data: dict[str, Any] = {"input": given, "id": payload.get("tool_use_id")}
     if verdict.verdict == ALLOW:
@@ -48,6 +41,31 @@ def before_tool(root: str, caller: Caller, payload: dict[str, Any]) -> Answer:
     if verdict.verdict == ASK and caller.mode == "tmux":
         return Answer(out=_decision("ask", f"{verdict.reason}. {verdict.hint}"))
     return refuse(verdict.reason, verdict.hint)
+
+
+def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
+    """What the agent has of its own; whose a task or another agent is, the state is asked when it matters."""
+    from rookery.agents.guard.model import Bounds
+
+    return Bounds(
+        root=root,
+        worktree=caller.worktree,
+        branch=caller.branch,
+        base=caller.base,
+        scope=caller.scope,
+        task_id=caller.task_id,
+        agent=caller.agent,
+        cwd=cwd,
+        check_own=lambda kind, value, reach: _check_own(db, caller, kind, value, reach),
+    )
+
+
+def _check_own(db: Database, caller: Caller, kind: str, value: str | None, reach: str) -> None:
+    from rookery.agents.ownership import check_one
+    from rookery.ops import caller as callers
+
+    who = callers.Caller(caller.agent, caller.session_id, caller.role, caller.task_id, "@lead", caller.worktree)
+    check_one(db, who, kind, value, reach)
 
 
 def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bool) -> Answer:

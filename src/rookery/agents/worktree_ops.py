@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.ops.operation import arg, flag, op
+from rookery.ops.operation import AGENTS, arg, flag, op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def list_all(ctx: Context, size: bool) -> list[Listed]:
     flag("ignored", "Save ignored files that the agent made, too."),
     flag("force", "Save ignored files however large they are."),
     flag("dry_run", "Only say what would be done."),
-    needs="agent.write",
+    needs="worktree.write",
+    owns={"name": AGENTS},
     view="worktrees.cleaned",
 )
 def clean(

@@ -15,6 +15,7 @@ from rookery.ops.state import find_project
     flag("fix", "Mend what can be mended."),
     option("category", "Look at one thing only: " + ", ".join(service.CATEGORIES) + "."),
     needs="doctor.write",
+    owns={},
     view="doctor.report",
 )
 def doctor(ctx: Context, fix: bool = False, category: str | None = None) -> service.Report:

@@ -40,6 +40,7 @@ THREAD = option("thread", "Only this thread; any message of it names it.")
     option("thread", "Go on with a thread; any message of it names it."),
     PAYLOAD,
     needs="mail.write",
+    owns={},
     view="mail.sent",
 )
 def send(
@@ -79,6 +80,7 @@ def send(
     flag("inject", "As a part of a prompt: fenced, labelled and bounded; nothing if there is no mail."),
     option("limit", "How many at most (20).", kind=INTEGER, default=20),
     needs="mail.write",
+    owns={},
     view="mail.checked",
 )
 def check(ctx: Context, agent: str | None, inject: bool, limit: int) -> Checked:
@@ -98,6 +100,7 @@ def check(ctx: Context, agent: str | None, inject: bool, limit: int) -> Checked:
     option("priority", "How urgent it is (as urgent as the message).", choices=PRIORITIES),
     PAYLOAD,
     needs="mail.write",
+    owns={},
     view="mail.sent",
 )
 def reply(ctx: Context, message: str, body: str, type: str | None, priority: str | None, payload: str | None) -> Sent:
@@ -116,7 +119,9 @@ def reply(ctx: Context, message: str, body: str, type: str | None, priority: str
     return sent
 
 
-@op("mail read", arg("message", "Ids, or their beginnings.", many=True), needs="mail.write", view="mail.opened")
+@op(
+    "mail read", arg("message", "Ids, or their beginnings.", many=True), needs="mail.write", owns={}, view="mail.opened"
+)
 def read(ctx: Context, message: tuple[str, ...]) -> list[Opened]:
     """Show messages at length, with their threads, and mark them as read."""
     return inbox.read(ctx.db, ctx.caller, tuple(message), ctx.now())
@@ -158,6 +163,7 @@ def list_mail(
     THREAD,
     OF_TYPE,
     needs="mail.write",
+    owns={},
     view="mail.waited",
 )
 def wait(ctx: Context, timeout: str, thread: str | None, type: str | None, **more: str | None) -> Message | None:
@@ -175,6 +181,7 @@ def wait(ctx: Context, timeout: str, thread: str | None, type: str | None, **mor
     option("agent", "Only what this one sent or got."),
     flag("all", "Also what was never read."),
     needs="mailbox.write",
+    owns={},
     view="mail.purged",
 )
 def purge(ctx: Context, older_than: str | None, agent: str | None, all: bool) -> dict[str, int]:

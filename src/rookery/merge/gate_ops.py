@@ -44,6 +44,7 @@ class GateSummary(Record):
     option("commit", "A commit."),
     flag("fresh", "Run also what has passed on the same files before."),
     needs="gate.write",
+    owns={},
     view="gates.report",
 )
 def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | None, fresh: bool) -> GateReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.errors import InvalidInput, Refused
 from rookery.config.environ import HUMAN
-from rookery.ops.operation import INTEGER, arg, flag, op, option
+from rookery.ops.operation import BRANCHES, INTEGER, arg, flag, op, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _FORCE = flag(
     flag("dry_run", "Change nothing; say what would become of it."),
     _FORCE,
     needs="merge.write",
+    owns={"branch": BRANCHES},
     view="merges.outcome",
 )
 def merge(
@@ -76,6 +77,7 @@ def merge(
     option("priority", "From 1, most urgent, to 5; the task's own unless given.", kind=INTEGER),
     _FORCE,
     needs="merge.write",
+    owns={"branch": BRANCHES},
     view="merges.listing",
 )
 def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None, force: bool) -> list[Entry]:
@@ -117,7 +119,7 @@ def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) ->
     return predict.predict_all(desk, [service.draft(desk, each, base) for each in branch])
 
 
-@op("merge run", _INTO, needs="merge.write", view="merges.outcome")
+@op("merge run", _INTO, needs="merge.write", owns={}, view="merges.outcome")
 def run(ctx: Context, into: str | None) -> Outcome:
     """Work through the queue until nothing is left that can land."""
     from rookery.merge import queue
@@ -126,7 +128,7 @@ def run(ctx: Context, into: str | None) -> Outcome:
     return queue.work(desk, desk.base(into))
 
 
-@op("merge cancel", _MERGE, needs="merge.write", view="merges.one")
+@op("merge cancel", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
 def cancel(ctx: Context, merge: str) -> Entry:
     """Take an entry out of the queue."""
     from rookery.merge import service
@@ -135,7 +137,7 @@ def cancel(ctx: Context, merge: str) -> Entry:
     return service.cancel(desk, service.find(desk, merge).id)
 
 
-@op("merge retry", _MERGE, needs="merge.write", view="merges.one")
+@op("merge retry", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
 def retry(ctx: Context, merge: str) -> Entry:
     """Queue an entry again that failed, waits or was taken back."""
     from rookery.merge import service
@@ -151,7 +153,7 @@ def explain(ctx: Context, merge: str) -> Explained:
     return service.explain(_desk(ctx), merge)
 
 
-@op("merge undo", _MERGE, needs="merge.write", view="merges.undone")
+@op("merge undo", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.undone")
 def undo(ctx: Context, merge: str) -> list[Undone]:
     """Take a landing back: the base moves back if it is still the tip, else the change is reversed on top of it."""
     from rookery.merge import service

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
-@op("run undo", arg("run", "The run's id, or the beginning of it."), needs="merge.write", view="merges.undone")
+@op("run undo", arg("run", "The run's id, or the beginning of it."), needs="run.write", owns={}, view="merges.undone")
 def undo(ctx: Context, run: str) -> list[Undone]:
     """Take back all that a run has landed, the newest first: code and tasks; everybody concerned is told.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.ops.operation import arg, op, option
+from rookery.ops.operation import AGENTS, arg, op, option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     arg("name", "The agent whose worktree it is."),
     option("onto", "The branch to rebase on, instead of the project's base."),
     needs="vcs.write",
+    owns={"name": AGENTS},
     view="merges.rebased",
 )
 def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:

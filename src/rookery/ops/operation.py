@@ -6,7 +6,9 @@
         return service.get(ctx.db, task)
 
 The docstring is the documentation: its first line is the summary. `needs` names the permission, and a permission
-that ends in `.read` promises that nothing is changed.
+that ends in `.read` promises that nothing is changed. `owns` says what else it changes that may be somebody's: it maps
+the parameter that names it to its kind. Every operation that changes something declares it, `owns={}` if nothing is
+anybody's.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from rookery.ops.context import Context
@@ -26,6 +28,23 @@ TEXT = "text"
 INTEGER = "integer"
 FLAG = "flag"
 PATH = "path"
+
+TASKS = "task"
+"""A task or epic, by its id."""
+PLACES = "place"
+"""Where a task is put: under another, or (left out, or `none`) at the root, where epics are."""
+MOVES = "move"
+"""The same, where leaving it out changes nothing."""
+LEARNINGS = "learning"
+AGENTS = "agent"
+"""An agent, with its session, branch and worktree."""
+BRANCHES = "branch"
+"""A branch to land, or what has landed of it."""
+MAIL_GROUPS = "group"
+"""A named group of mail."""
+CHECKOUTS = "checkout"
+"""The checkout that the caller stands in: if the flag is given, or always by the parameter `HERE`."""
+HERE = ""
 
 
 class Param(Record):
@@ -81,6 +100,8 @@ class Op(Record):
     view: str
     streams: bool = False
     """It gives its results one by one, and may go on until it is interrupted."""
+    owns: Mapping[str, str] | None = None
+    """What it changes that may be somebody's: the parameter that names it, and its kind."""
 
     @property
     def group(self) -> str:
@@ -107,13 +128,20 @@ class Op(Record):
 _declared: dict[str, Op] = {}
 
 
-def op(name: str, *params: Param, needs: str, view: str = "", streams: bool = False) -> Callable[[Handler], Handler]:
+def op(
+    name: str,
+    *params: Param,
+    needs: str,
+    view: str = "",
+    streams: bool = False,
+    owns: Mapping[str, str] | None = None,
+) -> Callable[[Handler], Handler]:
     """Declare the function as an operation; it stays an ordinary function."""
 
     def declare(run: Handler) -> Handler:
         if name in _declared:
             raise ValueError(f"operation {name!r} is declared twice")
-        _declared[name] = Op(name, params, run, needs, view, streams)
+        _declared[name] = Op(name, params, run, needs, view, streams, owns)
         return run
 
     return declare

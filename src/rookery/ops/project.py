@@ -48,6 +48,7 @@ class Initialised(Record):
     flag("yes", "Ask nothing; take what was found."),
     flag("force", "Write config.yaml anew (the old one is kept beside it), and do without a repository."),
     needs="project.write",
+    owns={},
     view="project.init",
 )
 def init(ctx: Context, yes: bool = False, force: bool = False) -> Initialised:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.errors import InvalidInput, NoRepository
 from rookery.base.record import Record
-from rookery.ops.operation import INTEGER, Param, arg, flag, op, option
+from rookery.ops.operation import CHECKOUTS, HERE, INTEGER, Param, arg, flag, op, option
 from rookery.vcs.model import FileDiff, LogEntry, Status
 
 TYPE_CHECKING = False
@@ -94,6 +94,7 @@ def diff(ctx: Context, base: str | None, patch: bool) -> Difference:
     "vcs commit",
     Param("message", "What the commit does.", required=True, short="m", long_text=True),
     needs="vcs.write",
+    owns={HERE: CHECKOUTS},
     view="vcs.commit",
 )
 def commit(ctx: Context, message: str) -> Committed:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 @op(
     "vcs cleanup",
     flag("delete", "Delete the branches that are removable; without it they are only listed."),
-    needs="vcs.write",
+    needs="branch.write",
+    owns={},
     view="vcs.cleanup",
 )
 def cleanup(ctx: Context, delete: bool) -> list[Branch]:

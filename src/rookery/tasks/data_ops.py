@@ -28,6 +28,7 @@ def export(ctx: Context, path: str) -> transfer.Exported:
     arg("path", "The file to read, as `rook data export` writes it.", kind=PATH),
     flag("clear", "Delete all tasks and learnings first; an export of them is kept in .rookery/backups."),
     needs="data.write",
+    owns={},
     view="data.imported",
 )
 def import_(ctx: Context, path: str, clear: bool) -> transfer.Imported:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.base.errors import InvalidInput
-from rookery.ops.operation import INTEGER, arg, flag, op, option, options
+from rookery.ops.operation import INTEGER, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, STATES
@@ -34,7 +34,8 @@ def _epic_id(db: Database, text: str) -> str:
     _DESIGN,
     PRIORITY,
     options("blocked_by", "A task that has to be completed first; can be given several times."),
-    needs="task.write",
+    needs="plan.write",
+    owns={},
     view="tasks.one",
 )
 def create(
@@ -105,7 +106,8 @@ def list_epics(
     option("context", "A new context.", long_text=True),
     _DESIGN,
     PRIORITY,
-    needs="task.write",
+    needs="epic.write",
+    owns={"epic": TASKS},
     view="tasks.one",
 )
 def update(
@@ -135,25 +137,25 @@ def progress(ctx: Context, epic: str) -> Progress:
     return service.progress(ctx.db, _epic_id(ctx.db, epic), ctx.now())
 
 
-@op("epic cancel", _EPIC, REASON, needs="task.write", view="tasks.one")
+@op("epic cancel", _EPIC, REASON, needs="epic.write", owns={"epic": TASKS}, view="tasks.one")
 def cancel(ctx: Context, epic: str, reason: str | None) -> TaskView:
     """Give an epic up, with everything unfinished beneath it."""
     return lifecycle.cancel(ctx.db, _epic_id(ctx.db, epic), author(ctx), reason=reason)
 
 
-@op("epic reopen", _EPIC, needs="task.write", view="tasks.one")
+@op("epic reopen", _EPIC, needs="epic.write", owns={"epic": TASKS}, view="tasks.one")
 def reopen(ctx: Context, epic: str) -> TaskView:
     """Take a finished epic up again."""
     return lifecycle.reopen(ctx.db, _epic_id(ctx.db, epic), author(ctx))
 
 
-@op("epic archive", _EPIC, needs="task.write", view="tasks.one")
+@op("epic archive", _EPIC, needs="epic.write", owns={"epic": TASKS}, view="tasks.one")
 def archive(ctx: Context, epic: str) -> TaskView:
     """Put a finished epic away, with everything beneath it."""
     return lifecycle.archive(ctx.db, _epic_id(ctx.db, epic), author(ctx))
 
 
-@op("epic unarchive", _EPIC, needs="task.write", view="tasks.one")
+@op("epic unarchive", _EPIC, needs="epic.write", owns={"epic": TASKS}, view="tasks.one")
 def unarchive(ctx: Context, epic: str) -> TaskView:
     """Bring an archived epic back, with everything beneath it."""
     return lifecycle.unarchive(ctx.db, _epic_id(ctx.db, epic), author(ctx))
@@ -163,7 +165,8 @@ def unarchive(ctx: Context, epic: str) -> TaskView:
     "epic delete",
     _EPIC,
     flag("force", "Also if somebody is at work beneath it."),
-    needs="task.write",
+    needs="epic.write",
+    owns={"epic": TASKS},
     view="tasks.deleted",
 )
 def delete(ctx: Context, epic: str, force: bool) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.ops.operation import INTEGER, arg, op, option
+from rookery.ops.operation import INTEGER, LEARNINGS, TASKS, arg, op, option
 from rookery.tasks import learnings
 from rookery.tasks.ops import TASK, author
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     arg("text", "What was found out.", long_text=True),
     option("source", "The task that it came from, if it is another one."),
     needs="learning.write",
+    owns={"task": TASKS},
     view="learnings.one",
 )
 def add(ctx: Context, task: str, text: str, source: str | None) -> Learning:
@@ -50,6 +51,7 @@ def search(ctx: Context, query: str, limit: int) -> list[Learning]:
     "learning delete",
     arg("learning", "The learning's id, or the beginning of it."),
     needs="learning.write",
+    owns={"learning": LEARNINGS},
     view="learnings.deleted",
 )
 def delete(ctx: Context, learning: str) -> Learning:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.base.clock import parse_duration
-from rookery.ops.operation import INTEGER, arg, flag, op, option, options
+from rookery.ops.operation import INTEGER, MOVES, PLACES, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES
@@ -35,6 +35,7 @@ def author(ctx: Context, agent: str | None = None) -> Author:
     PRIORITY,
     options("blocked_by", "A task that has to be completed first; can be given several times."),
     needs="task.write",
+    owns={"parent": PLACES},
     view="tasks.one",
 )
 def create(
@@ -125,6 +126,7 @@ def list_tasks(
     PRIORITY,
     option("parent", "Move it, with everything beneath it, below this task; `none` makes it a root."),
     needs="task.write",
+    owns={"task": TASKS, "parent": MOVES},
     view="tasks.one",
 )
 def update(
@@ -148,6 +150,7 @@ def update(
     AGENT,
     LEASE,
     needs="task.write",
+    owns={},
     view="tasks.offer",
 )
 def claim(ctx: Context, epic: str | None, agent: str | None, lease: str | None) -> TaskView | None:
@@ -162,44 +165,44 @@ def claim(ctx: Context, epic: str | None, agent: str | None, lease: str | None) 
     )
 
 
-@op("task renew", TASK, AGENT, LEASE, needs="task.write", view="tasks.one")
+@op("task renew", TASK, AGENT, LEASE, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def renew(ctx: Context, task: str, agent: str | None, lease: str | None) -> TaskView:
     """Hold a claimed task for longer."""
     seconds = ctx.config.tasks.lease if lease is None else parse_duration(lease)
     return lifecycle.renew(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock())
 
 
-@op("task release", TASK, AGENT, needs="task.write", view="tasks.one")
+@op("task release", TASK, AGENT, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def release(ctx: Context, task: str, agent: str | None) -> TaskView:
     """Give a task back for others to take."""
     return lifecycle.release(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor)
 
 
-@op("task reopen", TASK, needs="task.write", view="tasks.one")
+@op("task reopen", TASK, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def reopen(ctx: Context, task: str) -> TaskView:
     """Take a finished or failed task up again, with the completed tasks above it."""
     return lifecycle.reopen(ctx.db, task, author(ctx))
 
 
-@op("task cancel", TASK, REASON, needs="task.write", view="tasks.one")
+@op("task cancel", TASK, REASON, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def cancel(ctx: Context, task: str, reason: str | None) -> TaskView:
     """Give a task up, and everything unfinished beneath it."""
     return lifecycle.cancel(ctx.db, task, author(ctx), reason=reason)
 
 
-@op("task fail", TASK, REASON, AGENT, needs="task.write", view="tasks.one")
+@op("task fail", TASK, REASON, AGENT, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def fail(ctx: Context, task: str, reason: str | None, agent: str | None) -> TaskView:
     """Record that a task could not be done."""
     return lifecycle.fail(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, reason=reason)
 
 
-@op("task archive", TASK, needs="task.write", view="tasks.one")
+@op("task archive", TASK, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def archive(ctx: Context, task: str) -> TaskView:
     """Put a finished task away, with everything beneath it."""
     return lifecycle.archive(ctx.db, task, author(ctx))
 
 
-@op("task unarchive", TASK, needs="task.write", view="tasks.one")
+@op("task unarchive", TASK, needs="task.write", owns={"task": TASKS}, view="tasks.one")
 def unarchive(ctx: Context, task: str) -> TaskView:
     """Bring an archived task back, with everything beneath it."""
     return lifecycle.unarchive(ctx.db, task, author(ctx))
@@ -210,6 +213,7 @@ def unarchive(ctx: Context, task: str) -> TaskView:
     TASK,
     flag("force", "Also if somebody is at work on it."),
     needs="task.write",
+    owns={"task": TASKS},
     view="tasks.deleted",
 )
 def delete(ctx: Context, task: str, force: bool) -> dict[str, list[str]]:
@@ -222,6 +226,7 @@ def delete(ctx: Context, task: str, force: bool) -> dict[str, list[str]]:
     TASK,
     options("by", "The task that has to be completed first; can be given several times.", required=True),
     needs="task.write",
+    owns={"task": TASKS},
     view="tasks.one",
 )
 def block(ctx: Context, task: str, by: tuple[str, ...]) -> TaskView:
@@ -234,6 +239,7 @@ def block(ctx: Context, task: str, by: tuple[str, ...]) -> TaskView:
     TASK,
     options("by", "The blocker to remove; without one, all of them."),
     needs="task.write",
+    owns={"task": TASKS},
     view="tasks.one",
 )
 def unblock(ctx: Context, task: str, by: tuple[str, ...]) -> TaskView:

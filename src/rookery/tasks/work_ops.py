@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.ops.operation import INTEGER, flag, op, option, options
+from rookery.ops.operation import CHECKOUTS, INTEGER, TASKS, flag, op, option, options
 from rookery.tasks import work
 from rookery.tasks.ops import AGENT, TASK, author
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     option("base", "The branch or commit to start from (config: project.base)."),
     AGENT,
     needs="task.write",
+    owns={"task": TASKS, "checkout": CHECKOUTS},
     view="tasks.one",
 )
 def start(ctx: Context, task: str, checkout: bool, base: str | None, agent: str | None) -> TaskView:
@@ -45,6 +46,7 @@ def start(ctx: Context, task: str, checkout: bool, base: str | None, agent: str 
     AGENT,
     option("attempt", "Refuse unless this is still the current attempt.", kind=INTEGER),
     needs="task.write",
+    owns={"task": TASKS},
     view="tasks.one",
 )
 def complete(

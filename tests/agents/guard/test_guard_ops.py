@@ -92,7 +92,8 @@ def test_in_an_agents_worktree_its_own_bounds_hold(repo: Path) -> None:
     assert ask("touch README.md") == "scope"
     assert ask(f"touch {repo}/x") == "outside"
     assert ask(f"rook task complete {task}") == "allow"
-    assert ask("rook task complete task_01BX5ZZKBKACTAV9WEVGEMMVRZ") == "foreign-task"
+    assert ask(f"rook task complete {den.task('another')}") == "foreign-task"
+    assert ask("rook task complete task_01BX5ZZKBKACTAV9WEVGEMMVRZ") == "rook"
     assert ask("git checkout rook/bee/other") == "git-branch"
 
 
@@ -116,5 +117,6 @@ def test_what_is_explained_follows_from_role_and_profile() -> None:
     assert "tests" in names("reviewer", "relaxed", "allowed")
     assert "network" in names("builder", "yolo", "allowed")
     assert "network" in names("builder", "relaxed", "asked")
-    assert "closing tasks" in names("builder", "yolo", "denied")
-    assert "closing tasks" not in names("lead", "relaxed", "denied")
+    assert "`rook` commands on what is not its own" in names("builder", "yolo", "denied")
+    assert "not its own or under it" in names("lead", "relaxed", "denied")
+    assert "not its own" not in names("coordinator", "strict", "denied")

@@ -98,7 +98,7 @@ def test_long_texts_streams_and_interrupts_go_through(cell: Cell) -> None:
         "rook --version < /dev/null > out 2> err; cat out err",
         "exec 0<&-; rook mail check; echo status $?",
         "mkdir -p deep/er && cd deep/er && rook vcs status --json",
-        role="lead",
+        role="coordinator",
     )
     assert len((cell.folder / ".rookery" / "specs" / f"{task}.md").read_text()) == 1_000_001
     assert said[1] == "status 130\n"

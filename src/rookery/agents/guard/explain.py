@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rookery.agents.guard import programs, rook, tools
+from rookery.agents.guard import programs, tools
 from rookery.agents.guard.git import DENIED, READS, WRITES
 from rookery.agents.guard.paths import ANYWHERE, AT_THE_TOP, SECRETS, SYSTEM_SECRETS
+from rookery.agents.rights import ANY, reach_of, refuse
 from rookery.agents.roles import NOTHING, RELAXED, STRICT
 from rookery.base.record import Record
+from rookery.ops.index import load_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +75,10 @@ def _allowed(writes: bool) -> tuple[Point, ...]:
 
 
 def _denied(role: Role, writes: bool) -> tuple[Point, ...]:
-    foreign = () if role.can_spawn else (Point("closing tasks of others", _sorted(rook.CLOSING)),)
+    operations = load_all()
+    refused = [each.name for each in operations if refuse(role.name, each, as_command=True)]
+    owned = [each.name for each in operations if each.owns and reach_of(role.name, each.needs) not in ("", ANY)]
+    beyond = "what is not its own" + (" or under it" if role.can_spawn else "")
     reading = (
         Point("changing any file of the repository, by tool or command", _sorted(tools.WRITERS)),
         Point("git that changes anything", _sorted(WRITES)),
@@ -87,8 +92,8 @@ def _denied(role: Role, writes: bool) -> tuple[Point, ...]:
         Point("tools of the agent program that go around Rookery", _sorted(tools.FORBIDDEN)),
         Point("git beyond the own branch", _sorted(DENIED)),
         Point("programs", _sorted(programs.FORBIDDEN)),
-        Point("`rook` for people and programs", _sorted(rook.NEVER)),
-        *foreign,
+        Point("`rook` commands", tuple(refused)),
+        *((Point(f"`rook` commands on {beyond}", tuple(owned)),) if owned else ()),
         Point("its identity: setting or unsetting ROOKERY_*"),
         Point("waiting in a loop, and sleeping"),
         Point("commands that cannot be read for sure before they run"),

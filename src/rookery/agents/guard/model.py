@@ -6,6 +6,7 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 ALLOW, DENY, ASK = "allow", "deny", "ask"
@@ -36,6 +37,8 @@ class Bounds(Record):
     """Folders outside of the project that anybody may write to."""
     cwd: str = ""
     """Where the shell stands; the worktree if empty."""
+    check_own: Callable[[str, str | None, str], None] | None = None
+    """Raises, as `ownership.check_one` does, if something of a kind is another's; None where nobody can be asked."""
 
 
 class Verdict(Record):

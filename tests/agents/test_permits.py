@@ -1,0 +1,403 @@
+"""What agents may call: one table, asked by the guard before and by every interface when it is called."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from conftest import Rook
+from living import Agent
+from rookery.agents import hooks, rights, tool_hooks
+from rookery.agents.guard.decide import decide
+from rookery.agents.guard.model import ALLOW
+from rookery.agents.guard.model import Call as ToolCall
+from rookery.agents.hook_model import DENIED, Answer
+from rookery.agents.ownership import check_one
+from rookery.agents.permits import NotPermitted, check_permitted
+from rookery.agents.rights import PROGRAM, RIGHTS, reach_of
+from rookery.agents.roles import ROLES
+from rookery.base.call import Call, serving
+from rookery.base.errors import RookError
+from rookery.cli.parse import parse_operation, read_globals
+from rookery.config.environ import read_environ
+from rookery.mail import groups
+from rookery.ops import index, operation
+from rookery.ops.caller import PERSON
+from rookery.ops.context import Context
+from rookery.ops.operation import Op
+from rookery.tasks import learnings
+from support import AUTHOR, NOW, add, everything
+
+OPERATIONS = {each.name: each for each in index.load_all()}
+
+
+class Scene(NamedTuple):
+    """A project with agents in it, and what is theirs."""
+
+    root: Path
+    rook: Rook
+    agents: dict[str, Agent]
+    epic: str
+    learned: dict[str, str]
+
+    def words(self, text: str) -> list[str]:
+        """A command with the names of what is there filled in."""
+        found = {f"{name}.task": each.task for name, each in self.agents.items()}
+        found |= {f"{name}.learning": each for name, each in self.learned.items()} | {"epic": self.epic}
+        for key, value in found.items():
+            text = text.replace("{" + key + "}", value)
+        return shlex.split(text)
+
+
+@pytest.fixture
+def scene(project: Path) -> Scene:
+    rook = Rook(project)
+    queen = Agent(project, "queen", "lead")
+    agents = {"queen": queen, "ada": Agent(project, "ada"), "bee": Agent(project, "bee")}
+    agents["drone"] = Agent(project, "drone", under=queen)
+    agents["merle"] = Agent(project, "merle", "merger")
+    db = rook.open()
+    epic = add(db, "milestone")
+    groups.create(db, PERSON, "hive", ["ada", "bee"], NOW)
+    learned = {name: learnings.add(db, each.task, "found out", AUTHOR).id for name, each in agents.items()}
+    db.close()
+    return Scene(project, rook, agents, epic, learned)
+
+
+def permit(agent: Agent, words: list[str], cwd: str | Path = "", env: dict[str, str] | None = None) -> RookError | None:
+    """What `check_permitted` says to a call; None if it lets it pass."""
+    settings, rest = read_globals(words)
+    found, length = index.find(rest)
+    assert found is not None, words
+    values, _ = parse_operation(found, rest[length:], settings)
+    environ = read_environ({"HOME": "/nowhere", **(agent.env if env is None else env)})
+    ctx = Context(cwd=str(cwd or agent.worktree), environ=environ)
+    try:
+        check_permitted(ctx, found, values)
+    except RookError as error:
+        return error
+    finally:
+        ctx.close()
+    return None
+
+
+def permit_served(agent: Agent, words: list[str], cwd: str | Path = "") -> RookError | None:
+    """The same for a call that came through the agent's own socket, with an environment that says nothing of it."""
+    found: list[RookError | None] = []
+    plain = {"HOME": "/nowhere", "ROOKERY_ROOT": str(agent.root)}
+    call = Call(
+        environ=plain,
+        cwd="/",
+        umask=0o22,
+        pid=0,
+        streams=(io.StringIO(), io.StringIO(), io.StringIO()),
+        session_id=agent.session_id,
+    )
+
+    def work() -> None:
+        with serving(call):
+            found.append(permit(agent, words, cwd, plain))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def ask_hook(agent: Agent, words: list[str], cwd: str | Path = "") -> Answer:
+    """What the hook before a tool says to the command line."""
+    payload = {
+        "tool_name": "Bash",
+        "tool_input": {"command": shlex.join(["rook", *words])},
+        "cwd": str(cwd or agent.worktree),
+    }
+    token = agent.env["ROOKERY_TOKEN"]
+    return hooks.handle(str(agent.root), agent.session_id, "pre-tool", json.dumps(payload).encode(), token)
+
+
+REFUSED = {
+    "bee": [
+        *(f"epic {verb} {{epic}}" for verb in ("delete", "cancel", "archive", "unarchive", "reopen", "update")),
+        "epic update {bee.task} --title x",
+        "epic create more",
+        *(
+            f"task {verb} {{ada.task}}"
+            for verb in ("start", "complete", "archive", "unarchive", "delete", "cancel", "fail", "reopen", "release")
+        ),
+        *("task update {ada.task} --title x", "task renew {ada.task}", "task unblock {ada.task}"),
+        *("task block {ada.task} --by {bee.task}", "task update {epic} --context x", "task start {epic}"),
+        *("task update {bee.task} --parent {ada.task}", "task update {bee.task} --parent none"),
+        *("task create more", "task create more --parent {ada.task}", "task create more --parent {epic}"),
+        *("learning add {ada.task} wrong", "learning delete {ada.learning}"),
+        *("worktree rebase ada", "worktree clean ada", "agent restore ada --turn 1", "vcs cleanup --delete"),
+        *("group delete hive", "group add hive human", "group remove hive bee"),
+        *(
+            "spec write {bee.task} --body x",
+            "sling {ada.task}",
+            "stop ada",
+            "interrupt ada",
+            "merge --all",
+            "merge run",
+        ),
+        *("run complete", "data import x", "gate run", "mail purge --all", "doctor"),
+    ],
+    "queen": [
+        *("epic update {epic} --title x", "epic delete {epic}", "epic create more", "task create more"),
+        *("task cancel {ada.task}", "task update {ada.task} --priority 1", "task create more --parent {ada.task}"),
+        *("task update {drone.task} --parent {ada.task}", "task update {drone.task} --parent none"),
+        *("stop ada", "interrupt bee", "sling {epic} --role lead", "spec write {ada.task} --body x"),
+        *("learning add {bee.task} x", "learning delete {bee.learning}", "group delete hive", "attach ada"),
+        *("run complete", "merge --all", "worktree rebase drone", "vcs commit -m x"),
+    ],
+    "merle": ["run undo run_1", "task complete {ada.task}", "worktree rebase ada", "task create more", "stop ada"],
+}
+ALLOWED = {
+    "bee": [
+        *("task complete {bee.task}", "task update {bee.task} --title x", "task block {bee.task} --by {ada.task}"),
+        *("task create more --parent {bee.task}", "task claim", "task claim --agent bee", "task start {bee.task}"),
+        *("learning add {bee.task} x", "learning delete {bee.learning}", "worktree rebase bee", "vcs commit -m x"),
+        *("mail send ada --subject x", "group create mine ada", "task get {ada.task}", "epic get {epic}", "status"),
+    ],
+    "queen": [
+        *("epic update {queen.task} --title x", "task cancel {drone.task}", "task create more --parent {queen.task}"),
+        *("task update {drone.task} --parent {queen.task}", "sling {drone.task}", "stop drone", "interrupt drone"),
+        *(
+            "spec write {drone.task} --body x",
+            "learning delete {drone.learning}",
+            "nudge ada",
+            "task create more --help",
+        ),
+    ],
+    "merle": ["merge --all", "merge --branch ada", "merge undo ada", "worktree rebase merle", "merge cancel ada"],
+}
+CASES = [(name, words) for name, commands in REFUSED.items() for words in commands]
+
+
+@pytest.mark.parametrize(("name", "command"), CASES)
+def test_a_refused_action_is_refused_everywhere(scene: Scene, name: str, command: str) -> None:
+    agent, words = scene.agents[name], scene.words(command)
+    refused = permit(agent, words)
+    assert refused is not None
+    assert refused.code == "not_permitted" or refused.code.startswith("foreign_"), refused.code
+    assert "rook mail send" in refused.hint
+    served = permit_served(agent, words)
+    assert served is not None
+    assert (served.code, served.message) == (refused.code, refused.message)
+    answer = ask_hook(agent, words)
+    assert answer.status == DENIED
+    assert "instead:" in answer.err
+    assert "rook mail send" in answer.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_actions_are_refused_on_the_command_line(scene: Scene, name: str) -> None:
+    agent, state = scene.agents[name], _state(scene)
+    for command in REFUSED[name]:
+        ran = scene.rook.json(*scene.words(command), env=agent.env)
+        refused = permit(agent, scene.words(command))
+        assert refused is not None
+        assert (ran.status, ran.error["code"], ran.error["hint"]) == (1, refused.code, refused.hint), command
+        assert _state(scene) == state, command
+
+
+@pytest.mark.parametrize(("name", "command"), [(name, words) for name, many in ALLOWED.items() for words in many])
+def test_what_is_its_own_an_agent_may_change(scene: Scene, name: str, command: str) -> None:
+    agent, words = scene.agents[name], scene.words(command)
+    if "--help" not in words:
+        assert permit(agent, words) is None
+        assert permit_served(agent, words) is None
+    assert ask_hook(agent, words).status == 0, ask_hook(agent, words)
+
+
+def test_a_refusal_names_the_owner_and_how_to_ask(scene: Scene) -> None:
+    for command, owner in (
+        ("task cancel {ada.task}", "ada"),
+        ("learning delete {ada.learning}", "ada"),
+        ("worktree rebase drone", "queen"),
+        ("group delete hive", "human"),
+    ):
+        refused = permit(scene.agents["bee"], scene.words(command))
+        assert refused is not None
+        assert owner in refused.message
+        assert f"rook mail send {owner} " in refused.hint
+    nobodys = permit(scene.agents["bee"], scene.words("task start {epic}"))
+    assert nobodys is not None
+    assert "nobody's yet" in nobodys.message
+
+
+@pytest.mark.parametrize("command", ["vcs commit -m x", "task start {bee.task} --checkout"])
+def test_a_checkout_is_changed_by_its_own_agent_alone(scene: Scene, command: str) -> None:
+    bee, words = scene.agents["bee"], scene.words(command)
+    for folder in (scene.root, scene.agents["ada"].worktree):
+        refused = permit(bee, words, folder)
+        assert refused is not None
+        assert refused.code == "foreign_checkout"
+        assert bee.worktree in refused.hint
+        assert ask_hook(bee, words, folder).status == DENIED
+    assert permit(bee, words) is None
+    assert ask_hook(bee, words).status == 0
+
+
+def test_what_an_agent_has_claimed_is_its_own(scene: Scene) -> None:
+    bee = scene.agents["bee"]
+    assert permit(bee, ["task", "complete", scene.epic]) is not None
+    db = scene.rook.open()
+    with db.write():
+        db.execute("UPDATE tasks SET assignee = 'bee' WHERE id = ?", (scene.epic,))
+    db.close()
+    assert permit(bee, ["task", "complete", scene.epic]) is None
+    assert ask_hook(bee, ["task", "complete", scene.epic]).status == 0
+
+
+def test_an_agent_acts_as_nobody_else_before_the_guard_too(scene: Scene) -> None:
+    bee = scene.agents["bee"]
+    answer = ask_hook(bee, ["task", "claim", "--agent", "ada"])
+    assert (answer.status, "leave --agent out" in answer.err) == (DENIED, True)
+
+
+def test_a_person_may_do_everything(scene: Scene) -> None:
+    for command in (*REFUSED["bee"], *REFUSED["queen"]):
+        environ = {"HOME": "/nowhere", "ROOKERY_ROOT": str(scene.root)}
+        assert permit(scene.agents["bee"], scene.words(command), scene.root, environ) is None
+
+
+def test_a_person_is_asked_for_nothing_where_there_is_no_project(tmp_path: Path) -> None:
+    ctx = Context(cwd=str(tmp_path), environ=read_environ({"HOME": "/nowhere"}))
+    for each in OPERATIONS.values():
+        check_permitted(ctx, each, {})
+    assert not ctx.has_database
+
+
+def test_every_operation_that_changes_something_says_whose_it_is() -> None:
+    kinds = {getattr(operation, name) for name in _KINDS}
+    for each in OPERATIONS.values():
+        assert not each.changes_state or each.owns is not None, f"{each.name} does not say what it changes: owns=…"
+        for param, kind in (each.owns or {}).items():
+            assert kind in kinds, each.name
+            assert param == operation.HERE or param in {one.name for one in each.params}, each.name
+        about = {"task": operation.TASKS, "epic": operation.TASKS, "learning": operation.LEARNINGS}
+        about |= {"name": operation.AGENTS} if each.group in ("worktree", "agent", "stop", "interrupt") else {}
+        for one in each.params:
+            if each.changes_state and one.positional and one.name in about:
+                assert (each.owns or {}).get(one.name) == about[one.name], f"{each.name} {one.name}"
+
+
+_KINDS = ("TASKS", "PLACES", "MOVES", "LEARNINGS", "AGENTS", "BRANCHES", "MAIL_GROUPS", "CHECKOUTS")
+
+
+def test_the_table_knows_every_permission_and_no_other() -> None:
+    assert RIGHTS.keys() == {each.needs for each in OPERATIONS.values()}
+    assert {role for roles in RIGHTS.values() for role in roles} == ROLES.keys()
+
+
+def test_an_operation_that_the_table_does_not_know_is_for_people(scene: Scene) -> None:
+    new = Op("status", (), lambda _ctx: None, "moon.write", "")
+    ctx = Context(cwd=str(scene.root), environ=read_environ({"HOME": "/nowhere", **scene.agents["queen"].env}))
+    with pytest.raises(NotPermitted):
+        check_permitted(ctx, new, {})
+    ctx.close()
+
+
+@pytest.fixture
+def everybody(project: Path) -> Iterator[tuple[list[Agent], Agent, Callable[[str], Any]]]:
+    """An agent of each role, another one, and a way to ask the state."""
+    agents = [Agent(project, f"one-{role}", role) for role in ROLES]
+    other = Agent(project, "other")
+    rook = Rook(project)
+    db = rook.open()
+    for each in (*agents, other):
+        groups.create(db, PERSON.replace(name=each.name), f"of-{each.name}", ["human"], NOW)
+    yield agents, other, lambda name: learnings.add(db, name, "found out", AUTHOR).id
+    db.close()
+
+
+@pytest.mark.slow
+def test_guard_and_permits_say_the_same_to_every_role_of_every_operation(
+    everybody: tuple[list[Agent], Agent, Callable[[str], Any]],
+) -> None:
+    agents, other, learn = everybody
+    compared = 0
+    for agent in agents:
+        db = Rook(agent.root).open()
+        caller = hooks.find_caller(db, agent.session_id, None)
+        assert caller is not None
+        for each in OPERATIONS.values():
+            for owner in (agent, other):
+                for words in _calls(each, owner, learn):
+                    bounds = tool_hooks.bounds_of(str(agent.root), db, caller, owner.worktree)
+                    call = ToolCall("Bash", {"command": shlex.join(["rook", *words]), "run_in_background": True})
+                    verdict = decide(ROLES[agent.role], "yolo", bounds, call)
+                    refused = permit(agent, words, owner.worktree)
+                    by_program = reach_of(agent.role, each.needs) == PROGRAM
+                    expected = refused is None and not by_program
+                    assert (verdict.verdict == ALLOW) == expected, (agent.role, words, verdict, refused)
+                    compared += 1
+        db.close()
+    assert compared > 2 * len(ROLES) * len(OPERATIONS) * 0.9
+
+
+_SAMPLES: dict[str, Callable[[Agent, Callable[[str], str]], str]] = {
+    **{operation.TASKS: lambda owner, _: owner.task, operation.AGENTS: lambda owner, _: owner.name},
+    **{operation.PLACES: lambda owner, _: owner.task, operation.MOVES: lambda owner, _: owner.task},
+    operation.LEARNINGS: lambda owner, learn: learn(owner.task),
+    operation.BRANCHES: lambda owner, _: owner.name,
+    operation.MAIL_GROUPS: lambda owner, _: f"of-{owner.name}",
+}
+
+
+def _calls(each: Op, owner: Agent, learn: Callable[[str], str]) -> list[list[str]]:
+    """The operation on what is the owner's: with what it must be given, and with all that it can change."""
+    short, long = each.name.split(), each.name.split()
+    for param in each.params:
+        kind = (each.owns or {}).get(param.name)
+        if kind == operation.CHECKOUTS:
+            long.append(param.flag)
+            continue
+        value = _SAMPLES[kind](owner, learn) if kind else _sample(param)
+        if param.required or (param.many and param.positional):
+            short += [value] if param.positional else [param.flag, value]
+        if param.required or kind or (param.many and param.positional):
+            long += [value] if param.positional else [param.flag, value]
+    if each.name == "feed":
+        short = long = [*short, "--limit", "1"]
+    return [short] if short == long else [short, long]
+
+
+def _sample(param: operation.Param) -> str:
+    if param.choices:
+        return param.choices[0]
+    return "1" if param.kind == operation.INTEGER else "{}" if param.name == "input" else "other"
+
+
+def test_the_guard_follows_the_table(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is changed there is said by both at once."""
+    bee, words = scene.agents["bee"], ["gate", "run"]
+    assert permit(bee, words) is not None
+    assert ask_hook(bee, words).status == DENIED
+    monkeypatch.setitem(rights.RIGHTS, "gate.write", {"builder": rights.OWN})
+    assert permit(bee, words) is None
+    assert ask_hook(bee, words).status == 0
+
+
+def test_a_kind_that_is_not_known_is_our_bug(scene: Scene) -> None:
+    db = scene.rook.open()
+    with pytest.raises(LookupError):
+        check_one(db, PERSON, "moon", "x", rights.OWN)
+    db.close()
+
+
+def _state(scene: Scene) -> object:
+    db = scene.rook.open()
+    try:
+        tables = ("sessions", "mail_groups", "runs", "merges")
+        return everything(db), [db.all(f"SELECT * FROM {table}") for table in tables]
+    finally:
+        db.close()
