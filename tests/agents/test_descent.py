@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
 import pytest
 from den import DONE, Den
 
+from conftest import git
 from rookery.agents.home import Home
 from rookery.base import proctable
 from rookery.base.proctree import Identity, identify, is_alive
@@ -61,6 +63,22 @@ def test_what_a_turn_leaves_behind_ends_with_it_also_without_the_mark(den: Den, 
     den.wait_for("bee", "completed")
     pid = int(told.read_text())
     wait_until(lambda: identify(pid) is None, 20)
+
+
+def test_what_says_that_it_is_a_runner_is_said_of_it_alone(den: Den, tmp_path: Path) -> None:
+    """What it starts must end with it."""
+    told, program = tmp_path / "told", tmp_path / "bin" / "git"
+    for folder in (told, program.parent):
+        folder.mkdir()
+    real = git(den.folder, "--exec-path")
+    program.write_text(f'#!/bin/sh\nenv > {told}/$$\nexec {real}/git "$@"\n')
+    program.chmod(0o755)
+    env = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    den.rook("sling", den.task("Work", [{"edit": {"path": "a", "text": "a"}}, DONE]), "--name", "bee", env=env)
+    den.wait_for("bee", "completed")
+    found = [each.read_text() for each in told.iterdir()]
+    assert len(found) > 3
+    assert not [each for each in found if "ROOKERY_RUNNER=" in each]
 
 
 def test_a_runner_that_an_agent_woke_outlives_it(den: Den, tmp_path: Path) -> None:

@@ -263,6 +263,15 @@ def test_an_agent_acts_as_nobody_else_before_the_guard_too(scene: Scene) -> None
     assert (answer.status, "leave --agent out" in answer.err) == (DENIED, True)
 
 
+@pytest.mark.slow
+def test_an_agent_changes_no_setting(scene: Scene) -> None:
+    bee = scene.agents["bee"]
+    for words in (["-c", "tasks.lease=1h", "task", "list"], ["task", "list", "-c", "tasks.lease=1h"]):
+        assert scene.rook.json(*words, env=bee.env).error["code"] == "not_permitted"
+        assert ask_hook(bee, words).status == DENIED
+        assert scene.rook.json(*words).status == 0
+
+
 def test_a_person_may_do_everything(scene: Scene) -> None:
     for command in (*REFUSED["bee"], *REFUSED["queen"]):
         environ = {"HOME": "/nowhere", "ROOKERY_ROOT": str(scene.root)}

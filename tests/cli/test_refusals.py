@@ -163,14 +163,17 @@ def test_bytes_that_are_no_text(rook: Rook) -> None:
     for ran in (
         rook.json("task", "create", b"bad \xff title"),
         rook.json("task", "create", "x", "--description", "-", stdin=b"a\0b"),
-        rook.json("task", "create", "x", env={"ROOKERY_AGENT": "a\nb"}),
-        rook.json("task", "create", "x", env={"ROOKERY_AGENT": "\udcff"}),
+        rook.json("task", "claim", "--agent", "a\nb"),
+        rook.json("task", "claim", "--agent", b"\xff"),
         rook.json("task", "search", b"\xff"),
     ):
         assert (ran.status, ran.error["code"]) == (1, "invalid_input")
         assert ran.error["hint"]
     assert rook.json("task", "create", "x", "--description", "-", stdin=b"\xff").error["code"] == "usage"
     assert rook.json("task", "get", b"\xff\xff\xff\xff\xff\xff").error["code"] == "invalid_id"
+    for name in ("a\nb", "\udcff"):
+        ran = rook.json("task", "create", "x", env={"ROOKERY_AGENT": name})
+        assert (ran.status, ran.error["code"]) == (1, "forged_sender")
     assert rook.count_events() == before
 
 

@@ -74,9 +74,9 @@ def test_the_life_of_a_task(rook: Rook) -> None:
     claimed = rook.json("task", "claim", "--lease", "1h", "--agent", "ada").data
     assert (claimed["id"], claimed["state"], claimed["assignee"]) == (task, "IN_PROGRESS", "ada")
     assert rook.json("task", "claim", "--lease", "1h", "--agent", "bob").data is None
-    ada = {"ROOKERY_AGENT": "ada"}
-    assert rook.json("task", "renew", task, "--lease", "2h", env=ada).data["lease_until"] > claimed["lease_until"]
-    assert rook.json("task", "release", task, env=ada).data["state"] == "PENDING"
+    ada = ("--agent", "ada")
+    assert rook.json("task", "renew", task, "--lease", "2h", *ada).data["lease_until"] > claimed["lease_until"]
+    assert rook.json("task", "release", task, *ada).data["state"] == "PENDING"
     for step, state in (("fail", "FAILED"), ("reopen", "PENDING"), ("cancel", "CANCELLED"), ("archive", "CANCELLED")):
         assert rook.json("task", step, task).data["state"] == state
     assert rook.json("task", "list").data == []

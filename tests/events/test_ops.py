@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rookery.base.clock import stamp
+from rookery.config.environ import now
 from rookery.events import store
+from rookery.tasks import learnings
+from rookery.tasks.store import Author
 from support import NOW, add, start_rook
 
 if TYPE_CHECKING:
@@ -47,11 +51,11 @@ def test_a_follower_sees_what_others_commit(rook: Rook) -> None:
     follower = _Follower(rook.folder, "--type", "task.created", "--limit", "1")
     try:
         assert follower.next()["data"]["task"]["title"] == "before"
-        after = rook.json("task", "create", "after", env={"ROOKERY_AGENT": "ada"}).data["id"]
+        after = rook.json("task", "create", "after").data["id"]
         rook("task", "cancel", after)
         rook("task", "create", "last")
         event = follower.next()
-        assert (event["type"], event["subject"], event["actor"]) == ("task.created", after, "ada")
+        assert (event["type"], event["subject"], event["actor"]) == ("task.created", after, "human")
         assert follower.next()["data"]["task"]["title"] == "last"
     finally:
         follower.stop()
@@ -70,8 +74,8 @@ def told(rook: Rook) -> Rook:
     """A project with an old event, and new ones of two callers."""
     db = rook.open()
     task = add(db, "old", now=NOW)
+    learnings.add(db, task, "x", Author("ada", stamp(now())))
     db.close()
-    rook("learning", "add", task, "x", env={"ROOKERY_AGENT": "ada"})
     rook("task", "cancel", task)
     return rook
 

@@ -353,7 +353,8 @@ def test_it_carries_no_mark_of_the_agent_whose_command_noticed(field: Field, tmp
     check_state(str(field.folder))  # so that the command itself does not have to ask git
     field.turn(field.one)
     token = (field.folder / ".rookery/sessions" / field.one.id / "token").read_text()
-    marks = {"ROOT": str(field.folder), "AGENT": "one", "SESSION": field.one.id, "TOKEN": token, "TURN": "trn_1"}
+    marks = {"ROOT": str(field.folder), "AGENT": "one", "SESSION": field.one.id, "TOKEN": token}
+    marks["TURN"] = str(field.db.value("SELECT id FROM turns WHERE session_id = ?", (field.one.id,)))
     env = {f"ROOKERY_{name}": value for name, value in marks.items()}
     env |= {"PATH": f"{program.parent}:{os.environ['PATH']}", "ROOKERY_VCS_TIMEOUT": "77s"}
     argv = ["/bin/sh", "-c", '"$@" <&-', "sh", *rook_argv("mail", "check", "--json")]

@@ -105,17 +105,19 @@ def test_it_calls_rook_as_any_agent_does(actor: Actor) -> None:
     (actor.repo / FOLDER).mkdir()
     db = Database.create(database_path(str(actor.repo)))
     home = Home(str(actor.repo), db, load_config(None, read_environ({}), {}).config)
-    session = reserve(home, Request(add(db, "its own"), "builder", "human", "0" * 40, name="ada", mode="tmux"))
+    own = add(db, "its own")
+    session = reserve(home, Request(own, "builder", "human", "0" * 40, name="ada", mode="tmux"))
     token = (actor.repo / FOLDER / "sessions" / session.id / "token").read_text()
     db.close()
-    actor.follow('- task: [create, "By {agent}", --priority, 2]\n- rook: [task, list]\n- task: [get, nothing]')
+    actor.follow(f'- task: [create, "By {{agent}}", --parent, {own}]\n- rook: [task, list]\n- task: [get, nothing]')
     actor.mark.env |= {"ROOKERY_ROOT": str(actor.repo), "ROOKERY_AGENT": "ada", "ROOKERY_TOKEN": token}
+    actor.mark.env["ROOKERY_SESSION"] = session.id
     played = actor.turn()
     made, listed, refused = played.of(model.TOOL)
     assert json.loads(made.data["output"])["data"]["title"] == "By ada"
     assert {each["title"] for each in json.loads(listed.data["output"])["data"]} == {"its own", "By ada"}
     assert made.data["name"] == "rook"
-    assert made.data["input"]["args"] == ["task", "create", "By ada", "--priority", "2"]
+    assert made.data["input"]["args"] == ["task", "create", "By ada", "--parent", own]
     assert refused.data["ok"] is False
     assert played.status == 0
 

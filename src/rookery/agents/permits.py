@@ -53,6 +53,8 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
         return
     from rookery.agents.rights import reach_of, refuse
 
+    if ctx.flags:
+        raise NotPermitted("settings are changed by people: -c is not for agents", hint="call `rook` as it is")
     _check_acts_itself(caller.name, operation, values)
     refusal = refuse(caller.role, operation)
     if refusal is not None:

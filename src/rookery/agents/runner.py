@@ -119,9 +119,10 @@ def _cause(home: Home, session: Session) -> str | None:
 def main() -> None:
     """Drive one agent."""
     from rookery.config.compiled import read_config
-    from rookery.config.environ import read_environ
+    from rookery.config.environ import forget_runner, read_environ
     from rookery.ops.state import open_state
 
+    forget_runner()
     adopt_orphans()
     stay_alive()
     root, session_id = sys.argv[1:3]

@@ -1,9 +1,9 @@
 """The only place that reads the environment: the caller's where a call is served, else the process's own.
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
-given, in a sandbox `ROOKERY_SOCKET` instead of the token. `ROOKERY_TEST_CLOCK` and `ROOKERY_TEST_KILL` are for tests,
-and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the project's daemon. Every other
-`ROOKERY_…` variable overrides a configuration key.
+given, in a sandbox `ROOKERY_SOCKET` instead of the token; a runner is given `ROOKERY_RUNNER`. `ROOKERY_TEST_CLOCK` and
+`ROOKERY_TEST_KILL` are for tests, and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the
+project's daemon. Every other `ROOKERY_…` variable overrides a configuration key.
 """
 
 from __future__ import annotations
@@ -158,6 +158,11 @@ def unmarked_environ() -> dict[str, str]:
     """
     unwanted = _OWN | _FOR_TESTS if _is_agents() else _OWN
     return {name: value for name, value in child_environ().items() if name not in unwanted}
+
+
+def forget_runner() -> None:
+    """Keep `ROOKERY_RUNNER` from our children: it is said of this process alone, by what it was started with."""
+    os.environ.pop("ROOKERY_RUNNER", None)
 
 
 def confined_environ() -> dict[str, str]:

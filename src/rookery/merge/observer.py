@@ -77,9 +77,10 @@ def _say(error: RookError, tries: int) -> None:
 def main() -> None:
     """Look for one project."""
     from rookery.config.compiled import read_config
-    from rookery.config.environ import read_environ
+    from rookery.config.environ import forget_runner, read_environ
     from rookery.ops.state import open_state
 
+    forget_runner()
     root, lock, tries = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     os.set_inheritable(lock, False)
     try:
