@@ -103,7 +103,6 @@ USES_PROCESS_GLOBALS = {
     "rookery.config.environ": "the system's word for the home, where the environment has none",
     "rookery.agents.interrupt": "is the runner's, a program of its own",
     "rookery.agents.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
-    "rookery.agents.sandbox.warm": "is a program of its own, in the sandbox",
     "rookery.merge.bounds": "is a program of its own: the hook of an agent that resolves",
     "rookery.merge.observer": "is a program of its own",
     "rookery.runtimes.scripted_agent.__main__": "is a program of its own",

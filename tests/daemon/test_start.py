@@ -64,7 +64,7 @@ def test_it_has_a_clean_environment_and_nothing_of_its_starter(live: Live) -> No
     pid = live.place.pid
     environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     names = {each.partition(b"=")[0].decode() for each in environ if each}
-    assert not {each for each in names if each.startswith(("ROOKERY_", "LD_", "GIT_"))}
+    assert {each for each in names if each.startswith(("ROOKERY_", "LD_", "GIT_"))} == {"ROOKERY_SERVES"}
     assert "PYTHONSTARTUP" not in names
     assert os.readlink(f"/proc/{pid}/cwd") == live.root
     assert os.getsid(pid) == pid

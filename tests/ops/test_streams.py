@@ -50,6 +50,8 @@ def prepare(project: Path) -> None:
             data={"n": number},
         )
     telemetry.close()
+    (project / ".rookery" / "logs").mkdir()
+    (project / ".rookery" / "logs" / "daemon.log").write_text("serving\n")
     ctx.close()
 
 

@@ -11,6 +11,8 @@ PROC = "/proc"
 MARK = "ROOKERY_SESSION"
 """The variable that every process of an agent is started with: the session that it belongs to, and ends with."""
 RUNNER = "ROOKERY_RUNNER"
+SERVES = "ROOKERY_SERVES"
+"""A daemon carries it, with its project: whoever started it, it does not end with that agent, and works for all."""
 """The variable of what we start to outlive its starter: for a runner, the session whose agent it starts.
 
 It does not end with the agent that happened to start it, and what it starts itself is no person's."""
@@ -158,7 +160,8 @@ def session_of(pid: int) -> str:
 
 def is_apart(pid: int) -> bool:
     """True if the process was started to outlive its starter."""
-    return any(each.startswith(f"{RUNNER}=") for each in _environ(pid))
+    starts = (f"{RUNNER}=", f"{SERVES}=")
+    return any(each.startswith(starts) for each in _environ(pid))
 
 
 def _environ(pid: int) -> list[str]:

@@ -12,8 +12,10 @@ import time
 from contextlib import suppress
 
 from rookery import __version__
+from rookery.base import proctable
 from rookery.base.clock import stamp
 from rookery.client.frames import AGAIN, HOOK, LISTEN, TAKEN, YOURSELF
+from rookery.config.environ import read_environ
 from rookery.daemon import calls, place, routing, worker
 from rookery.daemon.connection import Connection, Gone, HungUp
 from rookery.daemon.fingerprint import Fingerprint
@@ -63,6 +65,7 @@ class Daemon:
         self._is_leaving = False
         self._has_made_room = threading.Event()
         self._look_at = 0.0
+        self.was_started_by_agent = any(proctable.session_of(each) for each in proctable.line_of(os.getpid()))
         self.calls = 0
         self.last_call = clock()
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
@@ -172,7 +175,7 @@ class Daemon:
         if user != os.geteuid():
             raise Gone(f"it is user {user}")
         hello = connection.receive_hello(_HELLO_SECONDS)
-        if self._is_leaving or self._is_outdated():
+        if self._is_leaving or self._is_outdated() or self._is_an_agents(hello, guest):
             self._has_made_room.wait(_CUT_SECONDS)
             connection.send(AGAIN)
             return
@@ -227,6 +230,16 @@ class Daemon:
             del self._watched[number]
             with suppress(OSError, ValueError):
                 self._events.unregister(number)
+
+    def _is_an_agents(self, hello: Hello, guest: Guest | None) -> bool:
+        """True, and the daemon leaves, if an agent's call started it and now a person calls.
+
+        Whatever it starts for the person would have an agent above it, and could not call `rook` for the person.
+        """
+        if not self.was_started_by_agent or guest is not None or read_environ(hello.environ).is_agents_process:
+            return False
+        self.stop("an agent's call had started it, and a person's starts the next one")
+        return True
 
     def _is_outdated(self) -> bool:
         """True, and the daemon leaves, if its code was replaced on the disk by a newer one."""

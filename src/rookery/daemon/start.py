@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
-from rookery.base.proctable import Identity
+from rookery.base.proctable import SERVES, Identity
 from rookery.base.proctree import send
 from rookery.base.python import module_command
 from rookery.config.environ import read_daemon_environ
@@ -68,7 +68,7 @@ def _start(root: str) -> str:
             child = start_detached(
                 [*module_command("rookery.daemon.main"), root],
                 cwd=root,
-                env=read_daemon_environ(),
+                env=read_daemon_environ() | {SERVES: root},
                 output=place.log_path(root),
             )
             has_started = True
