@@ -153,11 +153,11 @@ def _environ(repo: str, mode: str, session: str, agent: str) -> dict[str, str]:
         with open(os.path.join(repo, ".rookery", "sessions", session, "token"), encoding="ascii") as file:
             return env | {"ROOKERY_TOKEN": file.read()}
     with open(os.path.join(repo, ".rookery", "sessions", session, "sandbox.json"), encoding="utf-8") as file:
-        broker = os.path.join(json.load(file)["sockets"], "broker")
+        path = os.path.join(json.load(file)["sockets"], "rook")
     deadline = time.monotonic() + 60
-    while not os.path.exists(broker) and time.monotonic() < deadline:
+    while not os.path.exists(path) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return env | {"ROOKERY_BROKER": broker}
+    return env | {"ROOKERY_SOCKET": path}
 
 
 def _stop(repo: str, rook: list[str]) -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import selection
+from daemons import end_daemon
 from processes import end_agents
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
@@ -137,6 +138,7 @@ def repo(tmp_path: Path) -> Iterator[Path]:
     folder = copy_repository(tmp_path / "repo")
     yield folder
     end_agents(folder)
+    end_daemon(folder)
 
 
 def git(folder: Path, *args: str) -> str:

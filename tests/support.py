@@ -110,9 +110,14 @@ def run_rook(
 
 
 def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin: bytes, timeout: float) -> Ran | None:
-    """The same by a daemon's thread; None if that is nothing for a thread, or meant to kill the process."""
+    """The same by a daemon's thread; None if that is nothing for a thread.
+
+    What is meant to kill the process that runs it goes to a daemon of its own, and ends as if that were the caller.
+    """
     if "ROOKERY_TEST_KILL" in env:
-        return None
+        ran = run_real_rook(folder, *words, stdin=stdin, env={**env, "ROOKERY_DAEMON": "on"}, timeout=timeout)
+        is_dead = b"the daemon stopped while it ran this" in ran.err
+        return ran._replace(status=-signal.SIGKILL) if is_dead else ran
     try:
         root = find_root(str(folder), env.get("ROOKERY_ROOT"))
     except RookError:
@@ -145,6 +150,13 @@ def run_real_rook(
 @cache
 def _fork_server() -> ForkServer:
     return ForkServer({name: value for name, value in child_environ().items() if not name.startswith("ROOKERY_")})
+
+
+def run_interrupted(folder: Path, step: str, *args: str) -> Ran:
+    """Run `rook` through its daemon, with Ctrl-C in the caller's terminal right after a step."""
+    ran = run_real_rook(folder, *args, env={"ROOKERY_DAEMON": "on", "ROOKERY_TEST_INTERRUPT": step})
+    assert ran.status == 130, (step, ran)
+    return ran
 
 
 def start_rook(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -12,7 +12,7 @@ from den import DONE, Den
 
 from conftest import git
 from rookery.agents.home import Home
-from rookery.base import proctable
+from rookery.base import holder, proctable
 from rookery.base.proctree import Identity, identify, is_alive
 from rookery.base.python import module_command
 from support import wait_until
@@ -116,7 +116,7 @@ def runner(den: Den, name: str) -> Identity:
     db = den.rook.open()
     try:
         pid, start = db.one("SELECT runner_pid, runner_start FROM sessions WHERE agent = ?", (name,)) or (0, "")
-        return Identity(pid, start)
+        return holder.read(pid, start).identity
     finally:
         db.close()
 

@@ -135,6 +135,18 @@ def processes_of(folder: str) -> list[str]:
     return found
 
 
+def wait_for_dialogue(caller: subprocess.Popen[bytes]) -> None:
+    """Wait until the daemon has taken the call: from then on the client notices when its terminal changes its size."""
+
+    def listens() -> bool:
+        status = Path(f"/proc/{caller.pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt")).split()[1]
+        return bool(int(caught, 16) & (1 << (signal.SIGWINCH - 1)))
+
+    wait_until(listens)
+    assert caller.poll() is None
+
+
 @pytest.fixture
 def live(project: Path) -> Iterator[Live]:
     """A project whose commands go through its daemon, which is ended by its number; nothing may be left of it."""

@@ -15,7 +15,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from live import Live, client_argv
+from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
 from rookery.base.proctree import descendants, is_alive
@@ -84,7 +84,7 @@ def test_input_that_comes_slowly_is_waited_for(live: Live) -> None:
 def test_an_interrupt_while_input_is_waited_for_changes_nothing(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("task", "create", "one", "--description", "-")
-    _wait_for_dialogue(caller)
+    wait_for_dialogue(caller)
     caller.send_signal(signal.SIGINT)
     assert caller.wait(30) == 130
     assert live.run("task", "list", "--json").data == []
@@ -93,7 +93,7 @@ def test_an_interrupt_while_input_is_waited_for_changes_nothing(live: Live) -> N
 def test_an_interrupt_ends_an_operation_that_waits(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("mail", "wait", "--timeout", "10m")
-    _wait_for_dialogue(caller)
+    wait_for_dialogue(caller)
     wait_until(lambda: _workers(live))
     (worker,) = _workers(live)
     caller.send_signal(signal.SIGINT)
@@ -104,7 +104,7 @@ def test_an_interrupt_ends_an_operation_that_waits(live: Live) -> None:
 def test_a_caller_that_vanishes_takes_its_operation_along(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("mail", "wait", "--timeout", "10m")
-    _wait_for_dialogue(caller)
+    wait_for_dialogue(caller)
     wait_until(lambda: _workers(live))
     (worker,) = _workers(live)
     caller.kill()
@@ -146,9 +146,9 @@ def test_sixty_four_that_wait_for_input_delay_nobody(live: Live) -> None:
 
 def test_an_operation_that_crashes_harms_nobody(live: Live) -> None:
     waiting = live.start("task", "create", "one", "--description", "-", "--json")
-    _wait_for_dialogue(waiting)
+    wait_for_dialogue(waiting)
     caller = live.start("mail", "wait", "--timeout", "10m")
-    _wait_for_dialogue(caller)
+    wait_for_dialogue(caller)
     os.kill(_workers(live)[0].pid, signal.SIGSEGV)
     assert caller.wait(30) == 1
     out, _ = waiting.communicate(b"text", timeout=60)
@@ -255,7 +255,7 @@ def test_a_folder_that_is_gone(live: Live, tmp_path: Path) -> None:
 def test_the_daemon_killed_during_a_call_is_told_and_the_next_call_works(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("task", "create", "one", "--description", "-")
-    _wait_for_dialogue(caller)
+    wait_for_dialogue(caller)
     live.kill()
     assert caller.wait(30) == 1
     assert caller.stderr is not None
@@ -266,7 +266,7 @@ def test_the_daemon_killed_during_a_call_is_told_and_the_next_call_works(live: L
 def test_a_process_of_its_own_outlives_the_daemon(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("mail", "wait", "--timeout", "10m", "--json")
-    _wait_for_dialogue(caller)
+    wait_for_dialogue(caller)
     wait_until(lambda: _workers(live))
     live.kill()
     assert live.run("mail", "send", "human", "--subject", "hello", "--body", "x").status == 0
@@ -288,14 +288,3 @@ def _command(pid: int) -> bytes:
 
 def _threads(live: Live) -> int:
     return len(os.listdir(f"/proc/{live.place.pid}/task"))
-
-
-def _wait_for_dialogue(caller: subprocess.Popen[bytes]) -> None:
-    """Wait until the daemon has taken the call: the client then handles interrupts by itself."""
-
-    def handles_interrupts() -> bool:
-        text = Path(f"/proc/{caller.pid}/status").read_text()
-        return bool(int(next(x for x in text.splitlines() if x.startswith("SigCgt")).split()[1], 16) & (1 << 27))
-
-    wait_until(handles_interrupts)
-    assert caller.poll() is None

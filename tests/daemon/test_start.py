@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from live import Live, client_argv
+from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
 from rookery.agents.home import MARK
@@ -134,8 +134,7 @@ def test_status_stop_restart_and_logs(live: Live) -> None:
 
 def test_on_sigterm_it_finishes_what_it_has_begun(live: Live) -> None:
     caller = live.start("task", "create", "one", "--description", "-", "--json")
-    wait_until(lambda: place.is_locked(live.root) and live.identity and "serving" in live.log())
-    _wait_for_a_caller(live, caller)
+    wait_for_dialogue(caller)
     daemon = live.identity
     os.kill(daemon.pid, signal.SIGTERM)
     wait_until(lambda: not place.is_locked(live.root))
@@ -144,21 +143,6 @@ def test_on_sigterm_it_finishes_what_it_has_begun(live: Live) -> None:
     out, _ = caller.communicate(b"long text", timeout=60)
     assert json.loads(out)["data"]["description"] == "long text"
     wait_until(lambda: not is_alive(daemon))
-
-
-def _wait_for_a_caller(live: Live, caller: subprocess.Popen[bytes]) -> None:
-    """Wait until the daemon serves the call: the client then waits for its own input and the daemon's words."""
-    wait_until(lambda: "poll" in Path(f"/proc/{caller.pid}/wchan").read_text() or _is_polling(caller.pid))
-    assert caller.poll() is None
-    assert live.identity
-
-
-def _is_polling(pid: int) -> bool:
-    """By the number of the system call, where the kernel does not name the place."""
-    try:
-        return Path(f"/proc/{pid}/syscall").read_text().split()[0] in ("7", "271", "73")
-    except OSError:
-        return False
 
 
 def test_it_leaves_when_it_is_idle(live: Live) -> None:

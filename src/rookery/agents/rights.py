@@ -48,6 +48,8 @@ RIGHTS: dict[str, Mapping[str, str]] = {
     "merge.write": {"merger": ANY, **_COORDINATING},
     "hook.write": dict.fromkeys(_EVERYBODY, PROGRAM),
     "branch.write": _PEOPLE,
+    "daemon.read": _PEOPLE,
+    "daemon.write": _PEOPLE,
     "data.read": _PEOPLE,
     "data.write": _PEOPLE,
     "doctor.write": _PEOPLE,

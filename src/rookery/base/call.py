@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import NoReturn, TextIO
+    from typing import Any, NoReturn, TextIO
 
 SLICE = 0.2
 """The longest time, in seconds, for which something waits without looking whether its call was interrupted."""
@@ -50,6 +50,8 @@ class Call:
         """The process that calls, as the kernel names it."""
         self.session_id = session_id
         """Whose socket the call came through: that of an agent in a sandbox; None at the project's own."""
+        self.connections: Any = None
+        """The `db.pool.Pool` of a daemon that keeps connections for the next call."""
         self.stdin, self.stdout, self.stderr = streams
         self.size = size
         """Columns and lines of the caller's terminal."""

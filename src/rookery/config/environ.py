@@ -65,7 +65,7 @@ _OWN = {
 }
 _MODE = {"ROOKERY_DAEMON"}
 """Whether commands go through the daemon: no setting, as it counts before any is read."""
-_FOR_TESTS = {"ROOKERY_TEST_CLOCK", "ROOKERY_TEST_KILL"}
+_FOR_TESTS = {"ROOKERY_TEST_CLOCK", "ROOKERY_TEST_KILL", "ROOKERY_TEST_INTERRUPT"}
 
 
 def _environ() -> Mapping[str, str]:

@@ -1,14 +1,15 @@
-"""The places between two steps at which a process can die, by name: a test lets a real process die at each of them."""
+"""The places between two steps at which a process can die or be interrupted, by name, so that tests do so at each."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-from rookery.base.call import check_interrupted
+from rookery.base.call import check_interrupted, current, sleep
 from rookery.config.environ import read_test
 
-_times: dict[str, int] = {}
+_PATIENCE = 30.0
+_times: dict[tuple[str, str, str], int] = {}
 
 
 def reached(step: str) -> None:
@@ -16,11 +17,25 @@ def reached(step: str) -> None:
 
     An interrupt of the call that is served raises KeyboardInterrupt here, as Ctrl-C may do anywhere in a process.
     `ROOKERY_TEST_KILL=STEP` kills the process here, `STEP:3` at the third time, and `:3` at the third step of any name.
+    `ROOKERY_TEST_INTERRUPT` takes the same, and interrupts the calling process, as Ctrl-C in its terminal does.
     """
-    if target := read_test("KILL"):
-        name, _, times = target.partition(":")
-        if name in ("", step):
-            _times[name] = _times.get(name, 0) + 1
-            if _times[name] == int(times or 1):
-                os.kill(os.getpid(), signal.SIGKILL)
+    if _is_due("KILL", step):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if _is_due("INTERRUPT", step):
+        call = current()
+        os.kill(os.getpid() if call is None else call.pid, signal.SIGINT)
+        sleep(_PATIENCE)  # until it comes here
     check_interrupted()
+
+
+def _is_due(what: str, step: str) -> bool:
+    target = read_test(what)
+    if not target:
+        return False
+    name, _, times = target.partition(":")
+    if name not in ("", step):
+        return False
+    call = current()
+    counted = ("" if call is None else call.id, what, name)
+    _times[counted] = _times.get(counted, 0) + 1
+    return _times[counted] == int(times or 1)

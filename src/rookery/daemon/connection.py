@@ -62,6 +62,8 @@ class Connection:
         self.size = (80, 24)
         self.is_reading = False
         """It waits for the caller's input."""
+        self.room: threading.BoundedSemaphore | None = None
+        """What of the daemon's room the call takes up; not while it only waits for input."""
         self.on_interrupt: Callable[[], None] = self._interrupt_call
 
     def fileno(self) -> int:
@@ -157,6 +159,8 @@ class Connection:
         """Some of the caller's standard input; nothing at its end."""
         self.send(WANT, b"%d" % most)
         self.is_reading = True
+        if self.room is not None:
+            self.room.release()
         try:
             while True:
                 try:
@@ -165,6 +169,8 @@ class Connection:
                     if self.call is not None:
                         self.call.check()
         finally:
+            if self.room is not None:
+                self.room.acquire()
             self.is_reading = False
 
     def become(self, words: Sequence[str]) -> NoReturn:

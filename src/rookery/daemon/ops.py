@@ -73,7 +73,7 @@ def _describe(ctx: Context) -> DaemonStatus:
     )
 
 
-@op("daemon stop", needs="daemon.write", view="daemon.status")
+@op("daemon stop", needs="daemon.write", view="daemon.status", owns={})
 def stop(ctx: Context) -> DaemonStatus:
     """Let the project's daemon leave: it finishes what it has begun. The next command starts another.
 
@@ -99,7 +99,7 @@ def _stop(ctx: Context) -> DaemonStatus:
     return DaemonStatus(is_running=False, answers=False, log=place.log_path(ctx.root))
 
 
-@op("daemon restart", needs="daemon.write", view="daemon.status")
+@op("daemon restart", needs="daemon.write", view="daemon.status", owns={})
 def restart(ctx: Context) -> DaemonStatus:
     """Let the project's daemon leave, if there is one, and start another."""
     if place.is_locked(ctx.root):

@@ -22,6 +22,7 @@ from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
 from rookery.daemon.listener import Listener
 from rookery.daemon.threads import Threads
+from rookery.db.pool import Pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Daemon:
         self._place: place.Place | None = None
         self._fingerprint = Fingerprint()
         self._threads = Threads(_MOST_THREADS)
+        self._connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._hooks = threading.BoundedSemaphore(_MOST_AT_ONCE)
@@ -120,6 +122,7 @@ class Daemon:
 
     def close(self) -> None:
         """Let go of everything that is open."""
+        self._connections.close()
         for each in (self._wake_read, self._wake_write):
             os.close(each)
         self._events.close()
@@ -187,7 +190,9 @@ class Daemon:
         elif hello.kind == HOOK:
             with self._hooks:
                 connection.send(TAKEN)
-                calls.answer_hook(connection, connection.make_call(hello, pid, session_id), hello)
+                call = connection.make_call(hello, pid, session_id)
+                call.connections = self._connections
+                calls.answer_hook(connection, call, hello)
         else:
             self._run(connection, hello, pid, session_id)
 
@@ -199,6 +204,8 @@ class Daemon:
             with self._commands:
                 connection.send(TAKEN)
                 call = connection.make_call(hello, pid, session_id)
+                call.connections = self._connections
+                connection.room = self._commands
                 self._watch(connection)
                 calls.run_command(connection, call, hello.words)
         else:

@@ -15,9 +15,12 @@ from rookery.base.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Any, Self
+
+    from rookery.db.pool import Pool
 
     Row = tuple[Any, ...]
 
@@ -25,6 +28,7 @@ SCHEMA_VERSION = 6
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
 PATIENCE_SECONDS = 60.0
 
+_WRITING = "BEGIN IMMEDIATE"
 _STEPS = 100_000
 """After so many steps of SQLite's machine, a few milliseconds, a query looks whether its call was interrupted."""
 
@@ -47,10 +51,16 @@ class Database:
         self.path = path
         self._depth = 0
         self._can_be_interrupted = False
+        call = calls.current()
+        self._pool: Pool | None = None if call is None else call.connections
+        self._identity = None if self._pool is None else self._pool.identify(path)
 
     @classmethod
     def open(cls, path: str) -> Self:
         """Open an existing database and bring an older schema up to date."""
+        kept = take_kept(path)
+        if kept is not None and kept.pragma("user_version") == SCHEMA_VERSION:
+            return cls(kept, path)
         try:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             connection.set_busy_handler(patience())
@@ -77,12 +87,18 @@ class Database:
         return cls.open(path)
 
     def close(self) -> None:
-        """Let go of the file."""
-        self.connection.close()
+        """Let go of the file. Nothing can be asked of it afterwards: another call may have the connection."""
+        connection = self.__dict__.pop("connection", None)
+        if connection is None:
+            return
+        if self._pool is None:
+            connection.close()
+        else:
+            self._pool.keep(self.path, self._identity, connection)
 
     def write(self) -> Transaction:
         """A transaction that changes something: it holds the write lock from its first moment. Inner ones join it."""
-        return Transaction(self, "BEGIN IMMEDIATE")
+        return Transaction(self, _WRITING)
 
     def read(self) -> Transaction:
         """A transaction that sees one state of the database from beginning to end."""
@@ -150,6 +166,15 @@ class Database:
         return int(self.value("PRAGMA data_version"))
 
 
+def take_kept(path: str) -> apsw.Connection | None:
+    """A connection that an earlier call of this daemon has left; None elsewhere."""
+    call = calls.current()
+    kept: apsw.Connection | None = None
+    if call is not None and call.connections is not None:
+        kept = call.connections.take(path)
+    return kept
+
+
 def _look_for_interrupt() -> bool:
     calls.check_interrupted()
     return False
@@ -211,10 +236,16 @@ class Transaction:
     def __init__(self, db: Database, begin: str) -> None:
         self._db = db
         self._begin = begin
+        self._turn: threading.Lock | None = None
 
     def __enter__(self) -> Database:
         if self._db._depth == 0:
-            self._db.execute(self._begin)
+            self._wait_for_turn()
+            try:
+                self._db.execute(self._begin)
+            except BaseException:
+                self._end_turn()
+                raise
         self._db._depth += 1
         return self._db
 
@@ -222,14 +253,30 @@ class Transaction:
         self._db._depth -= 1
         if self._db._depth:
             return
-        if kind is None:
-            try:
-                self._db.execute("COMMIT")
-            except BaseException:
+        try:
+            if kind is None:
+                self._commit()
+            else:
                 self._roll_back()
-                raise
-        else:
+        finally:
+            self._end_turn()
+
+    def _commit(self) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except BaseException:
             self._roll_back()
+            raise
+
+    def _wait_for_turn(self) -> None:
+        pool = self._db._pool
+        if pool is not None and self._begin == _WRITING:
+            self._turn = pool.wait_for_turn(self._db.path)
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.release()
+            self._turn = None
 
     def _roll_back(self) -> None:
         # SQLite rolls back by itself on some errors (full disk): then there is nothing left to undo.

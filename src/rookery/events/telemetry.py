@@ -7,7 +7,7 @@ import apsw
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
-from rookery.db.database import Database, patience, storage_failed
+from rookery.db.database import Database, patience, storage_failed, take_kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class Telemetry:
     """The records of one project."""
 
     def __init__(self, path: str) -> None:
+        kept = take_kept(path)
+        if kept is not None:
+            self.db = Database(kept, path)
+            return
         try:
             connection = apsw.Connection(path)
             connection.set_busy_handler(patience())

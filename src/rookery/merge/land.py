@@ -70,8 +70,10 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
     except BaseException:
         _end_forward(begun, has_moved=desk.merging.tip(lease.base) == new)
         raise
-    steps.reached("landing written")
-    _end_forward(begun, has_moved=True)
+    try:
+        steps.reached("landing written")
+    finally:  # also when interrupted: with the lease let go, no later command would look for this
+        _end_forward(begun, has_moved=True)
     steps.reached("indexes follow")
     desk.merging.settle()
     desk.wake()

@@ -93,10 +93,12 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
         if has_moved and isinstance(error, StorageFailed):
             raise land.unrecorded(error, entry.base, new) from error
         raise
-    steps.reached("undo written")
-    for each in begun:
-        each.finish()
-    merging.settle()
+    try:
+        steps.reached("undo written")
+    finally:  # also when interrupted: with the lease let go, no later command would look for this
+        for each in begun:
+            each.finish()
+        merging.settle()
     _bring_branch_back(desk, entry)
     return Undone(undone, how, new, f"refs/rookery/{rescue}")
 

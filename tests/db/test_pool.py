@@ -1,0 +1,104 @@
+"""Connections that are kept for the next call, and threads that write one after the other."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rookery.base.call import serving
+from rookery.db.database import Database
+from rookery.db.migrate import remove
+from rookery.db.pool import Pool
+from served import make_call
+from templates import copy_database
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    found = str(tmp_path / "rookery.db")
+    copy_database(found)
+    return found
+
+
+def test_a_connection_is_used_again_and_its_database_is_not(path: str) -> None:
+    call = make_call()
+    call.connections = Pool()
+    with serving(call):
+        first = Database.open(path)
+        connection = first.connection
+        first.close()
+        first.close()  # twice is once
+        with pytest.raises(AttributeError):
+            first.value("SELECT 1")
+        one, other = Database.open(path), Database.open(path)
+        assert connection in (one.connection, other.connection)
+        assert one.connection is not other.connection
+        one.close()
+        other.close()
+    call.connections.close()
+
+
+def test_a_file_that_was_replaced_is_opened_anew(path: str) -> None:
+    call = make_call()
+    call.connections = Pool()
+    with serving(call):
+        db = Database.open(path)
+        db.execute("CREATE TABLE only_here (a)")
+        db.close()
+        remove(path)
+        copy_database(path)
+        db = Database.open(path)
+        assert db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'only_here'") == 0
+        db.close()
+    call.connections.close()
+
+
+def test_what_was_left_undone_is_not_handed_on(path: str) -> None:
+    call = make_call()
+    call.connections = Pool()
+    with serving(call):
+        db = Database.open(path)
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("CREATE TABLE half_done (a)")
+        db.close()
+        db = Database.open(path)
+        assert not db.connection.in_transaction
+        assert db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'half_done'") == 0
+        db.close()
+    call.connections.close()
+
+
+def test_threads_wait_for_their_turn_to_write_and_an_interrupt_ends_that(path: str) -> None:
+    pool = Pool()
+    turn = pool.wait_for_turn(path)
+    call = make_call()
+    call.connections = pool
+    ended: list[BaseException] = []
+
+    def write() -> None:
+        with serving(call):
+            db = Database.open(path)
+            try:
+                with db.write():
+                    db.execute("CREATE TABLE written (a)")
+            except KeyboardInterrupt as error:
+                ended.append(error)
+            db.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    call.interrupt()
+    thread.join(20)
+    assert len(ended) == 1
+    turn.release()
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join(20)
+    assert len(ended) == 1
+    with serving(call):
+        db = Database.open(path)
+        assert db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'written'") == 1
+        db.close()
+    pool.close()
