@@ -104,7 +104,7 @@ def _one_by_one(
         "task get --json": call([*_CLIENT, *get], env),
         "status --json": call([*_CLIENT, "status", "--json"], env),
         "mail check --json": call([*_CLIENT, "mail", "check", "--json"], env),
-        "task list, as a table": call([*_CLIENT, "task", "list"], env),
+        "20 tasks, as a table": call([*_CLIENT, "task", "list", "--limit", "20"], env),
         "task update --json": call([*_CLIENT, "task", "update", task, "--priority", "2", "--json"], env),
         "mail send --json": call([*_CLIENT, "mail", "send", "human", "--subject", "x", "--json"], env),
         "task get --json, by pip's script": call([*program, *get], env),

@@ -255,3 +255,12 @@ def test_the_environment_of_a_call_is_its_callers(live: Live) -> None:
     shown = live.run("config", "explain", "tasks.lease", "--json", env={"ROOKERY_TASKS_LEASE": "3h"}).data
     assert shown["value"] == 10800
     assert live.run("config", "explain", "tasks.lease", "--json").data["value"] == 1800
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a project to another user")
+def test_root_starts_none_for_somebody_elses_project(live: Live) -> None:
+    for path in (live.folder / ".rookery", live.folder / ".rookery" / "rookery.db"):
+        os.chown(path, 65534, 65534)
+    found = live.run("task", "list", "--json", env={"SUDO_UID": "65534"})
+    assert b"use `sudo -u nobody rook" in found.err
+    assert place.read_place(live.root) is None

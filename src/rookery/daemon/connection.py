@@ -193,8 +193,9 @@ class Connection:
             return
 
     def close(self) -> None:
-        """Let go of the client."""
+        """Let go of the client, and of the call: they refer to each other, and its buffers are large."""
         self._line.close()
+        self.call = None
 
     def make_call(self, hello: Hello, pid: int, session_id: str | None) -> Call:
         """The call that a thread of ours, or a process, will serve."""
@@ -214,8 +215,8 @@ class Connection:
     def _streams(self, hello: Hello) -> tuple[TextIO, TextIO, TextIO]:
         reads, writes, complains = hello.terminals
         out = io.BufferedWriter(_Output(self, OUT, is_terminal=writes), _CHUNK)  # type: ignore[type-var]
-        err = io.BufferedWriter(_Output(self, ERR, is_terminal=complains), _CHUNK)  # type: ignore[type-var]
-        given = io.BufferedReader(_Input(self, is_terminal=reads), _CHUNK)
+        err = io.BufferedWriter(_Output(self, ERR, is_terminal=complains))  # type: ignore[type-var]
+        given = io.BufferedReader(_Input(self, is_terminal=reads))
         encoding = hello.encoding
         return (
             io.TextIOWrapper(given, encoding, "surrogateescape"),
@@ -243,7 +244,8 @@ class _Output(_Stream):
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:  # type: ignore[override]
         part = bytes(memoryview(data)[:_CHUNK])
-        self._connection.send(self._kind, part)
+        if self._connection.fileno() >= 0:  # else the call is over, and so is what it had left to say
+            self._connection.send(self._kind, part)
         return len(part)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from contextlib import suppress
 
 TYPE_CHECKING = False
@@ -22,7 +23,8 @@ class Listener:
         self.path = path
         self.guest = guest
         with suppress(FileNotFoundError):
-            os.unlink(path)
+            if stat.S_ISSOCK(os.lstat(path).st_mode):  # one that was left behind; nothing else is in anybody's way
+                os.unlink(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         self._socket.bind(path)
         os.chmod(path, 0o600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import signal
 import socket
 import time
@@ -32,7 +33,8 @@ def start_daemon(root: bytes | str) -> str:
     """The socket of the project's daemon, which is started if there is none; raises CannotStart."""
     folder = os.fsdecode(root)
     try:
-        check_state(folder)  # nothing of somebody else's is served
+        _check_owner(folder)
+        check_state(folder)
         _make_folder(folder)
         with open(os.path.join(folder, FOLDER, "run", "daemon.start"), "ab") as turn:
             _take(turn.fileno())
@@ -42,6 +44,17 @@ def start_daemon(root: bytes | str) -> str:
         raise CannotStart(error.message) from error
     except OSError as error:
         raise CannotStart(error.strerror or str(error)) from error
+
+
+def _check_owner(root: str) -> None:
+    """Refuse to serve a project of another user, also as root: what the daemon makes would not be its owner's."""
+    owner = os.stat(os.path.join(root, FOLDER)).st_uid
+    if owner != os.geteuid():
+        try:
+            name = pwd.getpwuid(owner).pw_name
+        except KeyError:
+            name = f"#{owner}"
+        raise CannotStart(f"the project belongs to {name}: use `sudo -u {name} rook …`")
 
 
 def find_socket(root: str) -> str | None:

@@ -1,0 +1,163 @@
+"""Hooks through the daemon: answered as that agent, and closed whenever the daemon does not answer as it should."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live import Live
+from live import live as live
+
+from living import Agent
+from rookery.client import frames
+from rookery.daemon import place
+from rookery.runtimes.hooks import hook_command
+from support import child_environ
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+pytestmark = pytest.mark.slow
+
+FINE = {"tool_name": "Bash", "tool_input": {"command": "git status"}}
+BAD = {"tool_name": "Bash", "tool_input": {"command": "git push --force"}}
+
+
+def message(live: Live, call: Mapping[str, object]) -> bytes:
+    return json.dumps({"session_id": "x", "tool_use_id": "t", "cwd": live.root, **call}).encode()
+
+
+@pytest.fixture
+def bee(live: Live) -> Agent:
+    """An agent whose program is the test."""
+    return Agent(live.folder, "bee", "builder")
+
+
+def test_the_guard_judges_in_the_daemon(live: Live, bee: Agent) -> None:
+    assert live.hook("pre-tool", message(live, FINE), bee.env).status == 0
+    denied = live.hook("pre-tool", message(live, BAD), bee.env)
+    assert denied.status == 2
+    assert b"instead" in denied.err
+    assert live.log().count("serving") == 1
+
+
+def test_a_token_that_is_not_the_agents_gets_no_tool(live: Live, bee: Agent) -> None:
+    assert live.hook("pre-tool", message(live, FINE), {**bee.env, "ROOKERY_TOKEN": "0" * 48}).status == 2
+    without = {name: value for name, value in bee.env.items() if name != "ROOKERY_TOKEN"}
+    assert live.hook("pre-tool", message(live, FINE), without).status == 2
+    assert live.hook("pre-tool", b"nonsense", bee.env).status == 2
+
+
+def test_killed_it_is_started_again_for_a_hook(live: Live, bee: Agent) -> None:
+    live.hook("pre-tool", message(live, FINE), bee.env)
+    live.kill()
+    assert live.hook("pre-tool", message(live, FINE), bee.env).status == 0
+
+
+def test_stopped_it_denies_and_is_silent_at_other_events(live: Live, bee: Agent) -> None:
+    live.hook("pre-tool", message(live, FINE), bee.env)
+    live.kill(signal.SIGSTOP)
+    denied = live.hook("pre-tool", message(live, FINE), bee.env)
+    assert denied.status == 2
+    assert denied.err.startswith(b"rook: the guard does not answer")
+    silent = live.hook("post-tool", message(live, FINE), bee.env)
+    assert (silent.status, silent.out) == (0, b"")
+
+
+def test_a_person_is_not_kept_waiting(live: Live) -> None:
+    live.run("task", "list")
+    live.kill(signal.SIGSTOP)
+    assert live.hook("prompt", b"{}", {}).status == 0
+
+
+def test_off_runs_in_the_hooks_own_process(live: Live, bee: Agent) -> None:
+    done = subprocess.run(
+        hook_command("pre-tool"),
+        cwd=live.folder,
+        env=child_environ({**bee.env, "ROOKERY_DAEMON": "off"}),
+        input=message(live, BAD),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert place.read_place(live.root) is None
+
+
+TAKEN = frames.pack(frames.TAKEN)
+ANSWERS: dict[str, bytes | None] = {
+    "nothing at all": b"",
+    "silence": None,
+    "taken, and then nothing": TAKEN,
+    "half a frame": TAKEN + b"O\0\0",
+    "half an answer": TAKEN + frames.pack(frames.OUT, b"{}"),
+    "a status that is none": TAKEN + frames.pack(frames.EXIT, b"fine"),
+    "another status": TAKEN + frames.pack(frames.EXIT, b"0")[:-1],
+    "junk": b"HTTP/1.1 200 OK\r\n\r\n",
+    "a huge frame": TAKEN + b"O\xff\xff\xff\xff" + b"x" * 100,
+    "a frame of another version": frames.pack(b"Z", b"2"),
+    "leaving for ever": frames.pack(frames.AGAIN),
+    "do it yourself": frames.pack(frames.YOURSELF),
+}
+
+
+class Impostor:
+    """Something that listens in the daemon's place."""
+
+    def __init__(self, live: Live, answer: bytes | None) -> None:
+        folder = Path(place.lock_path(live.root)).parent
+        folder.mkdir(exist_ok=True)
+        path = str(folder / "daemon.sock")
+        Path(place.lock_path(live.root)).write_text(f"{path}\n{{}}\n")
+        self._answer = answer
+        self._kept: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(path)
+        self._listener.listen(64)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                line, _ = self._listener.accept()
+            except OSError:
+                return
+            self._kept.append(line)
+            if self._answer is not None:
+                with suppress(OSError):  # the test is over
+                    line.recv(65536)
+                    line.sendall(self._answer)
+                    line.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)
+        self._listener.close()
+        for each in self._kept:
+            each.close()
+
+
+@pytest.fixture
+def pretend(live: Live) -> Iterator[Callable[[bytes | None], None]]:
+    found: list[Impostor] = []
+    yield lambda answer: found.append(Impostor(live, answer))
+    for each in found:
+        each.close()
+    Path(place.lock_path(live.root)).unlink()
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_no_tool_runs_on_an_answer_that_makes_no_sense(
+    live: Live, bee: Agent, pretend: Callable[[bytes | None], None], answer: str
+) -> None:
+    pretend(ANSWERS[answer])
+    assert live.hook("pre-tool", message(live, FINE), bee.env).status == 2
+    silent = live.hook("post-tool", message(live, FINE), bee.env)
+    assert (silent.status, silent.out, silent.err) == (0, b"", b"")
