@@ -87,6 +87,7 @@ class Link:
         from rookery.daemon.server import Daemon
 
         daemon = Daemon(self._root, read_daemon_environ(), now, _say)
+        daemon.can_be_replaced = False
         daemon.listen(self._path, self._guest)
         threading.Thread(target=daemon.serve, daemon=True).start()
 

@@ -26,9 +26,13 @@ class Listener:
             if stat.S_ISSOCK(os.lstat(path).st_mode):  # one that was left behind; nothing else is in anybody's way
                 os.unlink(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
-        self._socket.bind(path)
-        os.chmod(path, 0o600)
-        self._socket.listen(_BACKLOG)
+        try:
+            self._socket.bind(path)
+            os.chmod(path, 0o600)
+            self._socket.listen(_BACKLOG)
+        except OSError:
+            self._socket.close()
+            raise
         self._inode = os.stat(path).st_ino
         self._number = self._socket.fileno()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -53,6 +54,8 @@ class Daemon:
         """The hosts of sandboxes, each with the socket of its agent."""
         self._place: place.Place | None = None
         self._fingerprint = Fingerprint()
+        self.can_be_replaced = True
+        """False where nothing could take its place: the host of a sandbox serves its agent until it ends."""
         self._threads = Threads(_MOST_THREADS)
         self._connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
@@ -209,7 +212,8 @@ class Daemon:
                 self._watch(connection)
                 calls.run_command(connection, call, hello.words)
         else:
-            worker.hand_over(connection, hello, pid, session_id, self._fingerprint.loaded, self.environ)
+            code = self._fingerprint.loaded if self.can_be_replaced else sys.maxsize
+            worker.hand_over(connection, hello, pid, session_id, code, self.environ)
 
     def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
         """Listen for an agent in a sandbox, for as long as its host holds the connection."""
@@ -250,7 +254,7 @@ class Daemon:
 
     def _is_outdated(self) -> bool:
         """True, and the daemon leaves, if its code was replaced on the disk by a newer one."""
-        if not self._fingerprint.is_outdated():
+        if not self.can_be_replaced or not self._fingerprint.is_outdated():
             return False
         self.stop("its code was replaced by a newer one")
         return True

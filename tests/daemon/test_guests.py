@@ -1,0 +1,125 @@
+"""Calls from a sandbox: whose socket it is says who calls, and what the caller says of itself counts for nothing."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from daemons import OwnDaemon, hello, receive, run_as_guest
+from living import Agent
+from rookery.client import frames
+from rookery.config.project import database_path
+from rookery.daemon.hello import Guest
+from rookery.db.database import Database
+from support import child_environ, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def bee(project: Path) -> Agent:
+    return Agent(project, "bee", "builder")
+
+
+def guest_of(agent: Agent) -> Guest:
+    env = child_environ({**agent.env, "ROOKERY_CONFINED": "1"})
+    return Guest(agent.session_id, env, str(agent.root))
+
+
+@pytest.fixture
+def daemon(project: Path) -> Iterator[OwnDaemon]:
+    found = OwnDaemon(str(project))
+    yield found
+    found.close()
+
+
+def test_it_is_the_agent_whose_socket_it_is(project: Path, bee: Agent) -> None:
+    assert run_as_guest(str(project), guest_of(bee), "mail", "send", "human", "--subject", "hi")[0] == 0
+    db = Database.open(database_path(str(project)))
+    assert db.all("SELECT sender, subject FROM messages") == [("bee", "hi")]
+    db.close()
+
+
+def test_in_a_process_of_its_own_too(project: Path, bee: Agent) -> None:
+    status, _, err = run_as_guest(str(project), guest_of(bee), "sling", bee.task)
+    assert status == 1
+    assert b"a builder may not `rook sling`" in err
+
+
+@pytest.mark.parametrize("words", [["-C", "/", "status"], ["-c", "sandbox.mode=off", "status"], ["daemon", "stop"]])
+def test_nothing_outside_can_be_named_and_no_daemon_be_stopped(project: Path, bee: Agent, words: list[str]) -> None:
+    status, _, err = run_as_guest(str(project), guest_of(bee), *words)
+    assert status == 1, err
+
+
+def test_after_its_session_has_ended_it_is_nobody(project: Path, bee: Agent) -> None:
+    bee.end()
+    status, _, err = run_as_guest(str(project), guest_of(bee), "mail", "check")
+    assert status == 1
+    assert b"has ended" in err
+    assert run_as_guest(str(project), guest_of(bee), "pre-tool", message=b"{}")[0] == 2
+
+
+def test_a_guest_cannot_ask_for_a_socket(daemon: OwnDaemon, bee: Agent, tmp_path: Path) -> None:
+    with daemon.connect(guest_of(bee)) as line:
+        line.settimeout(20)
+        line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, bee.env))
+        assert receive(line) == (b"", b"")
+    assert not (tmp_path / "s").exists()
+
+
+def test_only_a_living_agents_host_is_given_a_socket(daemon: OwnDaemon, bee: Agent, tmp_path: Path) -> None:
+    for env in ({}, {**bee.env, "ROOKERY_TOKEN": "0" * 48}, {"ROOKERY_SESSION": bee.session_id}):
+        with daemon.connect() as line:
+            line.settimeout(20)
+            line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, env))
+            assert receive(line) == (b"", b"")
+        assert not (tmp_path / "s").exists()
+    with daemon.connect() as line:
+        line.settimeout(20)
+        line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, bee.env))
+        assert receive(line) == (frames.TAKEN, b"")
+        assert (tmp_path / "s").is_socket()
+    wait_until(lambda: not (tmp_path / "s").exists())
+
+
+def test_a_file_in_the_place_of_the_socket_is_not_removed(daemon: OwnDaemon, bee: Agent, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("precious")
+    with daemon.connect() as line:
+        line.settimeout(20)
+        line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, bee.env))
+        assert receive(line) == (b"", b"")
+    assert (tmp_path / "s").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"",
+        b"C",
+        b"C\xff\xff\xff\xff",
+        b"X\0\0\0\0",
+        frames.pack(frames.CALL),
+        frames.pack(frames.CALL, b"\0\0\0\x05ab"),
+        frames.pack(frames.CALL, frames.pack_fields([frames.PROTOCOL] * 3)),
+        frames.pack(frames.CALL, frames.pack_fields([b"2", *[b""] * 8])),
+        frames.pack(frames.CALL, frames.pack_fields([b"1", b"run", b"/", b"x", b"000", b"80x24", b"utf-8", b"0"])),
+        frames.pack(frames.CALL, frames.pack_fields([b"1", b"run", b"/", b"22", b"000", b"80x24", b"utf-8", b"9"])),
+        frames.pack(frames.CALL, frames.pack_fields([b"1", b"run", b"/", b"22", b"000", b"80", b"utf-8", b"0"])),
+    ],
+)
+def test_what_makes_no_sense_is_dropped_and_harms_nobody(daemon: OwnDaemon, project: Path, request_: bytes) -> None:
+    with daemon.connect() as line:
+        line.settimeout(20)
+        line.sendall(request_)
+        line.shutdown(socket.SHUT_WR)
+        assert line.recv(10) == b""
+    found = daemon.run(["task", "list"], project, child_environ(), b"", 20)
+    assert found is not None
+    assert found[0] == 0
