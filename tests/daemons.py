@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,17 @@ def run_as_guest(root: str, guest: Guest, *words: str, message: bytes | None = N
             return found
     finally:
         daemon.close()
+
+
+def workers_of(folder: Path) -> list[int]:
+    """The processes that serve a call for somebody in the project."""
+    found = []
+    for name in os.listdir("/proc"):
+        with suppress(OSError):
+            is_worker = name.isdigit() and b"rookery.daemon.worker" in Path(f"/proc/{name}/cmdline").read_bytes()
+            if is_worker and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
+                found.append(int(name))
+    return found
 
 
 def has_daemon(root: Path) -> bool:

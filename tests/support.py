@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import rookery
-from daemons import OwnDaemon
+from daemons import OwnDaemon, workers_of
 from forkserver import ForkServer
 from rookery.agents.home import MARK
 from rookery.base.errors import RookError
@@ -98,10 +98,11 @@ def run_rook(
     Else as a process of its own, which is a copy of one that has everything loaded.
     """
     whole = child_environ(env)
-    ran = _run_in_daemon(folder, [os.fsdecode(each) for each in args], whole, stdin, timeout) if IN_DAEMON else None
-    if ran is not None:
-        return ran
     server = _fork_server()
+    if IN_DAEMON and server.can_run(whole):
+        ran = _run_in_daemon(folder, [os.fsdecode(each) for each in args], whole, stdin, timeout)
+        if ran is not None:
+            return ran
     if MARK in whole or not server.can_run(
         whole
     ):  # a mark is looked for in /proc, which shows the server's environment
@@ -152,11 +153,15 @@ def _fork_server() -> ForkServer:
     return ForkServer({name: value for name, value in child_environ().items() if not name.startswith("ROOKERY_")})
 
 
-def run_interrupted(folder: Path, step: str, *args: str) -> Ran:
-    """Run `rook` through its daemon, with Ctrl-C in the caller's terminal right after a step."""
-    ran = run_real_rook(folder, *args, env={"ROOKERY_DAEMON": "on", "ROOKERY_TEST_INTERRUPT": step})
-    assert ran.status == 130, (step, ran)
-    return ran
+INTERRUPTS = {"INTERRUPT": 130, "VANISH": -signal.SIGKILL}
+"""How a caller ends whose operation is interrupted right after a step: by Ctrl-C in its terminal, or its own death."""
+
+
+def run_interrupted(folder: Path, how: str, step: str, *args: str) -> None:
+    """Run `rook` through its daemon, interrupt it, and wait until the process that ran it has ended."""
+    ran = run_real_rook(folder, *args, env={"ROOKERY_DAEMON": "on", f"ROOKERY_TEST_{how}": step})
+    assert ran.status == INTERRUPTS[how], (step, ran)
+    wait_until(lambda: not workers_of(folder))
 
 
 def start_rook(folder: Path, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:

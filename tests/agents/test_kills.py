@@ -20,7 +20,7 @@ from rookery.base.holder import is_gone, read
 from rookery.base.python import module_command
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
-from support import child_environ, run_interrupted, wait_until
+from support import INTERRUPTS, child_environ, run_interrupted, wait_until
 
 _WORK = [
     {"edit": {"path": "work.txt", "text": "work\n"}},
@@ -55,12 +55,13 @@ def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", INTERRUPTS)
 @pytest.mark.parametrize(
     "step", ["reserved", "branch made", "worktree made", "checked_out", "provisioned", "instructed"]
 )
-def test_a_sling_that_is_interrupted_is_undone(den: Den, step: str) -> None:
+def test_a_sling_that_is_interrupted_is_undone(den: Den, step: str, how: str) -> None:
     task = den.task("Task", _WORK)
-    run_interrupted(den.folder, step, "sling", task, "--name", "bee")
+    run_interrupted(den.folder, how, step, "sling", task, "--name", "bee")
     assert den.rook("status").status == 0
     wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
     den.assert_tidy(worktrees=0, branches=0)
@@ -69,11 +70,12 @@ def test_a_sling_that_is_interrupted_is_undone(den: Den, step: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", INTERRUPTS)
 @pytest.mark.parametrize("step", ["stop announced", "stop killed", "stop snapshotted"])
-def test_a_stop_that_is_interrupted_is_finished(den: Den, step: str) -> None:
+def test_a_stop_that_is_interrupted_is_finished(den: Den, step: str, how: str) -> None:
     den.sling(den.task("Task", [{"child": "sleep 1000"}, {"hang": True}]), "--name", "bee")
     wait_until(lambda: "sleep 1000" in den.rook("logs", "bee").out.decode(), 60)
-    run_interrupted(den.folder, step, "stop", "bee")
+    run_interrupted(den.folder, how, step, "stop", "bee")
     assert den.rook("status").status == 0
     assert den.wait_for("bee", "stopped")["outcome"] == "stopped"
     den.assert_no_process()

@@ -16,7 +16,7 @@ from rookery.base.proctree import identify
 from rookery.merge import land, lease, store
 from rookery.merge.candidate import Candidate, build
 from rookery.merge.lease import Holder, Lease
-from support import child_environ, rook_argv, run_interrupted, wait_until
+from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
 from .yard import Yard
 
@@ -83,20 +83,22 @@ def test_any_command_settles_what_a_killed_merger_left(yard: Yard, step: str) ->
     check_all_landed_once(yard)
 
 
+@pytest.mark.parametrize("how", INTERRUPTS)
 @pytest.mark.parametrize("step", STEPS)
-def test_an_interrupted_merger_leaves_nothing_half_done(yard: Yard, step: str) -> None:
+def test_an_interrupted_merger_leaves_nothing_half_done(yard: Yard, step: str, how: str) -> None:
     prepare(yard)
-    run_interrupted(yard.folder, step, "merge", "run")
+    run_interrupted(yard.folder, how, step, "merge", "run")
     assert yard.merge("run").envelope["ok"]
     check_all_landed_once(yard)
 
 
+@pytest.mark.parametrize("how", INTERRUPTS)
 @pytest.mark.parametrize("step", ["undo recorded", "undo moved", "undo written"])
-def test_an_interrupted_undo_is_finished_or_forgotten(yard: Yard, step: str) -> None:
+def test_an_interrupted_undo_is_finished_or_forgotten(yard: Yard, step: str, how: str) -> None:
     yard.branch("one", a_txt="a\n")
     before = yard.main()
     yard.merge("--branch", "one")
-    run_interrupted(yard.folder, step, "merge", "undo", "one")
+    run_interrupted(yard.folder, how, step, "merge", "undo", "one")
     assert yard.rook("task", "list").status == 0
     if yard.states() == {"one": "landed"}:
         assert yard.merge("undo", "one").status == 0

@@ -1,8 +1,8 @@
 """The only place that reads the environment: the caller's where a call is served, else the process's own.
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
-given, in a sandbox `ROOKERY_SOCKET` instead of the token; a runner is given `ROOKERY_RUNNER`. `ROOKERY_TEST_CLOCK` and
-`ROOKERY_TEST_KILL` are for tests, and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the
+given, in a sandbox `ROOKERY_SOCKET` instead of the token; a runner is given `ROOKERY_RUNNER`. `ROOKERY_TEST_…`
+variables are for tests, and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the
 project's daemon. Every other `ROOKERY_…` variable overrides a configuration key.
 """
 
@@ -65,7 +65,7 @@ _OWN = {
 }
 _MODE = {"ROOKERY_DAEMON"}
 """Whether commands go through the daemon: no setting, as it counts before any is read."""
-_FOR_TESTS = {"ROOKERY_TEST_CLOCK", "ROOKERY_TEST_KILL", "ROOKERY_TEST_INTERRUPT"}
+_FOR_TESTS = {f"ROOKERY_TEST_{name}" for name in ("CLOCK", "KILL", "INTERRUPT", "VANISH")}
 
 
 def _environ() -> Mapping[str, str]:

@@ -17,14 +17,16 @@ def reached(step: str) -> None:
 
     An interrupt of the call that is served raises KeyboardInterrupt here, as Ctrl-C may do anywhere in a process.
     `ROOKERY_TEST_KILL=STEP` kills the process here, `STEP:3` at the third time, and `:3` at the third step of any name.
-    `ROOKERY_TEST_INTERRUPT` takes the same, and interrupts the calling process, as Ctrl-C in its terminal does.
+    `ROOKERY_TEST_INTERRUPT` takes the same, and interrupts the calling process, as Ctrl-C in its terminal does;
+    `ROOKERY_TEST_VANISH` kills it.
     """
     if _is_due("KILL", step):
         os.kill(os.getpid(), signal.SIGKILL)
-    if _is_due("INTERRUPT", step):
-        call = current()
-        os.kill(os.getpid() if call is None else call.pid, signal.SIGINT)
-        sleep(_PATIENCE)  # until it comes here
+    for what, number in (("INTERRUPT", signal.SIGINT), ("VANISH", signal.SIGKILL)):
+        if _is_due(what, step):
+            call = current()
+            os.kill(os.getpid() if call is None else call.pid, number)
+            sleep(_PATIENCE)  # until we are told
     check_interrupted()
 
 

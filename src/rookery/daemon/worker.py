@@ -1,6 +1,6 @@
 """A process that serves one call by itself: it is given the client's connection, and the daemon forgets about it.
 
-Here the call has a process to itself, so that Ctrl-C is an ordinary interrupt. It goes on when the daemon leaves.
+Here the call has a process to itself, so that Ctrl-C interrupts it anywhere. It goes on when the daemon leaves.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 from contextlib import suppress
 
 from rookery.base.attached import spawn, wait
+from rookery.base.call import Call
 from rookery.base.python import module_command
 from rookery.client.frames import AGAIN, TAKEN
 from rookery.daemon import calls
@@ -83,11 +84,19 @@ def main() -> None:
         os.chdir(hello.folder)
     os.umask(hello.umask)
     call = connection.make_call(hello, pid, sys.argv[5] or None)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    connection.on_interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
+    connection.on_interrupt = lambda: _interrupt(call)
     threading.Thread(target=_listen, args=(connection,), daemon=True).start()
     calls.run_command(connection, call, hello.words)
     os._exit(0)
+
+
+def _interrupt(call: Call) -> None:
+    """Interrupt the call wherever it is: computing, which the signal does, or waiting, which may have begun just
+    before the signal came and would not end by it. Whichever of the two looks first raises it.
+    """
+    call.interrupt()
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _listen(connection: Connection) -> None:

@@ -6,12 +6,11 @@ import json
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from daemons import end_daemon, has_daemon
+from daemons import end_daemon, has_daemon, workers_of
 from rookery.runtimes.hooks import hook_command
 from sandbox.cell import Cell, needs_bubblewrap
 from support import wait_until
@@ -26,17 +25,6 @@ def cell(repo: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     cell.close()
     assert has_daemon(cell.folder) == (request.param == "on")
     end_daemon(cell.folder)
-
-
-def workers(folder: Path) -> list[int]:
-    """The processes that serve a call for somebody in the project."""
-    found = []
-    for name in os.listdir("/proc"):
-        with suppress(OSError):
-            is_worker = name.isdigit() and b"rookery.daemon.worker" in Path(f"/proc/{name}/cmdline").read_bytes()
-            if is_worker and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
-                found.append(int(name))
-    return found
 
 
 @pytest.mark.slow
@@ -118,7 +106,7 @@ def test_what_runs_for_a_caller_that_is_gone_is_ended(cell: Cell) -> None:
     ]
     cell.sling(cell.task("Wait", [{"run": each} for each in steps]), "--name", "bee")
     wait_until(lambda: (cell.worktree("bee") / "killed").exists(), 30)
-    wait_until(lambda: not workers(cell.folder))
+    wait_until(lambda: not workers_of(cell.folder))
     cell.rook("stop", "bee")
 
 
