@@ -17,7 +17,7 @@ import rookery
 from bench.cold import program_words
 from bench.table import Figure, Table
 from bench.timing import percentile
-from rookery.agents.home import Home
+from rookery.agents.home import CLIENT, Home
 from rookery.agents.reserve import Request, reserve
 from rookery.base.clock import stamp
 from rookery.client import frames
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 _AGENTS = 16
 _SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(rookery.__file__)))
 _BARE = [sys.executable, "-I", "-S", "-c", "pass"]
-_CLIENT = [
-    *(sys.executable, "-I", "-S", "-c"),
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); from rookery.client.main import run; run()",
-]
+_CLIENT = [os.path.join(CLIENT, "rook")]
 _HOOK = [
     *(sys.executable, "-I", "-S", "-c"),
     f"import sys; sys.path.insert(0, {_SOURCE!r}); from rookery.client.hook import main; main()",
@@ -85,6 +82,7 @@ def _prepare(root: str) -> tuple[str, dict[str, str], dict[str, str]]:
     with open(os.path.join(root, ".rookery", "sessions", session.id, "token"), encoding="ascii") as file:
         token = file.read()
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "ROOKERY_DAEMON": "on"}
+    env["ROOKERY_PYTHON"] = sys.executable
     agent = {"ROOT": root, "AGENT": session.agent, "SESSION": session.id, "TOKEN": token}
     return task, env, env | {f"ROOKERY_{name}": value for name, value in agent.items()}
 
@@ -119,9 +117,15 @@ def _one_by_one(
         writes = name.startswith(("task update", "mail send"))
         baseline = medians["bare"] + (medians["fdatasync"] if writes else 0)
         aim = 1.6 if name.endswith("table") else 1.4
+        is_pips = name.endswith("script")  # for people; it loads `site`
         figures.append(
             Figure(
-                name, medians[name], baseline, best=min(times[name]), p95=percentile(times[name], 95), most_ratio=aim
+                name,
+                medians[name],
+                baseline,
+                best=min(times[name]),
+                p95=percentile(times[name], 95),
+                most_ratio=None if is_pips else aim,
             )
         )
     return [*figures, Figure("one fdatasync, counted to the writes' baseline", medians["fdatasync"])]
@@ -180,6 +184,7 @@ def _itself(root: str, path: str, pid: int, task: str, *, calls: int, idle: floa
     for number in range(calls):
         _call(path, root, words[number % len(words)])
     after = _resident(pid)
+    time.sleep(1)  # until the last call has been cleared away
     busy = _processor(pid)
     time.sleep(idle)
     a_minute = (_processor(pid) - busy) * 60 / idle
@@ -225,6 +230,9 @@ def _resident(pid: int) -> int:
 
 
 def _processor(pid: int) -> float:
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds, by the scheduler's own count: ticks are too coarse for what hardly runs."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9

@@ -36,20 +36,7 @@ def test_a_thread_serves_its_own_call_and_no_other(tmp_path: Path) -> None:
 
 def test_an_interrupt_is_raised_once_though_two_threads_serve_the_call() -> None:
     shared = make_call()
-    lock, both = threading.Lock(), threading.Barrier(2)
-
-    class Meeting:
-        """Both have seen the interrupt before one of them takes it."""
-
-        def __enter__(self) -> None:
-            both.wait(20)
-            lock.acquire()
-
-        def __exit__(self, *_error: object) -> None:
-            lock.release()
-
     shared.interrupt()
-    shared._lock = Meeting()  # type: ignore[assignment]
     ended = [each.end() for each in [Served(shared, shared.check) for _ in range(2)]]
     assert sorted(type(each) is KeyboardInterrupt for each in ended) == [False, True]
     shared.check()

@@ -8,17 +8,21 @@ import os
 import pty
 import re
 import signal
+import socket
 import stat
 import struct
 import subprocess
 import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
+from daemons import hello
 from rookery.base.proctree import descendants, is_alive
+from rookery.client import frames
 from support import wait_until
 
 pytestmark = pytest.mark.slow
@@ -288,3 +292,46 @@ def _command(pid: int) -> bytes:
 
 def _threads(live: Live) -> int:
     return len(os.listdir(f"/proc/{live.place.pid}/task"))
+
+
+def test_callers_that_do_not_read_keep_nobody_waiting(live: Live) -> None:
+    task = make_long_task(live, 2)
+    callers = [live.start("task", "get", task, "--json") for _ in range(66)]
+    wait_until(lambda: _threads(live) > 60)
+    assert live.run("task", "list", "-q").err == b""
+    assert all(caller.poll() is None for caller in callers)
+
+
+def test_input_that_was_not_asked_for_is_not_kept(live: Live) -> None:
+    live.run("task", "list")
+    before = _resident(live)
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(live.place.socket)
+        line.sendall(hello(frames.RUN, ["task", "create", "one", "--description", "-"], live.folder, live.environ()))
+        part = frames.pack(frames.INPUT, b"x" * (4 * MEGABYTE))
+        with suppress(OSError):
+            for _ in range(20):
+                line.sendall(part)
+    assert live.run("task", "list", "-q").status == 0
+    assert _resident(live) - before < 40 * MEGABYTE
+
+
+def _resident(live: Live) -> int:
+    return int(Path(f"/proc/{live.place.pid}/statm").read_text().split()[1]) * 4096
+
+
+def test_settings_that_cannot_be_read_end_no_daemon(live: Live) -> None:
+    live.run("task", "list")
+    (live.folder / ".rookery" / "config.yaml").write_text("daemon: [oops\n")
+    os.kill(live.place.pid, signal.SIGUSR1)
+    wait_until(lambda: "cannot look" in live.log())
+    assert is_alive(live.identity)
+    assert live.run("task", "list", "-q").err == b""
+
+
+def test_a_full_disk_ends_no_daemon(live: Live) -> None:
+    (live.folder / ".rookery" / "logs").mkdir(exist_ok=True)
+    os.symlink("/dev/full", live.folder / ".rookery" / "logs" / "daemon.log")
+    assert live.run("task", "list", "-q").err == b""
+    live.kill(signal.SIGTERM)
+    assert live.run("task", "list", "-q").err == b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,11 +16,12 @@ import pytest
 from live import Live
 from live import live as live
 
+from daemons import hello
 from living import Agent
 from rookery.client import frames
 from rookery.daemon import place
 from rookery.runtimes.hooks import hook_command
-from support import child_environ
+from support import SOURCE, child_environ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -161,3 +163,46 @@ def test_no_tool_runs_on_an_answer_that_makes_no_sense(
     assert live.hook("pre-tool", message(live, FINE), bee.env).status == 2
     silent = live.hook("post-tool", message(live, FINE), bee.env)
     assert (silent.status, silent.out, silent.err) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("broken", ["daemon/start.py", "client/frames.py", "cli/hook.py", "base/errors.py"])
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_no_tool_runs_while_rookery_itself_is_half_there(
+    live: Live, bee: Agent, tmp_path: Path, broken: str, mode: str
+) -> None:
+    """As in the middle of an upgrade."""
+    source = tmp_path / "installed"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    (source / "rookery" / broken).write_text("def (\n")
+    argv = [word.replace(SOURCE, str(source)) for word in hook_command("pre-tool")]
+    done = subprocess.run(
+        argv,
+        cwd=live.folder,
+        env=live.environ({**bee.env, "ROOKERY_DAEMON": mode, "PYTHONPATH": str(source)}),
+        input=message(live, BAD),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2, done
+
+
+def test_an_agent_without_a_project_gets_no_tool(live: Live, bee: Agent, tmp_path: Path) -> None:
+    without = {name: value for name, value in bee.env.items() if name != "ROOKERY_ROOT"}
+    done = subprocess.run(
+        hook_command("pre-tool"), cwd=tmp_path, env=live.environ(without), input=b"{}", capture_output=True, check=False
+    )
+    assert done.returncode == 2
+
+
+def test_hooks_without_a_message_keep_nobody_waiting(live: Live, bee: Agent) -> None:
+    live.run("task", "list")
+    begin = hello(frames.HOOK, ["pre-tool"], live.folder, bee.env)
+    lines = []
+    for _ in range(70):
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(live.place.socket)
+        line.sendall(begin)
+        lines.append(line)
+    assert live.hook("pre-tool", message(live, FINE), bee.env).status == 0
+    for line in lines:
+        line.close()

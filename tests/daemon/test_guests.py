@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 
 from daemons import OwnDaemon, hello, receive, run_as_guest
 from living import Agent
+from rookery.agents.sandbox.model import socket_folder
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon.hello import Guest
@@ -74,28 +76,64 @@ def test_a_guest_cannot_ask_for_a_socket(daemon: OwnDaemon, bee: Agent, tmp_path
     assert not (tmp_path / "s").exists()
 
 
-def test_only_a_living_agents_host_is_given_a_socket(daemon: OwnDaemon, bee: Agent, tmp_path: Path) -> None:
-    for env in ({}, {**bee.env, "ROOKERY_TOKEN": "0" * 48}, {"ROOKERY_SESSION": bee.session_id}):
-        with daemon.connect() as line:
-            line.settimeout(20)
-            line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, env))
-            assert receive(line) == (b"", b"")
-        assert not (tmp_path / "s").exists()
+@pytest.fixture
+def place(bee: Agent) -> Iterator[Path]:
+    """Where the socket of the agent belongs."""
+    folder = Path(socket_folder(bee.session_id))
+    folder.mkdir(parents=True, mode=0o700)
+    yield folder / "rook"
+    shutil.rmtree(folder)
+
+
+def test_only_a_living_agents_host_is_given_a_socket(
+    daemon: OwnDaemon, bee: Agent, tmp_path: Path, place: Path
+) -> None:
+    forged: tuple[dict[str, str], ...] = (
+        {},
+        {**bee.env, "ROOKERY_TOKEN": "0" * 48},
+        {"ROOKERY_SESSION": bee.session_id},
+    )
+    for env, path in [*((env, place) for env in forged), (bee.env, tmp_path / "s"), (bee.env, daemon_socket(bee))]:
+        assert ask_to_listen(daemon, path, env) == (b"", b"")
+        assert not path.exists()
     with daemon.connect() as line:
         line.settimeout(20)
-        line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, bee.env))
+        line.sendall(hello(frames.LISTEN, [str(place)], bee.root, bee.env))
         assert receive(line) == (frames.TAKEN, b"")
-        assert (tmp_path / "s").is_socket()
-    wait_until(lambda: not (tmp_path / "s").exists())
+        assert place.is_socket()
+    wait_until(lambda: not place.exists())
 
 
-def test_a_file_in_the_place_of_the_socket_is_not_removed(daemon: OwnDaemon, bee: Agent, tmp_path: Path) -> None:
-    (tmp_path / "s").write_text("precious")
+def daemon_socket(agent: Agent) -> Path:
+    return agent.root / ".rookery" / "run" / "daemon.sock"
+
+
+def ask_to_listen(daemon: OwnDaemon, path: Path, env: dict[str, str]) -> tuple[bytes, bytes]:
     with daemon.connect() as line:
         line.settimeout(20)
-        line.sendall(hello(frames.LISTEN, [str(tmp_path / "s")], tmp_path, bee.env))
-        assert receive(line) == (b"", b"")
-    assert (tmp_path / "s").read_text() == "precious"
+        line.sendall(hello(frames.LISTEN, [str(path)], Path(daemon.daemon.root), env))
+        return receive(line)
+
+
+def test_a_host_that_hangs_up_leaves_no_socket(daemon: OwnDaemon, bee: Agent, place: Path) -> None:
+    for _ in range(5):
+        with daemon.connect() as line:
+            line.sendall(hello(frames.LISTEN, [str(place)], bee.root, bee.env))
+    wait_until(lambda: not daemon.daemon.is_busy and not place.exists())
+
+
+def test_a_file_in_the_place_of_the_socket_is_not_removed(daemon: OwnDaemon, bee: Agent, place: Path) -> None:
+    place.write_text("precious")
+    assert ask_to_listen(daemon, place, bee.env) == (b"", b"")
+    assert place.read_text() == "precious"
+
+
+def test_the_session_of_another_project_is_not_this_ones(daemon: OwnDaemon, bee: Agent, place: Path) -> None:
+    """The one who proves a session proves it in its own project: a guest speaks there alone."""
+    with daemon.connect() as link:
+        link.settimeout(20)
+        link.sendall(hello(frames.LISTEN, [str(place)], bee.root, {**bee.env, "ROOKERY_ROOT": "/elsewhere"}))
+        assert receive(link)[0] == frames.YOURSELF
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
+CLIENT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "client", "bin")
+"""Where the `rook` of agents lies."""
+
+
 class Home:
     """A project, as agents live in it."""
 
@@ -73,9 +77,10 @@ def agent_environ(home: Home, session: Session, provided: dict[str, str]) -> dic
         token = file.read()
     env = unmarked_environ() | provided
     # `rook` must be the one that slung the agent, whatever else is on the path.
-    own = os.path.dirname(sys.executable)
-    env["PATH"] = os.pathsep.join([own, *(each for each in env.get("PATH", "").split(os.pathsep) if each != own)])
+    own = [CLIENT, os.path.dirname(sys.executable)]
+    env["PATH"] = os.pathsep.join([*own, *(each for each in env.get("PATH", "").split(os.pathsep) if each not in own)])
     return env | {
+        "ROOKERY_PYTHON": sys.executable,
         "ROOKERY_ROOT": home.root,
         "ROOKERY_AGENT": session.agent,
         "ROOKERY_TOKEN": token,

@@ -59,32 +59,35 @@ class Call:
         """Lets the caller's process go on as another program, in its own terminal."""
         import threading
 
-        self._lock = threading.Lock()
-        self._interrupts = 0
+        self._interrupts: list[None] = []
         self._interrupted = threading.Event()
 
     def interrupt(self) -> None:
         """Let the call raise KeyboardInterrupt where it next looks; each interrupt is raised once."""
-        with self._lock:
-            self._interrupts += 1
-            self._interrupted.set()
+        self._interrupts.append(None)
+        self._interrupted.set()
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if the call was interrupted since the last look."""
-        if not self._interrupts:
+        """Raise KeyboardInterrupt if the call was interrupted since the last look.
+
+        A signal's handler may call this in the middle of anything, so it takes no lock: of several who look, one pops.
+        """
+        try:
+            self._interrupts.pop()
+        except IndexError:
             return
-        with self._lock:
-            if not self._interrupts:
-                return  # another thread of this call was faster
-            self._interrupts -= 1
-            if not self._interrupts:
-                self._interrupted.clear()
         raise KeyboardInterrupt
 
     def sleep(self, seconds: float) -> None:
         """Wait, but not longer than until the next interrupt."""
-        self._interrupted.wait(seconds)
-        self.check()
+        deadline = time.monotonic() + seconds
+        while True:
+            self.check()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            if self._interrupted.wait(min(left, SLICE)) and not self._interrupts:
+                self._interrupted.clear()  # it was raised elsewhere
 
 
 _served = _local()

@@ -13,7 +13,10 @@ _START = (
 )
 
 
-def module_command(module: str, python: str = "") -> tuple[str, ...]:
-    """The beginning of a command that calls `main()` of the module; its arguments follow."""
+def module_command(module: str, python: str = "", *, alone: bool = False) -> tuple[str, ...]:
+    """The beginning of a command that calls `main()` of the module; its arguments follow.
+
+    `alone`: nothing of the environment or of the user's own Python has a part in it.
+    """
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return (python or sys.executable, "-P", "-c", _START.format(module=module), home)
+    return (python or sys.executable, "-I" if alone else "-P", "-c", _START.format(module=module), home)

@@ -10,7 +10,7 @@ import sys
 import time
 
 from rookery.client import frames
-from rookery.client.connection import Broken, Connection
+from rookery.client.connection import Broken, Connection, Slow
 from rookery.client.dialogue import write
 from rookery.client.main import NoDaemon, connect, connect_from_sandbox, hello
 from rookery.client.place import find_project
@@ -26,45 +26,49 @@ _RETRY_SECONDS = 3.0
 _PAUSE = 0.05
 _MOST_BYTES = 60 * 1024 * 1024
 _ON = b"on"
+_AGENTS = (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN", b"ROOKERY_AGENT", b"ROOKERY_SOCKET")
+"""An agent's program has one of these."""
 
 
 def main() -> "NoReturn":
     """Answer the event in `sys.argv[1]`, whose message is on standard input."""
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     environ = posix.environ
-    is_in_sandbox = b"ROOKERY_SOCKET" in environ
-    if environ.get(b"ROOKERY_DAEMON", b"") != _ON and not is_in_sandbox:
-        from importlib import import_module
-
-        import_module("rookery.cli.hook").main()
-    is_agents = any(name in environ for name in (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN"))
-    is_agents = is_agents or is_in_sandbox
-    must_answer = event == "pre-tool" and (is_agents or b"ROOKERY_AGENT" in environ)
+    must_answer = event == "pre-tool" and any(name in environ for name in _AGENTS)
     if must_answer:
         _signal.signal(_signal.SIGALRM, lambda *_: _fail("the guard did not answer in time"))
         _signal.alarm(SECONDS)
     try:
-        status = _ask(event, environ)
-    except (Broken, NoDaemon, OSError, ValueError) as error:
+        if environ.get(b"ROOKERY_DAEMON", b"") != _ON and b"ROOKERY_SOCKET" not in environ:
+            from importlib import import_module
+
+            import_module("rookery.cli.hook").main()
+        status = _ask(event, environ, must_answer)
+    except BaseException as error:  # whatever it is, a tool must not run because of it
         if must_answer:
             _fail(f"the guard does not answer: {error}")
         status = 0
     posix._exit(status)
 
 
-def _ask(event: str, environ: dict[bytes, bytes]) -> int:
+def _ask(event: str, environ: dict[bytes, bytes], must_answer: bool) -> int:
     message = _read_all()
     root = None if b"ROOKERY_SOCKET" in environ else find_project([], environ)
     if root is None and b"ROOKERY_SOCKET" not in environ:
-        if b"ROOKERY_ROOT" in environ:
+        if must_answer or b"ROOKERY_ROOT" in environ:
             raise NoDaemon("the project is gone")
         return 0  # a person's own session, elsewhere
     begin = hello(frames.HOOK, [event], environ, posix.getcwdb()) + frames.pack(frames.INPUT, message)
     deadline = time.monotonic() + _RETRY_SECONDS
     while True:
         connection = connect_from_sandbox(environ, deadline) if root is None else _connect(root, deadline)
-        connection.send(begin)
-        kind, _ = connection.receive()
+        try:
+            connection.send(begin)
+            kind, _ = connection.receive()
+        except Broken as reason:
+            if isinstance(reason, Slow) or not connection.give_up() or time.monotonic() > deadline:
+                raise
+            kind = frames.AGAIN  # it has just left, and not begun
         if kind == frames.TAKEN:
             connection.wait_on()
             return _answer(connection)

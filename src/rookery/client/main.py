@@ -68,16 +68,20 @@ class Yours(Exception):
 
 def _run_from_sandbox(words: list[str], environ: dict[bytes, bytes]) -> int:
     deadline = time.monotonic() + _RETRY_SECONDS
+    reason: object = "it is being replaced again and again"
     try:
-        while True:
+        while time.monotonic() < deadline:
             status = _call(connect_from_sandbox(environ, deadline), words, environ)
             if status is not None:
                 return status
+            time.sleep(_PAUSE)
     except Yours:
         _say("rook: error: this cannot be done from within a sandbox")
-    except NoDaemon as reason:
-        _say(f"rook: error: {reason}")
-        _say("hint: the turn is over, or Rookery is being replaced: try again")
+        return _FAILED
+    except NoDaemon as error:
+        reason = error
+    _say(f"rook: error: Rookery does not answer: {reason}")
+    _say("hint: the turn is over, or it is being replaced: try again")
     return _FAILED
 
 
@@ -88,7 +92,7 @@ def connect_from_sandbox(environ: dict[bytes, bytes], deadline: float) -> Connec
             return Connection(environ[b"ROOKERY_SOCKET"])
         except OSError as error:
             if time.monotonic() > deadline:
-                raise NoDaemon(f"nothing outside the sandbox answers ({error.strerror or error})") from error
+                raise NoDaemon(f"nothing listens outside the sandbox ({error.strerror or error})") from error
         time.sleep(_PAUSE)
 
 

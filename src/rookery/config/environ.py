@@ -60,6 +60,7 @@ _OWN = {
     "ROOKERY_SERVES",
     "ROOKERY_PORT",
     "ROOKERY_PORTS",
+    "ROOKERY_PYTHON",
     "ROOKERY_SOCKET",
     "ROOKERY_CONFINED",
 }
@@ -171,7 +172,7 @@ def confined_environ() -> dict[str, str]:
     return {name: value for name, value in _environ().items() if name != "ROOKERY_SOCKET"} | {"ROOKERY_CONFINED": "1"}
 
 
-_DAEMONS = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "PYTHONPYCACHEPREFIX"}
+_DAEMONS = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ"}
 
 
 def read_daemon_environ() -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rookery.base.call import Call, serving
-from rookery.client.frames import ERR, INPUT, OUT
-from rookery.daemon.connection import Became, Connection, Gone
+from rookery.client.frames import ERR, OUT
+from rookery.daemon.connection import Became, Connection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,16 +33,13 @@ def run_command(connection: Connection, call: Call, words: list[str]) -> None:
     connection.end(status)
 
 
-def answer_hook(connection: Connection, call: Call, hello: Hello) -> None:
-    """Answer one event of an agent's program, whose message follows the hello."""
+def answer_hook(connection: Connection, call: Call, event: str, message: bytes) -> None:
+    """Answer one event of an agent's program."""
     from rookery.cli.hook import answer
     from rookery.config.environ import read_environ
 
-    kind, payload = connection.receive()
-    if kind != INPUT or len(hello.words) != 1:
-        raise Gone("it is no hook")
     with serving(call):
-        status, out, err = answer(read_environ(), hello.words[0], payload)
+        status, out, err = answer(read_environ(), event, message)
     for stream, text in ((OUT, out), (ERR, err)):
         data = (text + "\n").encode("utf-8", "replace") if text else b""
         for at in range(0, len(data), _CHUNK):

@@ -8,6 +8,7 @@ import queue
 import socket
 import struct
 import threading
+from contextlib import contextmanager, suppress
 
 from rookery.base.call import SLICE, Call
 from rookery.client.frames import (
@@ -30,7 +31,7 @@ from rookery.daemon.hello import Hello, read_hello, read_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import NoReturn, TextIO
 
 _CHUNK = 65536
@@ -62,6 +63,7 @@ class Connection:
         self.size = (80, 24)
         self.is_reading = False
         """It waits for the caller's input."""
+        self.is_hook = False
         self.room: threading.BoundedSemaphore | None = None
         """What of the daemon's room the call takes up; not while it only waits for input."""
         self.on_interrupt: Callable[[], None] = self._interrupt_call
@@ -86,6 +88,17 @@ class Connection:
             raise Gone("it does not begin with a call")
         return read_hello(payload)
 
+    def receive_message(self, seconds: float) -> bytes:
+        """What a hook's program said, which follows the first frame."""
+        self._line.settimeout(seconds)
+        try:
+            kind, payload = self.receive()
+        finally:
+            self._line.settimeout(None)
+        if kind != INPUT:
+            raise Gone("it is no hook")
+        return payload
+
     def receive(self, most: int = LONGEST) -> tuple[bytes, bytes]:
         """The next frame, waiting for it."""
         head = self._read(HEAD)
@@ -109,9 +122,14 @@ class Connection:
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Send a frame, waiting while the client does not read; raises BrokenPipeError when it is gone."""
+        data = pack(kind, payload)
         with self._lock:
             try:
-                self._line.sendall(pack(kind, payload))
+                with suppress(BlockingIOError):
+                    data = data[self._line.send(data, socket.MSG_DONTWAIT) :]
+                if data:
+                    with self._outside():
+                        self._line.sendall(data)
             except OSError as error:
                 raise BrokenPipeError("the caller is gone") from error
 
@@ -142,7 +160,8 @@ class Connection:
 
     def _act_on(self, kind: bytes, payload: bytes) -> None:
         if kind == INPUT:
-            self._input.put(payload)
+            if self.is_reading:  # what nobody asked for is not kept
+                self._input.put(payload)
         elif kind == SIGNAL and payload == bytes([_INTERRUPT]):
             self.on_interrupt()
         elif kind == SIZE:
@@ -157,21 +176,30 @@ class Connection:
 
     def read_input(self, most: int) -> bytes:
         """Some of the caller's standard input; nothing at its end."""
-        self.send(WANT, b"%d" % most)
         self.is_reading = True
-        if self.room is not None:
-            self.room.release()
         try:
-            while True:
-                try:
-                    return self._input.get(timeout=SLICE)
-                except queue.Empty:
-                    if self.call is not None:
-                        self.call.check()
+            self.send(WANT, b"%d" % most)
+            with self._outside():
+                while True:
+                    try:
+                        return self._input.get(timeout=SLICE)
+                    except queue.Empty:
+                        if self.call is not None:
+                            self.call.check()
         finally:
-            if self.room is not None:
-                self.room.acquire()
             self.is_reading = False
+
+    @contextmanager
+    def _outside(self) -> Iterator[None]:
+        """While the call waits for its client, others may have its room."""
+        if self.room is None:
+            yield
+            return
+        self.room.release()
+        try:
+            yield
+        finally:
+            self.room.acquire()
 
     def become(self, words: Sequence[str]) -> NoReturn:
         """Let the client's process go on as another program."""

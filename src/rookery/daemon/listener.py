@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from contextlib import suppress
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rookery.daemon.hello import Guest
 
 _BACKLOG = 256
+_PAUSE = 0.05
 
 
 class Listener:
@@ -30,10 +32,10 @@ class Listener:
             self._socket.bind(path)
             os.chmod(path, 0o600)
             self._socket.listen(_BACKLOG)
+            self._inode = os.stat(path).st_ino
         except OSError:
             self._socket.close()
             raise
-        self._inode = os.stat(path).st_ino
         self._number = self._socket.fileno()
 
     def fileno(self) -> int:
@@ -45,7 +47,10 @@ class Listener:
         for _ in range(_BACKLOG):
             try:
                 yield self._socket.accept()[0]
-            except OSError:  # no one is left, or there are too many open files: the rest waits
+            except BlockingIOError:
+                return  # no one is left
+            except OSError:  # too many open files: the rest waits, and so do we, or we would be told again at once
+                time.sleep(_PAUSE)
                 return
 
     def is_there(self) -> bool:

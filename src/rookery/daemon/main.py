@@ -90,5 +90,5 @@ def _raise_limits() -> None:
 
 
 def _log(text: str) -> None:
-    sys.stderr.write(f"{stamp(now())} [{os.getpid()}] {text}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # a full disk; and it may be said from a signal's handler, in the middle of another line
+        os.write(2, f"{stamp(now())} [{os.getpid()}] {text}\n".encode(errors="backslashreplace"))

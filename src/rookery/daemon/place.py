@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import stat
+import time
 from dataclasses import asdict, dataclass
 
 from rookery.base.errors import Refused
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _LONGEST_SOCKET = 103
 _MOST_BYTES = 4096
+_TRIES = 20
+_PAUSE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,15 @@ def take_lock(root: str) -> int | None:
     if not os.path.isdir(folder):
         os.mkdir(folder, 0o700)  # no more than that: a project that has gone is not made again
     file = os.open(lock_path(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    return file
+    for _ in range(_TRIES):  # somebody who only looks holds it for a moment, too
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return file
+    os.close(file)
+    return None
 
 
 def is_locked(root: str) -> bool:

@@ -16,6 +16,8 @@ from rookery.ops import index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rookery.ops.operation import Op
 
 THREAD, PROCESS, CLIENT = "thread", "process", "client"
@@ -59,8 +61,13 @@ def is_short(operation: Op) -> bool:
     return operation.name in SHORT or (operation.group in SHORT_GROUPS and operation.name not in LONG)
 
 
-def _is_here(folder: str, root: str) -> bool:
+def is_of(environ: Mapping[str, str], folder: str, root: str) -> bool:
+    """True if the call is for this project: a client may have come by a path that has led elsewhere since."""
+    return _is_here(folder, root, environ.get("ROOKERY_ROOT") or None)
+
+
+def _is_here(folder: str, root: str, given: str | None = None) -> bool:
     try:
-        return os.path.realpath(find_root(folder)) == os.path.realpath(root)
+        return os.path.realpath(find_root(folder, given)) == os.path.realpath(root)
     except NotInitialised:
         return False

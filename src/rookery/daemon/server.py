@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 
 from rookery import __version__
+from rookery.agents.sandbox.model import socket_folder
 from rookery.base import proctable
 from rookery.base.clock import stamp
 from rookery.client.frames import AGAIN, HOOK, LISTEN, TAKEN, YOURSELF
@@ -107,8 +108,15 @@ class Daemon:
             if time.monotonic() >= self._look_at and not self._is_leaving:
                 worker.collect()
                 if self._has_place():
-                    self._look_at = time.monotonic() + min(_LOOK_SECONDS, self.on_look())
+                    self._look_at = time.monotonic() + min(_LOOK_SECONDS, self._ask_when_to_look())
         self._drain()
+
+    def _ask_when_to_look(self) -> float:
+        try:
+            return self.on_look()
+        except Exception as error:  # settings that cannot be read, a full disk: that ends no call
+            self._log(f"cannot look: {type(error).__name__}: {error}")
+            return _LOOK_SECONDS
 
     def stop(self, reason: str) -> None:
         """Take no more calls. May be called from anywhere, also from a signal's handler."""
@@ -152,7 +160,11 @@ class Daemon:
         """Serve a client that is connected already."""
         line.setblocking(True)
         connection = Connection(line)
-        self._threads.run(lambda: self._receive(connection, guest))
+        try:
+            self._threads.run(lambda: self._receive(connection, guest))
+        except RuntimeError as error:  # no thread can be started: its client asks again, or acts by itself
+            self._log(f"a call was dropped: {error}")
+            connection.close()
 
     def _receive(self, connection: Connection, guest: Guest | None) -> None:
         """A thread's work for one connection, from its first byte to its last."""
@@ -188,14 +200,18 @@ class Daemon:
         session_id = None
         if guest is not None:
             hello, session_id = as_guest(hello, guest), guest.session_id
-        if hello.kind == LISTEN:
+        if not routing.is_of(hello.environ, hello.folder, self.root):
+            connection.send(YOURSELF)
+        elif hello.kind == LISTEN:
             self._link(connection, hello, guest)
         elif hello.kind == HOOK:
+            message = connection.receive_message(_HELLO_SECONDS)
+            connection.is_hook = True
             with self._hooks:
                 connection.send(TAKEN)
                 call = connection.make_call(hello, pid, session_id)
                 call.connections = self._connections
-                calls.answer_hook(connection, call, hello)
+                calls.answer_hook(connection, call, "".join(hello.words), message)
         else:
             self._run(connection, hello, pid, session_id)
 
@@ -218,12 +234,20 @@ class Daemon:
     def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
         """Listen for an agent in a sandbox, for as long as its host holds the connection."""
         session_id = calls.prove_session(self.root, hello)
-        if guest is not None or session_id is None or len(hello.words) != 1:
+        if guest is not None or session_id is None:
             raise Gone("it is not the host of a living agent")
-        listener = self.listen(hello.words[0], Guest(session_id, hello.environ, hello.folder))
-        self._links[connection] = listener
-        connection.send(TAKEN)
-        self._watch(connection)
+        if [os.path.dirname(path) for path in hello.words] != [socket_folder(session_id)]:
+            raise Gone("that is not the place of its agent's socket")
+        environ = {**hello.environ, "ROOKERY_ROOT": self.root}
+        self._links[connection] = self.listen(hello.words[0], Guest(session_id, environ, hello.folder))
+        try:
+            connection.send(AGAIN if self._is_leaving else TAKEN)
+            self._watch(connection)
+        except BaseException:
+            self._drop_link(connection)
+            raise
+        if self._is_leaving:  # the next daemon has to do it
+            self._drop_link(connection)
 
     def _drop_link(self, connection: Connection) -> None:
         listener = self._links.pop(connection, None)
@@ -291,10 +315,11 @@ class Daemon:
             self._lock_file = -1
         self._has_made_room.set()
         threading.Thread(target=self._attend_while_draining, daemon=True).start()
-        # One that only waits for its caller's input has not begun, and is in nobody's way.
-        while not self._wait_for_calls(_DRAIN_SECONDS) and any(each.is_reading for each in list(self._serving)):
+        # One that only waits for its caller's input has not begun, and is in nobody's way. Nor is a hook: its program
+        # waits for it anyway, and would take an interrupted one for answered.
+        while not self._wait_for_calls(_DRAIN_SECONDS) and any(_may_take_longer(each) for each in list(self._serving)):
             for connection in list(self._serving):
-                if not connection.is_reading:
+                if not _may_take_longer(connection):
                     connection.on_interrupt()
         for connection in list(self._serving):
             connection.on_interrupt()
@@ -318,3 +343,7 @@ class Daemon:
                     return False
                 self._state.wait(left)
         return True
+
+
+def _may_take_longer(connection: Connection) -> bool:
+    return connection.is_reading or connection.is_hook

@@ -79,7 +79,7 @@ def _start(root: str) -> str:
     while time.monotonic() < deadline:
         if not has_started and not place.is_locked(root):
             child = start_detached(
-                [*module_command("rookery.daemon.main"), root],
+                [*module_command("rookery.daemon.main", alone=True), root],
                 cwd=root,
                 env=read_daemon_environ() | {SERVES: root},
                 output=place.log_path(root),

@@ -17,36 +17,61 @@ _KEEP_SECONDS = 60.0
 class Threads:
     """As many threads as there is work, up to a limit; what comes on top waits."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, keep: float = _KEEP_SECONDS) -> None:
         self._most = most
+        self._keep = keep
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
-        self._idle = 0
+        self._waiting = 0
+        """Threads without a job."""
+        self._queued = 0
+        """Jobs without a thread."""
 
     def run(self, job: Job) -> None:
-        """Have a thread do it, soon."""
+        """Have a thread do it, soon; raises RuntimeError if there is none and none can be started."""
         with self._lock:
-            is_new = self._idle == 0 and self._threads < self._most
-            if is_new:
-                self._threads += 1
-            elif self._idle:
-                self._idle -= 1
+            self._queued += 1
+            is_new = self._queued > self._waiting and self._threads < self._most
+            self._threads += is_new
         self._jobs.put(job)
         if is_new:
-            threading.Thread(target=self._work, name="call", daemon=True).start()
+            try:
+                threading.Thread(target=self._work, name="call", daemon=True).start()
+            except RuntimeError:
+                with self._lock:
+                    self._threads -= 1
+                    if self._threads:
+                        return  # another one does it later
+                raise
 
     def _work(self) -> None:
         while True:
+            job = self._next()
+            if job is None:
+                return
             try:
-                job = self._jobs.get(timeout=_KEEP_SECONDS)
+                job()
+            except BaseException:
+                with self._lock:
+                    self._threads -= 1
+                raise
+
+    def _next(self) -> Job | None:
+        """Wait for a job; None, and the thread is no longer counted, if none has come for a while."""
+        with self._lock:
+            self._waiting += 1
+        while True:
+            try:
+                job = self._jobs.get(timeout=self._keep)
             except queue.Empty:
                 with self._lock:
-                    if self._idle == 0:  # a job that counts on us is on its way
-                        continue
-                    self._idle -= 1
+                    if self._queued:
+                        continue  # one is on its way
+                    self._waiting -= 1
                     self._threads -= 1
-                    return
-            job()
+                    return None
             with self._lock:
-                self._idle += 1
+                self._waiting -= 1
+                self._queued -= 1
+            return job

@@ -46,7 +46,7 @@ def hand_over(
         _started.add(
             spawn(
                 [
-                    *module_command("rookery.daemon.worker"),
+                    *module_command("rookery.daemon.worker", alone=True),
                     *(str(connection.fileno()), str(told), str(pid), str(code), session_id or ""),
                 ],
                 env=env,
@@ -100,7 +100,9 @@ def _interrupt(call: Call) -> None:
 
 
 def _listen(connection: Connection) -> None:
+    watch = select.poll()  # `select` knows no file beyond the 1024th
+    watch.register(connection.fileno(), select.POLLIN)
     while True:
-        select.select([connection], [], [])
+        watch.poll()
         if not connection.feed():
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rookery.base.errors import Refused
 from rookery.base.record import Record
 
@@ -22,9 +24,15 @@ ROOK = f"{SOCKETS}/rook"
 PROXY = f"{SOCKETS}/proxy"
 RELAY_PORT = 3128
 
+
+def socket_folder(session_id: str) -> str:
+    """Where the sockets of a session's sandbox lie outside: a socket's path may have 107 bytes."""
+    return f"/tmp/rookery-{os.getuid()}/sandbox-{session_id[-16:].lower()}"  # noqa: S108 - a private folder
+
+
 RO, RW, HIDE, BLANK = "ro", "rw", "hide", "blank"
 _PASSED = ("PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ")
-_OURS = ("ROOKERY_ROOT", "ROOKERY_AGENT", "ROOKERY_SESSION", "ROOKERY_TURN", "ROOKERY_PORT", "ROOKERY_PORTS")
+_OURS = tuple(f"ROOKERY_{name}" for name in ("ROOT", "AGENT", "SESSION", "TURN", "PORT", "PORTS", "PYTHON"))
 _SECRET = {"ROOKERY_TOKEN", "ROOKERY_CONFINED"}
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from rookery.agents.sandbox.model import BUBBLEWRAP, Mount, NoSandbox, Plan, build_environ
+from rookery.agents.sandbox.model import BUBBLEWRAP, Mount, NoSandbox, Plan, build_environ, socket_folder
 from rookery.agents.sandbox.places import find_repository, make_places, own_mounts, shared_mounts
 from rookery.agents.sandbox.probe import probe
 from rookery.base.draft import write_whole
@@ -123,12 +123,12 @@ def _furnish(home: Home, own_home: str, runtime: str) -> None:
 
 
 def _sockets(session: Session) -> str:
-    """A short path that is nobody else's: a socket's may have 107 bytes, and a project can lie deep."""
+    """The folder of its sockets, in one that is nobody else's."""
     from rookery.terminal.tmux import private_folder
 
-    above = f"/tmp/rookery-{os.getuid()}"  # noqa: S108
-    private_folder(above)
-    return os.path.join(above, f"sandbox-{session.id[-16:].lower()}")
+    folder = socket_folder(session.id)
+    private_folder(os.path.dirname(folder))
+    return folder
 
 
 def _from_home(path: str, env: Mapping[str, str]) -> str:
