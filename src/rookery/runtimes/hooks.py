@@ -67,11 +67,14 @@ _START = (
     "sys.path += sys.argv.pop(1).split({separator!r})\n"
     "try:\n"
     "    from {module} import main\n"
-    "    main()\n"
+    "    status = main()\n"
+    "except SystemExit:\n"
+    "    raise\n"
     "except BaseException as error:\n"
     "    sys.stderr.write(f'rook: the hook cannot start: {{error}}\\n')\n"
     "    sys.stderr.flush()\n"
     "    posix._exit(2 if sys.argv[1] == {pre_tool!r} else 1)\n"
+    "sys.exit(status)\n"
 )
 
 
