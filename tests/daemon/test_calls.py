@@ -105,6 +105,19 @@ def test_an_interrupt_ends_an_operation_that_waits(live: Live) -> None:
     wait_until(lambda: not is_alive(worker))
 
 
+def test_an_interrupt_before_the_daemon_has_the_call_is_quiet(live: Live) -> None:
+    live.run("task", "list")
+    live.kill(signal.SIGSTOP)
+    caller = live.start("task", "create", "one")
+    wait_until(lambda: b"rookery.client" in Path(f"/proc/{caller.pid}/cmdline").read_bytes())
+    wait_until(lambda: len(os.listdir(f"/proc/{caller.pid}/fd")) > 3)  # it has connected
+    caller.send_signal(signal.SIGINT)
+    _, err = caller.communicate(timeout=30)
+    assert (caller.returncode, err) == (130, b"")
+    live.kill(signal.SIGCONT)
+    assert live.run("task", "list", "--json").data == []
+
+
 def test_a_caller_that_vanishes_takes_its_operation_along(live: Live) -> None:
     live.run("task", "list")
     caller = live.start("mail", "wait", "--timeout", "10m")

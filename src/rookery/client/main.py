@@ -30,7 +30,11 @@ _OWN = ("init", "daemon")
 
 def run() -> "NoReturn":
     """What the installed `rook` calls."""
-    _leave(main())
+    try:
+        status = main()
+    except KeyboardInterrupt:  # before a daemon had the call; if it just took it, it stops when we are gone
+        status = _INTERRUPTED
+    _leave(status)
 
 
 def main(argv: list[str] | None = None) -> int:
