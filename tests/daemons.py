@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rookery.base.proctable import Identity
 from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.config.environ import now, read_daemon_environ
@@ -94,8 +93,8 @@ def has_daemon(root: Path) -> bool:
 def end_daemon(root: Path) -> None:
     """End the project's daemon, by its number."""
     found = place.read_place(str(root))
-    if found is not None and has_daemon(root):
-        daemon = Identity(found.pid, found.start)
+    daemon = None if found is None else found.process
+    if found is not None and daemon is not None and has_daemon(root):
         os.kill(found.pid, signal.SIGKILL)
         deadline = time.monotonic() + 20
         while is_alive(daemon):
@@ -112,9 +111,10 @@ def hello(
     terminals: bytes = b"000",
     size: bytes = b"80x24",
     umask: int = _UMASK,
+    encoding: bytes = b"utf-8",
 ) -> bytes:
     """What a client sends first."""
-    fields = [frames.PROTOCOL, kind, os.fsencode(folder), b"%o" % umask, terminals, size, b"utf-8", b"%d" % len(words)]
+    fields = [frames.PROTOCOL, kind, os.fsencode(folder), b"%o" % umask, terminals, size, encoding, b"%d" % len(words)]
     fields += [os.fsencode(word) for word in words]
     fields += [os.fsencode(f"{name}={value}") for name, value in env.items()]
     return frames.pack(frames.CALL, frames.pack_fields(fields))

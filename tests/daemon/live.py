@@ -93,7 +93,9 @@ class Live:
     @property
     def identity(self) -> Identity:
         """The daemon's process."""
-        return Identity(self.place.pid, self.place.start)
+        found = self.place.process
+        assert found is not None
+        return found
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Signal the daemon; after one that ends it, wait for that."""

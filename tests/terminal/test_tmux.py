@@ -257,7 +257,7 @@ class TestSocket:
         private_folder(str(folder))
         assert folder.stat().st_mode & 0o777 == 0o700
         (tmp_path / "link").symlink_to(folder)
-        with pytest.raises(ProgramFailed, match="somebody else"):
+        with pytest.raises(ProgramFailed, match="not a folder of yours"):
             private_folder(str(tmp_path / "link"))
 
     def test_a_socket_that_may_not_be_used_is_no_empty_list(self, tmp_path: Path) -> None:

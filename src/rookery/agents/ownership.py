@@ -120,7 +120,7 @@ def _check_group(db: Database, caller: Caller, name: str) -> None:
 
 
 def _check_checkout(caller: Caller, folder: str) -> None:
-    """Whoever an agent is: it commits and switches branches in its own worktree, and nowhere else."""
+    """Whatever its role: an agent commits and switches branches in its own worktree, and nowhere else."""
     own, here = os.path.realpath(caller.worktree), os.path.realpath(folder)
     if here == own or here.startswith(own + os.sep):
         return

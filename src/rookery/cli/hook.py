@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 DENIED = 2
 _MOST_BYTES = 64 * 1024 * 1024
-# The programs wait for ten seconds, and then let the tool run.
-_SECONDS = 8
 
 
 def main() -> NoReturn:
@@ -28,8 +26,6 @@ def main() -> NoReturn:
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     environ = read_environ()
     is_agent = is_agents(environ)
-    if event == "pre-tool" and is_agent:
-        _limit_time()
     try:
         payload = sys.stdin.buffer.read(_MOST_BYTES)
         status, out, err = answer(environ, event, payload)
@@ -77,18 +73,6 @@ def _failed(event: str, error: BaseException) -> tuple[int, str, str]:
     if event == "pre-tool":
         return DENIED, "", f"{said}\n  instead: wait a moment and repeat the call; if it stays so, end your turn"
     return 1, "", said
-
-
-def _limit_time() -> None:
-    """Say no before the program loses patience. By `_signal`: importing `signal` costs as much as the rest of us."""
-    import _signal  # type: ignore[import-not-found]
-
-    def give_up(_number: int, _frame: object) -> None:
-        sys.stderr.write("rook: the guard did not answer in time\n  instead: repeat the call\n")
-        _leave(DENIED)
-
-    _signal.signal(_signal.SIGALRM, give_up)
-    _signal.alarm(_SECONDS)
 
 
 def _leave(status: int) -> NoReturn:

@@ -70,7 +70,7 @@ class Connection:
         try:
             self._socket.sendall(data)
         except OSError:
-            return  # whoever reads next finds out
+            return  # the next read finds out
 
     def receive(self) -> tuple[bytes, bytes]:
         """The next frame: its kind and its content."""

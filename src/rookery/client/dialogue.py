@@ -45,7 +45,7 @@ def write(number: int, data: bytes) -> int | None:
     while data:
         try:
             data = data[posix.write(number, data) :]
-        except BlockingIOError:  # whoever gave us the stream reads it without blocking, and so do we
+        except BlockingIOError:  # the stream does not block, and belongs to others too: wait instead
             _wait(number, for_input=False)
         except BrokenPipeError:
             return _BROKEN_PIPE

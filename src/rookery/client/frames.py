@@ -1,7 +1,7 @@
 """What client and daemon say to each other: a letter, the length in four bytes, and so many bytes.
 
 The client begins with CALL. The daemon answers TAKEN before it begins to act, then OUT, ERR and WANT in any order, and
-at last EXIT. Whoever speaks another version of this is refused.
+at last EXIT. Another version of this is refused.
 """
 
 PROTOCOL = b"1"

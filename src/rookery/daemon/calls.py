@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from rookery.base.call import Call, serving
+from rookery.cli.hook import answer
+from rookery.cli.main import main
 from rookery.client.frames import ERR, OUT
+from rookery.config.environ import read_environ
 from rookery.daemon.connection import Became, Connection
+from rookery.ops.caller import ForgedSender, prove
+from rookery.ops.state import open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.daemon.hello import Hello
+    from rookery.db.database import Database
 
 _BROKEN_PIPE = 141
 _INTERRUPTED = 130
@@ -17,8 +23,6 @@ _CHUNK = 65536
 
 def run_command(connection: Connection, call: Call, words: list[str]) -> None:
     """Run the command for its caller and tell it the exit status."""
-    from rookery.cli.main import main
-
     with serving(call):
         try:
             status = main(words)
@@ -35,9 +39,6 @@ def run_command(connection: Connection, call: Call, words: list[str]) -> None:
 
 def answer_hook(connection: Connection, call: Call, event: str, message: bytes) -> None:
     """Answer one event of an agent's program."""
-    from rookery.cli.hook import answer
-    from rookery.config.environ import read_environ
-
     with serving(call):
         status, out, err = answer(read_environ(), event, message)
     for stream, text in ((OUT, out), (ERR, err)):
@@ -48,16 +49,18 @@ def answer_hook(connection: Connection, call: Call, event: str, message: bytes) 
 
 
 def prove_session(root: str, hello: Hello) -> str | None:
-    """The living session whose token the environment holds; None if it holds none."""
-    from rookery.base.token import hash_token
-    from rookery.ops.state import open_state
+    """The living session that the environment proves by its token; None if it proves none."""
+    opened: list[Database] = []
 
-    session_id, token = hello.environ.get("ROOKERY_SESSION"), hello.environ.get("ROOKERY_TOKEN")
-    if not session_id or not token:
-        return None
-    db = open_state(root)
+    def open_db() -> Database:
+        opened.append(open_state(root))
+        return opened[0]
+
+    environ = read_environ(hello.environ)
     try:
-        known = db.value("SELECT token_hash FROM sessions WHERE id = ? AND state <> 'ended'", (session_id,))
+        return prove(environ, open_db).session_id if environ.token is not None else None
+    except ForgedSender:
+        return None
     finally:
-        db.close()
-    return session_id if known == hash_token(token) else None
+        for db in opened:
+            db.close()

@@ -52,7 +52,7 @@ class Became(BaseException):
 
 
 class Connection:
-    """One client. Its call's thread sends; whoever watches the socket calls `feed`."""
+    """One client. Its call's thread sends; the thread that watches the socket calls `feed`."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -160,7 +160,7 @@ class Connection:
 
     def _act_on(self, kind: bytes, payload: bytes) -> None:
         if kind == INPUT:
-            if self.is_reading:  # what nobody asked for is not kept
+            if self.is_reading:  # what was not asked for is not kept
                 self._input.put(payload)
         elif kind == SIGNAL and payload == bytes([_INTERRUPT]):
             self.on_interrupt()
@@ -235,7 +235,7 @@ class Connection:
             pid=pid,
             streams=self._streams(hello),
             size=lambda: self.size,
-            become=None if session_id else self.become,  # from a sandbox nobody gets into a program out here
+            become=None if session_id else self.become,  # from a sandbox no call gets into a program out here
             session_id=session_id,
         )
         return self.call
@@ -248,7 +248,7 @@ class Connection:
         encoding = hello.encoding
         return (
             io.TextIOWrapper(given, encoding, "surrogateescape"),
-            io.TextIOWrapper(out, encoding, "strict", line_buffering=writes),
+            io.TextIOWrapper(out, encoding, "replace", line_buffering=writes),  # a terminal may not know every sign
             io.TextIOWrapper(err, encoding, "backslashreplace", line_buffering=True),
         )
 

@@ -33,7 +33,7 @@ _MOST_BYTES = 150 * 1024 * 1024
 
 
 def main() -> None:
-    """Serve the project until nobody needs it."""
+    """Serve the project until it is not needed."""
     root = sys.argv[1]
     os.umask(0o077)
     _raise_limits()

@@ -8,7 +8,6 @@ import time
 
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
-from rookery.base.proctable import Identity
 from rookery.base.proctree import is_alive, send
 from rookery.base.record import Record
 from rookery.daemon import place
@@ -86,9 +85,11 @@ def _stop(ctx: Context) -> DaemonStatus:
     found = place.read_place(ctx.root)
     if found is None or not place.is_locked(ctx.root):
         raise NotFound("no daemon runs for this project", hint="the next command starts one")
-    daemon = Identity(found.pid, found.start)
-    if not send(daemon, signal.SIGTERM):
-        raise NotFound(f"the daemon is not a process of this machine: {found.pid} on {found.host}")
+    daemon = found.process
+    if daemon is None or not send(daemon, signal.SIGTERM):
+        raise NotFound(
+            f"the daemon, process {found.pid}, is not one of this machine or container", hint="stop it where it runs"
+        )
     deadline = time.monotonic() + _LEAVE_SECONDS
     while is_alive(daemon):
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
 """Where a project's daemon is to be found: its lock, which names everything else, and its socket.
 
-Whoever holds the lock of `.rookery/run/daemon.lock` is the daemon. The file's first line is the path of the socket; the
-second says who wrote it, for people and for `rook daemon status`.
+The process that holds the lock of `.rookery/run/daemon.lock` is the daemon. The file's first line is the path of the
+socket; the second says who wrote it, for people and for `rook daemon status`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import fcntl
 import hashlib
 import json
 import os
-import platform
-import stat
 import time
 from dataclasses import asdict, dataclass
 
+from rookery.base import holder as holders
 from rookery.base.errors import Refused
-from rookery.base.proctable import read_one
+from rookery.base.proctable import Identity
 from rookery.config.project import FOLDER
+from rookery.terminal.tmux import private_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +35,16 @@ class Place:
 
     socket: str
     pid: int
-    start: str
-    host: str
-    namespace: str
-    """Its pid namespace: a number means another process elsewhere."""
+    holder: str
+    """Its start, host, boot and pid namespace, as `base.holder` writes them."""
     version: str
     since: str
+
+    @property
+    def process(self) -> Identity | None:
+        """The daemon's process; None where that cannot be seen from here: on another host, or in a container."""
+        found = holders.read(self.pid, self.holder)
+        return None if holders.is_elsewhere(found) else found.identity
 
 
 def lock_path(root: str) -> str:
@@ -63,17 +67,9 @@ def socket_path(root: str, runtime_folder: str | None) -> str:
     for folder in (*folders, f"/tmp/rookery-{os.getuid()}"):  # noqa: S108 - it is checked
         path = os.path.join(folder, f"{digest}.sock")
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
-            _make_private(folder)
+            private_folder(folder)
             return path
     raise Refused(f"no path for a socket is short enough (the root is {root})", hint="set XDG_RUNTIME_DIR")
-
-
-def _make_private(folder: str) -> None:
-    """A folder that only this user can enter; one that somebody else prepared is refused."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise Refused(f"{folder} is not a private folder of yours", hint=f"remove {folder}")
 
 
 def take_lock(root: str) -> int | None:
@@ -82,7 +78,7 @@ def take_lock(root: str) -> int | None:
     if not os.path.isdir(folder):
         os.mkdir(folder, 0o700)  # no more than that: a project that has gone is not made again
     file = os.open(lock_path(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    for _ in range(_TRIES):  # somebody who only looks holds it for a moment, too
+    for _ in range(_TRIES):  # a process that only looks holds it for a moment, too
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -127,25 +123,5 @@ def read_place(root: str) -> Place | None:
 
 def describe_self(root: str, environ: Mapping[str, str], version: str, since: str) -> Place:
     """This process, as the project's daemon."""
-    row = read_one(os.getpid())
-    return Place(
-        socket_path(root, environ.get("XDG_RUNTIME_DIR")),
-        os.getpid(),
-        row.identity.start if row is not None else "",
-        platform.node(),
-        _namespace(),
-        version,
-        since,
-    )
-
-
-def is_of_this_system(found: Place) -> bool:
-    """True if its process number means here what it meant to the daemon that wrote it."""
-    return found.host == platform.node() and found.namespace == _namespace()
-
-
-def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
+    me = holders.myself()
+    return Place(socket_path(root, environ.get("XDG_RUNTIME_DIR")), me.pid, me.text, version, since)

@@ -72,7 +72,6 @@ class Daemon:
         self._has_made_room = threading.Event()
         self._look_at = 0.0
         self.was_started_by_agent = any(proctable.session_of(each) for each in proctable.line_of(os.getpid()))
-        self.calls = 0
         self.last_call = clock()
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
         """Called now and then; says in how many seconds it wants to be called again."""
@@ -170,11 +169,10 @@ class Daemon:
         """A thread's work for one connection, from its first byte to its last."""
         with self._state:
             self._serving.add(connection)
-            self.calls += 1
         try:
             self._serve(connection, guest)
         except HungUp:
-            return  # it only looked whether somebody listens, or gave up
+            return  # it only looked whether a daemon listens, or gave up
         except (Gone, BrokenPipeError, OtherVersion) as error:
             self._log(f"a call was dropped: {error}")
         except Exception as error:
@@ -298,10 +296,15 @@ class Daemon:
             for listener in list(self._listeners.values()):
                 if not listener.is_there():
                     self._log(f"{listener.path} was removed: listening again")
-                    self._stop_listening(listener)
-                    with suppress(OSError):
-                        self.listen(listener.path, listener.guest)
+                    self._listen_again(listener)
         return is_there
+
+    def _listen_again(self, listener: Listener) -> None:
+        links = [connection for connection, known in self._links.items() if known is listener]
+        self._stop_listening(listener)
+        with suppress(OSError):
+            again = self.listen(listener.path, listener.guest)
+            self._links.update(dict.fromkeys(links, again))
 
     def _drain(self) -> None:
         """Make room for the next daemon at once, then let calls end; what takes too long is interrupted."""

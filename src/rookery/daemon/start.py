@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
-from rookery.base.proctable import SERVES, Identity
+from rookery.base.proctable import SERVES
 from rookery.base.proctree import send
 from rookery.base.python import module_command
 from rookery.config.environ import read_daemon_environ
@@ -99,8 +99,9 @@ def _start(root: str) -> str:
 def _poke(root: str) -> None:
     """Let a daemon that is there look after its socket, which something may have removed."""
     found = place.read_place(root)
-    if found is not None and place.is_locked(root) and place.is_of_this_system(found):
-        send(Identity(found.pid, found.start), signal.SIGUSR1)
+    process = None if found is None else found.process
+    if process is not None and place.is_locked(root):
+        send(process, signal.SIGUSR1)
 
 
 def _has_ended(pid: int) -> bool:

@@ -200,7 +200,7 @@ def patience(seconds: float = PATIENCE_SECONDS) -> Callable[[int], bool]:
 
 
 class Rows:
-    """The rows of a query, until the end of the block: then it is closed, whoever still refers to it."""
+    """The rows of a query, until the end of the block: then it is closed, whatever still refers to it."""
 
     def __init__(self, db: Database, sql: str, values: Sequence[object] | dict[str, object]) -> None:
         self._db = db

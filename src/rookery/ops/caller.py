@@ -21,8 +21,8 @@ for an agent's.
 from __future__ import annotations
 
 import os
-import sys
 
+from rookery.base.call import current
 from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.config.environ import HUMAN
@@ -31,7 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rookery.base.call import Call
     from rookery.config.environ import Environ
     from rookery.db.database import Database
 
@@ -68,7 +67,7 @@ PERSON = Caller(HUMAN, None)
 
 def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
     """The caller, or ForgedSender. The state is opened for agents alone: a person may call where there is none."""
-    call = _served()
+    call = current()
     if call is not None and call.session_id is not None:
         return _of_session(open_db(), call.session_id)
     if environ.token is not None:
@@ -85,13 +84,6 @@ def check_alive(db: Database, caller: Caller) -> None:
     """Within the transaction of a change: raise ForgedSender if the caller's session has ended meanwhile."""
     if caller.session_id is not None and not _lives(db, "id = ?", caller.session_id):
         raise ForgedSender(f"the session of {caller.name} has ended")
-
-
-def _served() -> Call | None:
-    # Who serves calls has the module loaded; a command that runs by itself does without it, and without `threading`.
-    module = sys.modules.get("rookery.base.call")
-    found: Call | None = None if module is None else module.current()
-    return found
 
 
 def _of_session(db: Database, session_id: str) -> Caller:

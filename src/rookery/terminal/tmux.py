@@ -265,7 +265,7 @@ def private_folder(path: str) -> None:
     os.makedirs(path, mode=0o700, exist_ok=True)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise ProgramFailed(f"{path} belongs to somebody else", hint="remove it; tmux's socket has to be private")
+        raise ProgramFailed(f"{path} is not a folder of yours", hint="remove it; sockets have to be private")
     if found.st_mode & 0o077:
         os.chmod(path, 0o700)
 
