@@ -73,9 +73,9 @@ def milliseconds(argv: list[str], root: str) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """The caller's, with this Rookery found first, and without what would name another project or agent."""
+    """The caller's, without a daemon, with this Rookery found first, and no other project or agent named."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOKERY_")}
-    return {**kept, "PYTHONPATH": os.path.dirname(os.path.dirname(rookery.__file__))}
+    return {**kept, "ROOKERY_DAEMON": "off", "PYTHONPATH": os.path.dirname(os.path.dirname(rookery.__file__))}
 
 
 def find_program() -> tuple[list[str], str]:

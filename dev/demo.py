@@ -55,6 +55,7 @@ class Stage:
 
     def remove(self) -> None:
         """Leave nothing behind."""
+        subprocess.run([self.rook_program, "daemon", "stop", "--quiet"], cwd=self.repo, check=False)
         shutil.rmtree(self.folder)
 
     def git(self, *words: str) -> None:

@@ -25,7 +25,7 @@ SECONDS = 8
 _RETRY_SECONDS = 3.0
 _PAUSE = 0.05
 _MOST_BYTES = 60 * 1024 * 1024
-_ON = b"on"
+_OFF = b"off"
 _AGENTS = (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN", b"ROOKERY_AGENT", b"ROOKERY_SOCKET")
 """An agent's program has one of these."""
 
@@ -39,7 +39,7 @@ def main() -> "NoReturn":
         _signal.signal(_signal.SIGALRM, lambda *_: _fail("the guard did not answer in time"))
         _signal.alarm(SECONDS)
     try:
-        if environ.get(b"ROOKERY_DAEMON", b"") != _ON and b"ROOKERY_SOCKET" not in environ:
+        if environ.get(b"ROOKERY_DAEMON", b"") == _OFF and b"ROOKERY_SOCKET" not in environ:
             from importlib import import_module
 
             import_module("rookery.cli.hook").main()

@@ -23,7 +23,7 @@ _FAILED = 1
 _MOST_TRIES = 3
 _RETRY_SECONDS = 3.0
 _PAUSE = 0.05
-_ON = b"on"
+_OFF = b"off"
 _OWN = ("init", "daemon")
 """Commands that make a project, or look after the daemon itself: no daemon is started for them."""
 
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     environ = posix.environ
     if b"ROOKERY_SOCKET" in environ:
         return _run_from_sandbox(words, environ)
-    if environ.get(b"ROOKERY_DAEMON", b"") != _ON or (words and words[0] in _OWN):
+    if environ.get(b"ROOKERY_DAEMON", b"") == _OFF or (words and words[0] in _OWN):
         return run_here(words)
     for _ in range(_MOST_TRIES):
         root = find_project(words, environ) or _look_closer(words, environ)

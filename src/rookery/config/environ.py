@@ -2,8 +2,8 @@
 
 `ROOKERY_ROOT`, `ROOKERY_AGENT`, `ROOKERY_TOKEN`, `ROOKERY_TURN` and `ROOKERY_SESSION` are what an agent's process is
 given, in a sandbox `ROOKERY_SOCKET` instead of the token; a runner is given `ROOKERY_RUNNER`. `ROOKERY_TEST_…`
-variables are for tests, and an agent's processes ignore them. `ROOKERY_DAEMON=on` lets commands run in the
-project's daemon. Every other `ROOKERY_…` variable overrides a configuration key.
+variables are for tests, and an agent's processes ignore them. `ROOKERY_DAEMON=off` lets commands run in their own
+process instead of the project's daemon. Every other `ROOKERY_…` variable overrides a configuration key.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
 
 
 def uses_daemon() -> bool:
-    """`ROOKERY_DAEMON`: whether calls go to the project's daemon."""
-    return _environ().get("ROOKERY_DAEMON", "") == "on"
+    """Whether calls go to the project's daemon: unless `ROOKERY_DAEMON` is `off`."""
+    return _environ().get("ROOKERY_DAEMON", "") != "off"
 
 
 def now() -> float:
