@@ -55,23 +55,54 @@ def test_a_reader_that_goes_away_ends_it_quietly(live: Live) -> None:
     assert live.run("task", "list").status == 0
 
 
+@pytest.mark.parametrize("mode", ["on", "off"])
 @pytest.mark.parametrize("where", ["/dev/full", None])
-def test_output_that_cannot_be_written_is_an_error(live: Live, where: str | None) -> None:
-    words = client_argv("task", "create", "one")
-    redirect = '"$@" >/dev/full' if where else '"$@" >&-'
-    done = subprocess.run(
-        ["sh", "-c", redirect, "sh", *words], cwd=live.folder, env=live.environ(), capture_output=True
-    )
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_that_cannot_be_written_is_an_error(
+    live: Live, where: str | None, mode: str, options: tuple[str, ...]
+) -> None:
+    """The same of a lost error output is not: there is nowhere to say it."""
+    redirect = f">{where}" if where else ">&-"
+    env = live.environ({"ROOKERY_DAEMON": mode})
+
+    def run(redirection: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+        argv = ["sh", "-c", f'"$@" {redirection}', "sh", *client_argv(*words, *options)]
+        return subprocess.run(argv, cwd=live.folder, env=env, capture_output=True)
+
+    done = run(redirect, "task", "create", "one")
     assert done.returncode == 1
-    assert done.stderr.startswith(b"rook: error: cannot write the output")
+    assert b"error: cannot write" in done.stderr
+    assert len(live.run("task", "list", "--json").data) == 1
+    assert run(f"2{redirect}", "nosuch").returncode == 2
+    assert run(f"<&- {redirect} 2{redirect}", "task", "create", "two").returncode == 1
+    assert len(live.run("task", "list", "--json").data) == 2
 
 
-def test_closed_input_is_empty_input(live: Live) -> None:
-    words = client_argv("task", "create", "one", "--description", "-", "--json")
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_files_that_only_the_caller_has_are_read_and_written(live: Live, tmp_path: Path, mode: str) -> None:
+    live.run("task", "create", "one")
+    env = live.environ({"ROOKERY_DAEMON": mode})
+    script = '"$@" data export /dev/stdout -q >exported && "$@" data import --clear --json /dev/stdin <exported'
+    argv = ["sh", "-c", script, "sh", *client_argv()]
+    done = subprocess.run([*argv, "-C", live.root], cwd=tmp_path, env=env, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["data"]["tasks"] == 1
+
+
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_closed_input_is_an_error_and_not_an_empty_text(live: Live, mode: str) -> None:
+    task = live.run("task", "create", "one", "--description", "kept", "--json").data["id"]
     done = subprocess.run(
-        ["sh", "-c", '"$@" <&-', "sh", *words], cwd=live.folder, env=live.environ(), capture_output=True
+        ["sh", "-c", '"$@" <&-', "sh", *client_argv("task", "update", task, "--description", "-")],
+        cwd=live.folder,
+        env=live.environ({"ROOKERY_DAEMON": mode}),
+        capture_output=True,
     )
-    assert json.loads(done.stdout)["data"]["description"] == ""
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        b"error: cannot read standard input: Bad file descriptor",
+    )
+    assert live.run("task", "get", task, "--json").data["description"] == "kept"
 
 
 def test_input_that_comes_slowly_is_waited_for(live: Live) -> None:
@@ -105,12 +136,18 @@ def test_an_interrupt_ends_an_operation_that_waits(live: Live) -> None:
     wait_until(lambda: not is_alive(worker))
 
 
+def _has_socket(pid: int) -> bool:
+    with suppress(OSError):  # a file that it has just closed
+        return any(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 def test_an_interrupt_before_the_daemon_has_the_call_is_quiet(live: Live) -> None:
     live.run("task", "list")
     live.kill(signal.SIGSTOP)
     caller = live.start("task", "create", "one")
     wait_until(lambda: b"rookery.client" in Path(f"/proc/{caller.pid}/cmdline").read_bytes())
-    wait_until(lambda: len(os.listdir(f"/proc/{caller.pid}/fd")) > 3)  # it has connected
+    wait_until(lambda: _has_socket(caller.pid))
     caller.send_signal(signal.SIGINT)
     _, err = caller.communicate(timeout=30)
     assert (caller.returncode, err) == (130, b"")

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -324,3 +326,17 @@ def test_ten_thousand_tasks(db: Database, tmp_path: Path) -> None:
     assert _import(db, tmp_path / "many.json").tasks == 10_000
     assert service.progress(db, None, NOW).total == 10_000
     assert agrees(db)
+
+
+def test_an_export_leaves_a_link_and_a_pipe_what_they_are(full: Database, tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link.json", tmp_path / "pipe"
+    link.symlink_to("real.json")
+    transfer.export_file(full, str(link), NOW)
+    assert link.is_symlink()
+    written = (tmp_path / "real.json").read_text()
+    assert json.loads(written)["tasks"]
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+    transfer.export_file(full, str(pipe), NOW)
+    assert reader.communicate(timeout=20)[0] == written
+    assert pipe.is_fifo()

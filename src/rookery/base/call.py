@@ -6,10 +6,13 @@ itself: there is no call, and everything is the process's own.
 
 A call is interrupted by Ctrl-C in the caller's terminal, or because its caller is gone. That raises KeyboardInterrupt
 at the next step, wait or query, as a signal would in a process, so that everything is cleaned up in the same way.
+A call that has a process to itself can be stopped as well, by Ctrl-Z: it waits at the next such place.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import time
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 SLICE = 0.2
 """The longest time, in seconds, for which something waits without looking whether its call was interrupted."""
 _LOCK_PAUSE = 0.01
+_STOPPED_PAUSE = 0.05
 
 
 class Call:
@@ -61,11 +65,28 @@ class Call:
 
         self._interrupts: list[None] = []
         self._interrupted = threading.Event()
+        self._is_stopped = False
+        self.is_writing = False
+        """It holds the database's write lock, and must not be stopped with it."""
 
     def interrupt(self) -> None:
         """Let the call raise KeyboardInterrupt where it next looks; each interrupt is raised once."""
         self._interrupts.append(None)
         self._interrupted.set()
+
+    def stop(self) -> None:
+        """Let the call wait where it next looks, until `go_on`, or an interrupt."""
+        self._is_stopped = True
+
+    def go_on(self) -> None:
+        """Let a call go on that was stopped."""
+        self._is_stopped = False
+
+    def wait_while_stopped(self) -> None:
+        """Wait until the call may go on. A call that writes goes on until others can write."""
+        while self._is_stopped and not self.is_writing:
+            time.sleep(_STOPPED_PAUSE)
+            self.check()
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if the call was interrupted since the last look.
@@ -134,10 +155,11 @@ def is_served(call_id: str) -> bool:
 
 
 def check_interrupted() -> None:
-    """Raise KeyboardInterrupt if this thread's call was interrupted."""
+    """Raise KeyboardInterrupt if this thread's call was interrupted; wait while it is stopped."""
     call = current()
     if call is not None:
         call.check()
+        call.wait_while_stopped()
 
 
 def sleep(seconds: float) -> None:
@@ -181,7 +203,10 @@ def ask(question: str) -> str:
     shown = stdout()
     shown.write(question)
     shown.flush()
-    line = stdin().readline()
+    try:
+        line = stdin().readline()
+    except OSError:
+        line = ""
     if not line:
         raise EOFError
     return line.rstrip("\n")
@@ -193,18 +218,45 @@ def absolute(path: str) -> str:
 
 
 def stdin() -> TextIO:
-    """The caller's standard input."""
+    """The caller's standard input; reading raises OSError if it is closed."""
     call = current()
-    return sys.stdin if call is None else call.stdin
+    return _or_closed(sys.stdin) if call is None else call.stdin
 
 
 def stdout() -> TextIO:
-    """The caller's standard output."""
+    """The caller's standard output; writing raises OSError if it is closed."""
     call = current()
-    return sys.stdout if call is None else call.stdout
+    return _or_closed(sys.stdout) if call is None else call.stdout
 
 
 def stderr() -> TextIO:
-    """The caller's error output."""
+    """The caller's error output; what is written is lost if it is closed."""
     call = current()
-    return sys.stderr if call is None else call.stderr
+    return _or_closed(sys.stderr, is_lost=True) if call is None else call.stderr
+
+
+def _or_closed(stream: TextIO | None, *, is_lost: bool = False) -> TextIO:
+    return _Closed(is_lost=is_lost) if stream is None else stream  # type: ignore[return-value]
+
+
+class _Closed(io.TextIOBase):
+    """A stream that was closed before the process began: Python has None in its place."""
+
+    encoding = "utf-8"
+
+    def __init__(self, *, is_lost: bool) -> None:
+        self._is_lost = is_lost
+
+    @property
+    def buffer(self) -> _Closed:
+        return self
+
+    def read(self, _most: int | None = -1, /) -> NoReturn:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    readline = read
+
+    def write(self, data: Any, /) -> int:
+        if self._is_lost:
+            return len(data)
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))

@@ -5,11 +5,13 @@ Exit status: 0 done, 1 refused, 2 wrong usage, 3 our bug (with the path of a log
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from contextlib import suppress
 
 from rookery.base.call import current, current_folder, stderr, stdin, stdout
-from rookery.base.errors import BUG, INTERRUPTED, RookError, UsageError
+from rookery.base.errors import BUG, INTERRUPTED, REFUSED, RookError, UsageError
 from rookery.cli.parse import parse_operation, read_globals
 from rookery.ops import index
 from rookery.ops.operation import call
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from rookery.ops.operation import Op
 
 _BROKEN_PIPE = 141
+_OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What the disk, or the stream that the output goes to, may say. It is no fault of ours."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,6 +48,10 @@ def main(argv: list[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+            place = f" {error.filename}" if error.filename else ""
+            _report("io", f"cannot write{place}: {error.strerror}", "make room, or write elsewhere", words)
+            return REFUSED
         from rookery.cli.bug import write_log
 
         path = write_log(error, words)
@@ -176,12 +184,14 @@ def _report(code: str, message: str, hint: str, words: list[str], log: str = "")
     options = words[: words.index("--")] if "--" in words else words
     if "--json" in options:
         error = {"code": code, "message": message, "hint": hint} | ({"log": log} if log else {})
-        _print_envelope({"v": 1, "ok": False, "error": error})
-        return
+        with suppress(OSError):  # if it cannot be written, it is said below
+            _print_envelope({"v": 1, "ok": False, "error": error})
+            return
     from rookery.cli.render import print_error
     from rookery.config.environ import read_environ
 
-    print_error(message, hint, no_color="--no-color" in options or read_environ().no_color)
+    with suppress(OSError):  # there is nowhere to say it
+        print_error(message, hint, no_color="--no-color" in options or read_environ().no_color)
 
 
 def _print_envelope(envelope: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ which knows more and costs 7 ms.
 from __future__ import annotations
 
 from rookery.base.call import stdin
-from rookery.base.errors import UsageError
+from rookery.base.errors import Refused, UsageError
 from rookery.cli.options import GLOBALS, Globals
 from rookery.ops.operation import FLAG, INTEGER, Op, Param
 
@@ -129,7 +129,10 @@ def _read_long_texts(op: Op, values: dict[str, Any]) -> dict[str, Any]:
     if len(asking) > 1:
         raise UsageError(f"only one of {' and '.join(asking)} can come from standard input")
     for name in asking:
-        given = stdin().buffer.read(_MOST_INPUT + 1)
+        try:
+            given = stdin().buffer.read(_MOST_INPUT + 1)
+        except OSError as error:
+            raise Refused(f"cannot read standard input: {error.strerror}", hint="pipe the text into it") from error
         if len(given) > _MOST_INPUT:
             raise UsageError(f"standard input is longer than {_MOST_INPUT} bytes", hint="give a shorter text")
         try:

@@ -25,7 +25,7 @@ class Connection:
     """One call's connection; raises Broken when the daemon is gone or talks nonsense."""
 
     def __init__(self, path: bytes) -> None:
-        _fill_closed_streams()
+        fill_closed_streams()
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._socket.settimeout(SECONDS_TO_TAKE)
         self._rest = b""
@@ -124,13 +124,14 @@ class Connection:
         self._rest += chunk
 
 
-def _fill_closed_streams() -> None:
-    """Put something in the place of a standard stream that is closed, or the socket would get its number.
+def fill_closed_streams() -> None:
+    """Put something in the place of a standard stream that is closed, or the next open file would get its number.
 
-    It can be read, and is empty; writing to it fails, as it does to a closed one.
+    It can be neither read nor written, as a closed one.
     """
     for number in (0, 1, 2):
         try:
             posix.fstat(number)
         except OSError:
-            posix.open("/dev/null", posix.O_RDONLY)  # the lowest number that is free: this one
+            # The lowest number that is free: this one.
+            posix.open("/dev/null", posix.O_WRONLY if number == 0 else posix.O_RDONLY)

@@ -19,9 +19,9 @@ def converse(connection: Connection) -> int:
     wanted = 0
     while True:
         if wanted and not connection.has_more() and _wait(0, connection.fileno()):
-            data = _read(wanted)
-            if data is not None:
-                connection.send(frames.pack(frames.INPUT, data))
+            found = _read(wanted)
+            if found is not None:
+                connection.send(found)
                 wanted = 0
             continue
         kind, payload = connection.receive()
@@ -76,20 +76,28 @@ def _listen_for_signals(connection: Connection) -> None:
             connection.send_from_signal(frames.pack(frames.SIZE, b"%dx%d" % (columns, lines)))
             return
 
-    # A shell lets what it starts in the background ignore interrupts.
-    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
-        _signal.signal(_signal.SIGINT, interrupt)
+    def stop(number: int, _frame: object) -> None:
+        connection.send_from_signal(frames.pack(frames.SIGNAL, bytes([number])))
+        _signal.signal(number, _signal.SIG_DFL)
+        posix.kill(posix.getpid(), number)
+        _signal.signal(number, stop)  # we have been continued
+        connection.send_from_signal(frames.pack(frames.SIGNAL, bytes([_signal.SIGCONT])))
+
+    # A shell lets what it starts in the background ignore interrupts; one without job control, stops.
+    for number, handler in ((_signal.SIGINT, interrupt), (_signal.SIGTSTP, stop)):
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, handler)
     _signal.signal(_signal.SIGWINCH, resize)
 
 
 def _read(most: int) -> bytes | None:
-    """Some of standard input, nothing at its end; None if there is none yet."""
+    """A frame with some of standard input, or why it cannot be read; None if there is none yet."""
     try:
-        return posix.read(0, most)
+        return frames.pack(frames.INPUT, posix.read(0, most))
     except BlockingIOError:
         return None
-    except OSError:  # closed, or a folder: there is no input
-        return b""
+    except OSError as error:
+        return frames.pack(frames.NO_INPUT, (error.strerror or str(error)).encode())
 
 
 def _wait(number: int, other: int = -1, *, for_input: bool = True) -> bool:

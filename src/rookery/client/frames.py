@@ -4,15 +4,17 @@ The client begins with CALL. The daemon answers TAKEN before it begins to act, t
 at last EXIT. Another version of this is refused.
 """
 
-PROTOCOL = b"1"
+PROTOCOL = b"2"
 
 # From the client.
 CALL = b"C"
 """The whole call, as `Hello` describes it: a list of fields."""
 INPUT = b"I"
 """What was read from standard input after WANT; nothing at its end."""
+NO_INPUT = b"J"
+"""Standard input cannot be read, and why."""
 SIGNAL = b"S"
-"""The number of a signal that reached the client."""
+"""The number of a signal that reached the client: an interrupt, a stop, or that it goes on."""
 SIZE = b"W"
 """The terminal's new size, `COLUMNSxLINES`."""
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 from rookery.client import frames
-from rookery.client.connection import Broken, Connection, Slow
+from rookery.client.connection import Broken, Connection, Slow, fill_closed_streams
 from rookery.client.place import find_project, read_socket
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     environ = posix.environ
     if b"ROOKERY_SOCKET" in environ:
         return _run_from_sandbox(words, environ)
-    if environ.get(b"ROOKERY_DAEMON", b"") == _OFF or (words and words[0] in _OWN):
+    if environ.get(b"ROOKERY_DAEMON", b"") == _OFF or (words and words[0] in _OWN) or _names_own_files(words):
         return run_here(words)
     for _ in range(_MOST_TRIES):
         root = find_project(words, environ) or _look_closer(words, environ)
@@ -145,10 +145,16 @@ def hello(kind: bytes, words: list[str], environ: dict[bytes, bytes], folder: by
 
 def run_here(words: list[str]) -> int:
     """Run the command in this process."""
+    fill_closed_streams()
     if "site" not in sys.modules:  # we were started without it: nothing but ourselves could be imported
         _load("site").main()
     status: int = _load("rookery.cli.main").main(words)
     return status
+
+
+def _names_own_files(words: list[str]) -> bool:
+    """True if words name what means something else in another process: `/dev/stdin`, or what `<(…)` makes."""
+    return any("/dev/" in word or "/proc/" in word for word in words)
 
 
 def _call(connection: Connection, words: list[str], environ: dict[bytes, bytes]) -> int | None:

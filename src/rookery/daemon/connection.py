@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import queue
+import signal
 import socket
 import struct
 import threading
@@ -20,6 +22,7 @@ from rookery.client.frames import (
     INPUT,
     LONGEST,
     LONGEST_CALL,
+    NO_INPUT,
     OUT,
     SIGNAL,
     SIZE,
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 65536
 _CREDENTIALS = struct.Struct("3i")
-_INTERRUPT = 2
+_INTERRUPT, _STOP, _GO_ON = (bytes([number]) for number in (signal.SIGINT, signal.SIGTSTP, signal.SIGCONT))
 
 
 class Gone(Exception):
@@ -58,12 +61,14 @@ class Connection:
         self._line = line
         self._lock = threading.Lock()
         self._rest = bytearray()
-        self._input: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._input: queue.SimpleQueue[bytes | OSError] = queue.SimpleQueue()
         self.call: Call | None = None
         self.size = (80, 24)
         self.is_reading = False
         """It waits for the caller's input."""
         self.is_hook = False
+        self.can_be_stopped = False
+        """The call has a process to itself. In a thread it would keep what others need, and is short."""
         self.room: threading.BoundedSemaphore | None = None
         """What of the daemon's room the call takes up; not while it only waits for input."""
         self.on_interrupt: Callable[[], None] = self._interrupt_call
@@ -162,8 +167,12 @@ class Connection:
         if kind == INPUT:
             if self.is_reading:  # what was not asked for is not kept
                 self._input.put(payload)
-        elif kind == SIGNAL and payload == bytes([_INTERRUPT]):
+        elif kind == NO_INPUT:
+            self._input.put(OSError(errno.EBADF, payload.decode("utf-8", "replace")))
+        elif kind == SIGNAL and payload == _INTERRUPT:
             self.on_interrupt()
+        elif kind == SIGNAL and payload in (_STOP, _GO_ON) and self.can_be_stopped and self.call is not None:
+            self.call.stop() if payload == _STOP else self.call.go_on()
         elif kind == SIZE:
             try:
                 self.size = read_size(payload)
@@ -175,17 +184,21 @@ class Connection:
             self.call.interrupt()
 
     def read_input(self, most: int) -> bytes:
-        """Some of the caller's standard input; nothing at its end."""
+        """Some of the caller's standard input; nothing at its end. Raises OSError if the caller cannot read it."""
         self.is_reading = True
         try:
             self.send(WANT, b"%d" % most)
             with self._outside():
                 while True:
                     try:
-                        return self._input.get(timeout=SLICE)
+                        found = self._input.get(timeout=SLICE)
                     except queue.Empty:
                         if self.call is not None:
                             self.call.check()
+                        continue
+                    if isinstance(found, OSError):
+                        raise found
+                    return found
         finally:
             self.is_reading = False
 

@@ -85,6 +85,7 @@ def main() -> None:
     os.umask(hello.umask)
     call = connection.make_call(hello, pid, sys.argv[5] or None)
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
+    connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)
     threading.Thread(target=_listen, args=(connection,), daemon=True).start()
     calls.run_command(connection, call, hello.words)

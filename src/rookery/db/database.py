@@ -176,7 +176,9 @@ def take_kept(path: str) -> apsw.Connection | None:
 
 
 def _look_for_interrupt() -> bool:
-    calls.check_interrupted()
+    call = calls.current()
+    if call is not None:
+        call.check()
     return False
 
 
@@ -240,12 +242,15 @@ class Transaction:
 
     def __enter__(self) -> Database:
         if self._db._depth == 0:
+            if self._begin == _WRITING:
+                calls.check_interrupted()
             self._wait_for_turn()
             try:
                 self._db.execute(self._begin)
             except BaseException:
                 self._end_turn()
                 raise
+            self._note_writing(True)
         self._db._depth += 1
         return self._db
 
@@ -259,7 +264,13 @@ class Transaction:
             else:
                 self._roll_back()
         finally:
+            self._note_writing(False)
             self._end_turn()
+
+    def _note_writing(self, is_writing: bool) -> None:
+        call = calls.current()
+        if call is not None and self._begin == _WRITING:
+            call.is_writing = is_writing
 
     def _commit(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.errors import UsageError
 from rookery.ops.operation import PATH, arg, flag, op
 from rookery.tasks import transfer
 from rookery.tasks.ops import author
@@ -20,6 +21,8 @@ def export(ctx: Context, path: str) -> transfer.Exported:
     The same state always gives the same bytes, but for the time of the export. A name that ends in `.jsonl` gives
     one record a line, which git merges well.
     """
+    if path == "-":
+        raise UsageError("an export needs the name of a file", hint="for example /dev/stdout, with --quiet")
     return transfer.export_file(ctx.db, os.path.join(ctx.cwd, path), ctx.now())
 
 

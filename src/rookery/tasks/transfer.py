@@ -115,8 +115,13 @@ def _as_lines(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: li
 
 
 def _write_whole(path: str, text: str) -> None:
+    target = os.path.realpath(path)  # a link stays one
     try:
-        write_whole(path, text, sync=True)
+        if os.path.lexists(path) and not os.path.isfile(target):  # a pipe, or a device: nothing may take its place
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            write_whole(target, text, sync=True)
     except OSError as error:
         raise Refused(
             f"cannot write {path}: {error.strerror}", hint="choose a file in a folder that you may write to", code="io"
