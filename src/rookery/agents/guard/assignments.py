@@ -47,7 +47,7 @@ def check(
     for each in node.children:
         if each.type in ("variable_assignment", "variable_assignments"):
             check(case, each, text, value_of)
-        elif each.type in ("variable_name", "word", "concatenation", "string", "raw_string"):
+        elif each.is_named and each.type != "comment":
             word = value_of(each)
             if node.type == "declaration_command" and word.text[:1] in "-+" and "n" in word.text:
                 if text(node).startswith("export"):

@@ -110,17 +110,8 @@ def _env(case: Case, words: list[Word], scene: Scene) -> Inner:
         word, text = words[at], words[at].text
         if not word.known and "=" not in text:
             case.deny_unknown("what env runs")
-        if text in ("-i", "-", "--ignore-environment") or (text[:1] == "-" and text[1:2] != "-" and "i" in text):
-            case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
-        if text.startswith(("-S", "--split", "-C", "--chdir", "-vS")):
-            case.deny("wrapper", "env would take the words apart itself", "write the command plainly")
-        if text.startswith(("-u", "--unset")):
-            at, removed = _value(words, at)
-            if removed is None or not removed.known or removed.text.startswith(OWN):
-                case.deny("identity", "that is not yours to unset", "leave the environment as it is")
-            continue
         if text.startswith("-"):
-            at += 1
+            at = _skip_env_option(case, words, at)
             continue
         name, equals, value = text.partition("=")
         if not equals:
@@ -130,14 +121,35 @@ def _env(case: Case, words: list[Word], scene: Scene) -> Inner:
     return [(words[at:], scene)]
 
 
-def _value(words: list[Word], at: int) -> tuple[int, Word | None]:
-    """The value of the option at a place, and the place behind it."""
-    text = words[at].text
-    if text.startswith("--") and "=" in text:
-        return at + 1, words[at].replace(text=text.partition("=")[2])
-    if not text.startswith("--") and len(text) > 2:
-        return at + 1, words[at].replace(text=text[2:])
-    return at + 2, words[at + 1] if at + 1 < len(words) else None
+_ENV_OPTIONS = {
+    "--ignore-environment": "i", "--unset": "u", "--split-string": "S", "--chdir": "C", "--argv0": "a",
+    **dict.fromkeys(("--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal"), "v"),
+    **dict.fromkeys(("--list-signal-handling", "--help", "--version"), "v"),
+}  # fmt: skip
+"""The letter of each long option; `v` for all that change nothing of the environment."""
+
+
+def _skip_env_option(case: Case, words: list[Word], at: int) -> int:
+    """The place behind an option of env, with its value. Long ones may be shortened, letters may stand together."""
+    word = words[at]
+    if word.text == "--":
+        return at + 1
+    name, equals, value = word.text.partition("=")
+    if name.startswith("--"):
+        letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name)) or "?"
+    else:
+        before, _, value = word.text[1:].partition("u")
+        letters, equals = before + "u" * (len(before) + 1 < len(word.text)) or "i", value
+    if "i" in letters:
+        case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
+    if not set(letters) <= set("uv0"):
+        case.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
+    if "u" not in letters:
+        return at + 1
+    removed = word.replace(text=value) if equals else words[at + 1] if at + 1 < len(words) else None
+    if removed is None or not removed.known or removed.text.startswith(OWN):
+        case.deny("identity", "that is not yours to unset", "leave the environment as it is")
+    return at + (1 if equals else 2)
 
 
 def _exec(case: Case, words: list[Word], scene: Scene) -> Inner:
