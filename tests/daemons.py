@@ -49,6 +49,18 @@ class OwnDaemon:
             line.sendall(hello(frames.RUN, words, folder, env))
             return _converse(line, stdin)
 
+    def run_as(self, guest: Guest, words: list[str], message: bytes | None = None) -> tuple[int, bytes, bytes]:
+        """Run a command from within a sandbox, or with a message fire a hook; the caller's environment says nothing."""
+        with self.connect(guest) as line:
+            line.settimeout(60)
+            kind = frames.RUN if message is None else frames.HOOK
+            line.sendall(hello(kind, words, Path("/"), {"ROOKERY_AGENT": "human"}))
+            if message is not None:
+                line.sendall(frames.pack(frames.INPUT, message))
+            found = _converse(line, b"")
+            assert found is not None
+            return found
+
     def close(self) -> None:
         """End it."""
         self.daemon.stop("the test is over")
@@ -58,18 +70,10 @@ class OwnDaemon:
 
 
 def run_as_guest(root: str, guest: Guest, *words: str, message: bytes | None = None) -> tuple[int, bytes, bytes]:
-    """Run a command from within a sandbox, or with a message fire a hook; the caller's own environment says nothing."""
+    """The same by a daemon of its own."""
     daemon = OwnDaemon(root)
     try:
-        with daemon.connect(guest) as line:
-            line.settimeout(60)
-            kind = frames.RUN if message is None else frames.HOOK
-            line.sendall(hello(kind, list(words), Path("/"), {"ROOKERY_AGENT": "human"}))
-            if message is not None:
-                line.sendall(frames.pack(frames.INPUT, message))
-            found = _converse(line, b"")
-            assert found is not None
-            return found
+        return daemon.run_as(guest, list(words), message)
     finally:
         daemon.close()
 

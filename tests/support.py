@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -263,3 +264,26 @@ def everything(db: Database) -> dict[str, list[tuple[Any, ...]]]:
     """The whole stored state, events included."""
     tables = {"tasks": "seq", "task_blockers": "task_id, blocker_id", "learnings": "seq", "events": "seq"}
     return {table: db.all(f"SELECT * FROM {table} ORDER BY {order}") for table, order in tables.items()}
+
+
+def manifest(*places: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
+    """Every path in the places with its kind, mode and content, but for those under `without`."""
+    found = {}
+    for place in places:
+        for folder, names, files in os.walk(place):
+            names[:] = [name for name in names if not os.path.join(folder, name).startswith(without or ("\0",))]
+            for name in [*names, *files]:
+                path = os.path.join(folder, name)
+                if not path.startswith(without or ("\0",)):
+                    found[path] = _describe(path)
+    return found
+
+
+def _describe(path: str) -> str:
+    status = os.lstat(path)
+    if os.path.islink(path):
+        return f"link {os.readlink(path)}"
+    content = ""
+    if os.path.isfile(path):
+        content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return f"{status.st_mode:o} {status.st_uid} {status.st_nlink if content else ''} {content}"

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import io
-import json
 import shlex
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
+from actions import ALLOWED, REFUSED, Scene, ask_hook, calls_on, make_scene
 from conftest import Rook
 from living import Agent
 from rookery.agents import hooks, rights, tool_hooks
 from rookery.agents.guard.decide import decide
 from rookery.agents.guard.model import ALLOW
 from rookery.agents.guard.model import Call as ToolCall
-from rookery.agents.hook_model import DENIED, Answer
+from rookery.agents.hook_model import DENIED
 from rookery.agents.ownership import check_one
 from rookery.agents.permits import NotPermitted, check_permitted
 from rookery.agents.rights import PROGRAM, RIGHTS, reach_of
@@ -33,42 +33,14 @@ from rookery.ops.caller import PERSON
 from rookery.ops.context import Context
 from rookery.ops.operation import Op
 from rookery.tasks import learnings
-from support import AUTHOR, NOW, add, everything
+from support import AUTHOR, NOW
 
 OPERATIONS = {each.name: each for each in index.load_all()}
 
 
-class Scene(NamedTuple):
-    """A project with agents in it, and what is theirs."""
-
-    root: Path
-    rook: Rook
-    agents: dict[str, Agent]
-    epic: str
-    learned: dict[str, str]
-
-    def words(self, text: str) -> list[str]:
-        """A command with the names of what is there filled in."""
-        found = {f"{name}.task": each.task for name, each in self.agents.items()}
-        found |= {f"{name}.learning": each for name, each in self.learned.items()} | {"epic": self.epic}
-        for key, value in found.items():
-            text = text.replace("{" + key + "}", value)
-        return shlex.split(text)
-
-
 @pytest.fixture
 def scene(project: Path) -> Scene:
-    rook = Rook(project)
-    queen = Agent(project, "queen", "lead")
-    agents = {"queen": queen, "ada": Agent(project, "ada"), "bee": Agent(project, "bee")}
-    agents["drone"] = Agent(project, "drone", under=queen)
-    agents["merle"] = Agent(project, "merle", "merger")
-    db = rook.open()
-    epic = add(db, "milestone")
-    groups.create(db, PERSON, "hive", ["ada", "bee"], NOW)
-    learned = {name: learnings.add(db, each.task, "found out", AUTHOR).id for name, each in agents.items()}
-    db.close()
-    return Scene(project, rook, agents, epic, learned)
+    return make_scene(project)
 
 
 def permit(agent: Agent, words: list[str], cwd: str | Path = "", env: dict[str, str] | None = None) -> RookError | None:
@@ -109,103 +81,6 @@ def permit_served(agent: Agent, words: list[str], cwd: str | Path = "") -> RookE
     thread.start()
     thread.join()
     return found[0]
-
-
-def ask_hook(agent: Agent, words: list[str], cwd: str | Path = "") -> Answer:
-    """What the hook before a tool says to the command line."""
-    payload = {
-        "tool_name": "Bash",
-        "tool_input": {"command": shlex.join(["rook", *words])},
-        "cwd": str(cwd or agent.worktree),
-    }
-    token = agent.env["ROOKERY_TOKEN"]
-    return hooks.handle(str(agent.root), agent.session_id, "pre-tool", json.dumps(payload).encode(), token)
-
-
-REFUSED = {
-    "bee": [
-        *(f"epic {verb} {{epic}}" for verb in ("delete", "cancel", "archive", "unarchive", "reopen", "update")),
-        "epic update {bee.task} --title x",
-        "epic create more",
-        *(
-            f"task {verb} {{ada.task}}"
-            for verb in ("start", "complete", "archive", "unarchive", "delete", "cancel", "fail", "reopen", "release")
-        ),
-        *("task update {ada.task} --title x", "task renew {ada.task}", "task unblock {ada.task}"),
-        *("task block {ada.task} --by {bee.task}", "task update {epic} --context x", "task start {epic}"),
-        *("task update {bee.task} --parent {ada.task}", "task update {bee.task} --parent none"),
-        *("task create more", "task create more --parent {ada.task}", "task create more --parent {epic}"),
-        *("learning add {ada.task} wrong", "learning delete {ada.learning}"),
-        *("worktree rebase ada", "worktree clean ada", "agent restore ada --turn 1", "vcs cleanup --delete"),
-        *("group delete hive", "group add hive human", "group remove hive bee"),
-        *(
-            "spec write {bee.task} --body x",
-            "sling {ada.task}",
-            "stop ada",
-            "interrupt ada",
-            "merge --all",
-            "merge run",
-        ),
-        *("run complete", "data import x", "gate run", "mail purge --all", "doctor"),
-    ],
-    "queen": [
-        *("epic update {epic} --title x", "epic delete {epic}", "epic create more", "task create more"),
-        *("task cancel {ada.task}", "task update {ada.task} --priority 1", "task create more --parent {ada.task}"),
-        *("task update {drone.task} --parent {ada.task}", "task update {drone.task} --parent none"),
-        *("stop ada", "interrupt bee", "sling {epic} --role lead", "spec write {ada.task} --body x"),
-        *("learning add {bee.task} x", "learning delete {bee.learning}", "group delete hive", "attach ada"),
-        *("run complete", "merge --all", "worktree rebase drone", "vcs commit -m x"),
-    ],
-    "merle": ["run undo run_1", "task complete {ada.task}", "worktree rebase ada", "task create more", "stop ada"],
-}
-ALLOWED = {
-    "bee": [
-        *("task complete {bee.task}", "task update {bee.task} --title x", "task block {bee.task} --by {ada.task}"),
-        *("task create more --parent {bee.task}", "task claim", "task claim --agent bee", "task start {bee.task}"),
-        *("learning add {bee.task} x", "learning delete {bee.learning}", "worktree rebase bee", "vcs commit -m x"),
-        *("mail send ada --subject x", "group create mine ada", "task get {ada.task}", "epic get {epic}", "status"),
-    ],
-    "queen": [
-        *("epic update {queen.task} --title x", "task cancel {drone.task}", "task create more --parent {queen.task}"),
-        *("task update {drone.task} --parent {queen.task}", "sling {drone.task}", "stop drone", "interrupt drone"),
-        *(
-            "spec write {drone.task} --body x",
-            "learning delete {drone.learning}",
-            "nudge ada",
-            "task create more --help",
-        ),
-    ],
-    "merle": ["merge --all", "merge --branch ada", "merge undo ada", "worktree rebase merle", "merge cancel ada"],
-}
-CASES = [(name, words) for name, commands in REFUSED.items() for words in commands]
-
-
-@pytest.mark.parametrize(("name", "command"), CASES)
-def test_a_refused_action_is_refused_everywhere(scene: Scene, name: str, command: str) -> None:
-    agent, words = scene.agents[name], scene.words(command)
-    refused = permit(agent, words)
-    assert refused is not None
-    assert refused.code == "not_permitted" or refused.code.startswith("foreign_"), refused.code
-    assert "rook mail send" in refused.hint
-    served = permit_served(agent, words)
-    assert served is not None
-    assert (served.code, served.message) == (refused.code, refused.message)
-    answer = ask_hook(agent, words)
-    assert answer.status == DENIED
-    assert "instead:" in answer.err
-    assert "rook mail send" in answer.err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused_actions_are_refused_on_the_command_line(scene: Scene, name: str) -> None:
-    agent, state = scene.agents[name], _state(scene)
-    for command in REFUSED[name]:
-        ran = scene.rook.json(*scene.words(command), env=agent.env)
-        refused = permit(agent, scene.words(command))
-        assert refused is not None
-        assert (ran.status, ran.error["code"], ran.error["hint"]) == (1, refused.code, refused.hint), command
-        assert _state(scene) == state, command
 
 
 @pytest.mark.parametrize(("name", "command"), [(name, words) for name, many in ALLOWED.items() for words in many])
@@ -340,7 +215,7 @@ def test_guard_and_permits_say_the_same_to_every_role_of_every_operation(
         assert caller is not None
         for each in OPERATIONS.values():
             for owner in (agent, other):
-                for words in _calls(each, owner, learn):
+                for words in calls_on(each, owner, learn):
                     bounds = tool_hooks.bounds_of(str(agent.root), db, caller, owner.worktree)
                     call = ToolCall("Bash", {"command": shlex.join(["rook", *words]), "run_in_background": True})
                     verdict = decide(ROLES[agent.role], "yolo", bounds, call)
@@ -351,39 +226,6 @@ def test_guard_and_permits_say_the_same_to_every_role_of_every_operation(
                     compared += 1
         db.close()
     assert compared > 2 * len(ROLES) * len(OPERATIONS) * 0.9
-
-
-_SAMPLES: dict[str, Callable[[Agent, Callable[[str], str]], str]] = {
-    **{operation.TASKS: lambda owner, _: owner.task, operation.AGENTS: lambda owner, _: owner.name},
-    **{operation.PLACES: lambda owner, _: owner.task, operation.MOVES: lambda owner, _: owner.task},
-    operation.LEARNINGS: lambda owner, learn: learn(owner.task),
-    operation.BRANCHES: lambda owner, _: owner.name,
-    operation.MAIL_GROUPS: lambda owner, _: f"of-{owner.name}",
-}
-
-
-def _calls(each: Op, owner: Agent, learn: Callable[[str], str]) -> list[list[str]]:
-    """The operation on what is the owner's: with what it must be given, and with all that it can change."""
-    short, long = each.name.split(), each.name.split()
-    for param in each.params:
-        kind = (each.owns or {}).get(param.name)
-        if kind == operation.CHECKOUTS:
-            long.append(param.flag)
-            continue
-        value = _SAMPLES[kind](owner, learn) if kind else _sample(param)
-        if param.required or (param.many and param.positional):
-            short += [value] if param.positional else [param.flag, value]
-        if param.required or kind or (param.many and param.positional):
-            long += [value] if param.positional else [param.flag, value]
-    if each.name == "feed":
-        short = long = [*short, "--limit", "1"]
-    return [short] if short == long else [short, long]
-
-
-def _sample(param: operation.Param) -> str:
-    if param.choices:
-        return param.choices[0]
-    return "1" if param.kind == operation.INTEGER else "{}" if param.name == "input" else "other"
 
 
 def test_the_guard_follows_the_table(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,12 +243,3 @@ def test_a_kind_that_is_not_known_is_our_bug(scene: Scene) -> None:
     with pytest.raises(LookupError):
         check_one(db, PERSON, "moon", "x", rights.OWN)
     db.close()
-
-
-def _state(scene: Scene) -> object:
-    db = scene.rook.open()
-    try:
-        tables = ("sessions", "mail_groups", "runs", "merges")
-        return everything(db), [db.all(f"SELECT * FROM {table}") for table in tables]
-    finally:
-        db.close()

@@ -84,10 +84,13 @@ def refuse(role: str, operation: Op, *, as_command: bool = False) -> Refusal | N
     reach = reach_of(role, operation.needs)
     if reach and not (as_command and reach == PROGRAM):
         return None
-    why = f"it needs {operation.needs}"
+    why = f"that is for {_list_roles(operation.needs)}"
     if reach == PROGRAM:
         why = "its program does, at its events"
-    elif not RIGHTS.get(operation.needs):
-        why = "that is for people"
     reason = f"a {role} may not `rook {operation.name}`: {why}"
     return Refusal(reason, "ask for it by mail: `rook mail send @lead --type question --subject … --body …`")
+
+
+def _list_roles(permission: str) -> str:
+    roles = sorted(RIGHTS.get(permission, _PEOPLE))
+    return f"people and the roles {', '.join(roles)}" if roles else "people"

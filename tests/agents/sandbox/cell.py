@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -63,26 +61,3 @@ class Cell(Den):
     def worktree(self, name: str) -> Path:
         """Where an agent works."""
         return self.folder / ".rookery" / "worktrees" / name
-
-
-def manifest(*places: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
-    """Every path in the places with its kind, mode and content, but for those beneath `without`."""
-    found = {}
-    for place in places:
-        for folder, names, files in os.walk(place):
-            names[:] = [name for name in names if not os.path.join(folder, name).startswith(without or ("\0",))]
-            for name in [*names, *files]:
-                path = os.path.join(folder, name)
-                if not path.startswith(without or ("\0",)):
-                    found[path] = _describe(path)
-    return found
-
-
-def _describe(path: str) -> str:
-    status = os.lstat(path)
-    if os.path.islink(path):
-        return f"link {os.readlink(path)}"
-    content = ""
-    if os.path.isfile(path):
-        content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return f"{status.st_mode:o} {status.st_uid} {status.st_nlink if content else ''} {content}"

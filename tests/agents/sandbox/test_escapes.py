@@ -19,7 +19,8 @@ from den import DONE
 
 from conftest import git
 from rookery.terminal.tmux import socket_path
-from sandbox.cell import Cell, manifest, needs_bubblewrap
+from sandbox.cell import Cell, needs_bubblewrap
+from support import manifest
 
 pytestmark = needs_bubblewrap
 
