@@ -17,11 +17,11 @@ import rookery
 from rookery.base.errors import BUG, INTERRUPTED, RookError
 from rookery.cli import completion
 from rookery.cli.help import ABOUT
-from rookery.cli.options import GLOBALS
 from rookery.config.reference import render_reference
 from rookery.merge import model as merges
 from rookery.ops import index
 from rookery.ops.operation import FLAG, Op, Param
+from rookery.ops.options import GLOBALS
 from rookery.tasks.model import ACTIVE, FINISHED, SATISFIES_BLOCKER, STATES, TRANSITIONS
 
 if TYPE_CHECKING:

@@ -25,13 +25,14 @@ from rookery.agents.rights import PROGRAM, RIGHTS, reach_of
 from rookery.agents.roles import ROLES
 from rookery.base.call import Call, serving
 from rookery.base.errors import RookError
-from rookery.cli.parse import parse_operation, read_globals
+from rookery.cli.parse import parse_operation
 from rookery.config.environ import read_environ
 from rookery.mail import groups
 from rookery.ops import index, operation
 from rookery.ops.caller import PERSON
 from rookery.ops.context import Context
 from rookery.ops.operation import Op
+from rookery.ops.words import read_globals
 from rookery.tasks import learnings
 from support import AUTHOR, NOW
 

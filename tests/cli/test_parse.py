@@ -11,11 +11,12 @@ from rookery.base.errors import UsageError
 from rookery.cli.completion import bash, fish
 from rookery.cli.help import show_help
 from rookery.cli.main import _context
-from rookery.cli.options import Globals
-from rookery.cli.parse import parse_operation, read_globals, read_plainly
-from rookery.cli.usage import parse
+from rookery.cli.parse import parse_operation
 from rookery.ops import index
 from rookery.ops.operation import Op
+from rookery.ops.options import Globals
+from rookery.ops.usage import parse
+from rookery.ops.words import read_globals, read_plainly
 
 
 def _op(name: str) -> Op:

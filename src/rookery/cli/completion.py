@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.cli.options import GLOBALS
 from rookery.ops import index
 from rookery.ops.operation import FLAG, PATH, Op, arg, op
+from rookery.ops.options import GLOBALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,18 +12,19 @@ from contextlib import suppress
 
 from rookery.base.call import current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, REFUSED, RookError, UsageError
-from rookery.cli.parse import parse_operation, read_globals
+from rookery.cli.parse import parse_operation
 from rookery.ops import index
 from rookery.ops.operation import call
+from rookery.ops.words import read_globals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, NoReturn
 
-    from rookery.cli.options import Globals
     from rookery.ops.context import Context
     from rookery.ops.operation import Op
+    from rookery.ops.options import Globals
 
 _BROKEN_PIPE = 141
 _OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EBADF)

@@ -18,7 +18,7 @@ from rookery.ops.state import check_state, open_state
 
 # Loaded before the daemon is ready, so that the first call is as fast as the rest and an upgrade mixes no versions.
 _LOADED = (
-    *("rookery.cli.main", "rookery.cli.parse", "rookery.cli.render", "rookery.cli.hook", "rookery.cli.usage"),
+    *("rookery.cli.main", "rookery.cli.parse", "rookery.cli.render", "rookery.cli.hook", "rookery.ops.usage"),
     *("rookery.ops.context", "rookery.db.database", "rookery.mail.ops", "rookery.mail.inbox", "rookery.mail.group_ops"),
     *("rookery.tasks.ops", "rookery.tasks.work_ops", "rookery.tasks.epic_ops", "rookery.tasks.learning_ops"),
     *("rookery.agents.permits", "rookery.agents.pulse", "rookery.agents.observing", "rookery.agents.hooks"),

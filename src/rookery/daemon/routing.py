@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from rookery.base.errors import NotInitialised, UsageError
-from rookery.cli.parse import read_globals
 from rookery.config.project import find_root
 from rookery.ops import index
+from rookery.ops.words import read_globals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import argparse
 
 from rookery.base.call import current, stdout
 from rookery.base.errors import UsageError
-from rookery.cli.options import GLOBALS
 from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
+from rookery.ops.options import GLOBALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
