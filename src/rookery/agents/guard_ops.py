@@ -11,12 +11,14 @@ from rookery.ops.operation import PATH, Param, arg, op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from rookery.agents.guard.explain import Explanation
     from rookery.agents.guard.model import Bounds, Verdict
     from rookery.agents.model import Session
     from rookery.ops.context import Context
+    from rookery.ops.operation import Op
 
 _ROLE = arg("role", "The agent's role, or its other name.")
 _PROFILE = Param("profile", "How much it may do unasked; by default the role's.", choices=PROFILES)
@@ -68,7 +70,7 @@ _EXAMPLE = """`rook guard test builder Bash '{"command": "git push"}'`"""
 
 def _bounds(ctx: Context, worktree: str | None) -> Bounds:
     from rookery.agents.guard.model import Bounds
-    from rookery.agents.ownership import check_one
+    from rookery.agents.ownership import check_owned
     from rookery.ops.caller import Caller
     from rookery.vcs.detect import open_vcs
 
@@ -78,12 +80,16 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
     vcs = open_vcs(folder, ctx.config.vcs)
     bounds = Bounds(vcs.main_root(), os.path.realpath(vcs.root), vcs.current_branch() or "", vcs.default_branch() or "")
     session = _session(ctx, bounds.worktree)
+    who = Caller("", None, worktree=bounds.worktree)  # no agent works here: it would have nothing of its own
     if session is not None:
         scope = tuple(session.settings.files)
         bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
         who = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
-        bounds = bounds.replace(check_own=lambda kind, value, reach: check_one(ctx.db, who, kind, value, reach))
-    return bounds.replace(cwd=folder)
+
+    def check_own(operation: Op, values: Mapping[str, Any], place: str, reach: str) -> None:
+        check_owned(ctx.db, who, operation, values, place, reach)
+
+    return bounds.replace(cwd=folder, check_own=check_own)
 
 
 def _session(ctx: Context, worktree: str) -> Session | None:

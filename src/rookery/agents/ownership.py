@@ -34,23 +34,30 @@ class NotYours(Refused):
 def check_owned(db: Database, caller: Caller, operation: Op, values: Mapping[str, Any], cwd: str, reach: str) -> None:
     """Raise NotYours unless everything that the call changes is within the agent's reach."""
     for param, kind in (operation.owns or {}).items():
-        value = cwd if kind == CHECKOUTS else values.get(param)
-        if kind == CHECKOUTS and param != HERE and not values.get(param):
+        if kind == CHECKOUTS:
+            if _is_meant(param, values):
+                _check_checkout(caller, cwd)
             continue
+        value = values.get(param)
         given = value if isinstance(value, list | tuple) else [value]
         for each in given:
             check_one(db, caller, kind, None if each is None else str(each), reach)
+
+
+def changes_checkout(operation: Op, values: Mapping[str, Any]) -> bool:
+    """True if the call changes the checkout that the caller stands in."""
+    return any(kind == CHECKOUTS and _is_meant(param, values) for param, kind in (operation.owns or {}).items())
+
+
+def _is_meant(param: str, values: Mapping[str, Any]) -> bool:
+    return param == HERE or bool(values.get(param))
 
 
 def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach: str) -> None:
     """Raise NotYours unless this one thing is within the agent's reach; what is left out changes nothing."""
     if kind in (PLACES, MOVES) and (value == _NOWHERE or (value is None and kind == PLACES)):
         _check_root(caller, reach)
-    elif value is None:
-        return
-    elif kind == CHECKOUTS:
-        _check_checkout(caller, value)
-    elif reach == ANY:
+    elif value is None or reach == ANY:
         return
     elif kind in (TASKS, PLACES, MOVES):
         _check_task(db, caller, tasks.resolve(db, value), reach)

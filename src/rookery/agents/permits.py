@@ -55,7 +55,7 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
 
     if ctx.flags:
         raise NotPermitted("settings are changed by people: -c is not for agents", hint="call `rook` as it is")
-    _check_acts_itself(caller.name, operation, values)
+    check_acts_itself(caller.name, operation, values)
     refusal = refuse(caller.role, operation)
     if refusal is not None:
         raise NotPermitted(refusal.reason, hint=refusal.hint)
@@ -77,7 +77,8 @@ def _ends(role: str, type: str | None) -> bool:
     return found.can_spawn and type in found.ends_with
 
 
-def _check_acts_itself(name: str, operation: Op, values: Mapping[str, Any]) -> None:
+def check_acts_itself(name: str, operation: Op, values: Mapping[str, Any]) -> None:
+    """Raise NotPermitted if an agent is to act as another one by an option."""
     for param in operation.params:
         if param.acts_as and values.get(param.name) not in (None, name):
             raise NotPermitted(

@@ -12,11 +12,13 @@ from rookery.config.environ import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from rookery.agents.guard.model import Bounds
     from rookery.agents.hook_model import Caller
     from rookery.db.database import Database
+    from rookery.ops.operation import Op
 
 _FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
@@ -56,16 +58,16 @@ def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
         task_id=caller.task_id,
         agent=caller.agent,
         cwd=cwd,
-        check_own=lambda kind, value, reach: _check_own(db, caller, kind, value, reach),
+        check_own=lambda operation, values, folder, reach: _check_own(db, caller, operation, values, folder, reach),
     )
 
 
-def _check_own(db: Database, caller: Caller, kind: str, value: str | None, reach: str) -> None:
-    from rookery.agents.ownership import check_one
+def _check_own(db: Database, caller: Caller, operation: Op, values: Mapping[str, Any], folder: str, reach: str) -> None:
+    from rookery.agents.ownership import check_owned
     from rookery.ops import caller as callers
 
     who = callers.Caller(caller.agent, caller.session_id, caller.role, caller.task_id, "@lead", caller.worktree)
-    check_one(db, who, kind, value, reach)
+    check_owned(db, who, operation, values, folder, reach)
 
 
 def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bool) -> Answer:

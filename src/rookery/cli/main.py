@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit as leaving:  # argparse, after it has shown its help
+    except SystemExit as leaving:  # after help was shown
         return leaving.code if isinstance(leaving.code, int) else 0
     except BrokenPipeError:
         if current() is None:

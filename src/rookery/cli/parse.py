@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rookery.base.call import stdin
 from rookery.base.errors import Refused, UsageError
+from rookery.ops.options import HelpAsked
 from rookery.ops.words import read_words
 
 TYPE_CHECKING = False
@@ -18,8 +19,12 @@ _MOST_INPUT = 64 * 1024 * 1024
 
 
 def parse_operation(op: Op, words: list[str], before: Globals) -> tuple[dict[str, Any], Globals]:
-    """Values for the operation's parameters, and the options of every command."""
-    values, settings = read_words(op, words, before)
+    """Values for the operation's parameters, and the options of every command. Help is shown, and ends the command."""
+    try:
+        values, settings = read_words(op, words, before)
+    except HelpAsked as asked:
+        asked.show()
+        raise SystemExit(0) from None
     return _read_long_texts(op, values), settings
 
 

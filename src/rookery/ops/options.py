@@ -5,6 +5,10 @@ from __future__ import annotations
 from rookery.base.record import Record
 from rookery.ops.operation import FLAG, Param
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Globals(Record):
     """What holds for every command, before or after its name."""
@@ -27,3 +31,11 @@ GLOBALS = (
         "config", "Set a configuration KEY=VALUE for this command; can be given several times.", many=True, short="c"
     ),
 )
+
+
+class HelpAsked(Exception):
+    """The words ask for help, and so for nothing else; `show` prints it."""
+
+    def __init__(self, show: Callable[[], None]) -> None:
+        super().__init__("help")
+        self.show = show

@@ -7,7 +7,7 @@ import argparse
 from rookery.base.call import current, stdout
 from rookery.base.errors import UsageError
 from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
-from rookery.ops.options import GLOBALS
+from rookery.ops.options import GLOBALS, HelpAsked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse(op: Op, words: list[str]) -> dict[str, Any]:
-    """The values that the words give; None for what is not given."""
+    """The values that the words give; None for what is not given. Raises UsageError, or HelpAsked."""
     try:
         found = build_parser(op).parse_args(words)
     except UsageError:
@@ -45,7 +45,7 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
     for param in op.params:
         _add(places["arguments" if param.positional else "options"], param, greedy)
     common = parser.add_argument_group("options of every command")
-    common.add_argument("-h", "--help", action="help", help="Show this help.")
+    common.add_argument("-h", "--help", action=_Help, nargs=0, help="Show this help.")
     for param in GLOBALS:
         _add(common, param, False)
     return parser
@@ -102,6 +102,11 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
     """Help as wide as the caller's terminal."""
     call = current()
     return argparse.RawDescriptionHelpFormatter(prog, width=None if call is None else call.size()[0] - 2)
+
+
+class _Help(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        raise HelpAsked(parser.print_help)
 
 
 class _Parser(argparse.ArgumentParser):

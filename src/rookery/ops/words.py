@@ -43,7 +43,7 @@ def read_globals(words: list[str]) -> tuple[Globals, list[str]]:
 
 
 def read_words(op: Op, words: list[str], before: Globals) -> tuple[dict[str, Any], Globals]:
-    """Values for the operation's parameters, and the options of every command."""
+    """Values for the operation's parameters, and the options of every command. Raises UsageError, or HelpAsked."""
     values = None if before.help else read_plainly(op, words)
     if values is None:
         from rookery.ops.usage import parse

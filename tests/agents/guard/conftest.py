@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from guard.corpus import OWN
+from guard.corpus import BENEATH, FOREIGN, OWN
 from rookery.agents.guard.model import Bounds
+from rookery.agents.ownership import check_owned
+from rookery.db.database import Database
+from rookery.ops.caller import Caller
+from support import add
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+    from typing import Any
+
+    from rookery.ops.operation import Op
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +26,19 @@ def bounds(tmp_path_factory: pytest.TempPathFactory) -> Bounds:
     """What the agent `bee` has of its own; another agent's worktree lies beside it."""
     root = tmp_path_factory.mktemp("project")
     worktree = make_worktree(root)
-    return Bounds(str(root), str(worktree), "rook/bee/task", "main", task_id=OWN, agent="bee")
+    bounds = Bounds(str(root), str(worktree), "rook/bee/task", "main", task_id=OWN, agent="bee")
+    return bounds.replace(check_own=make_check(str(root / ".rookery" / "rookery.db"), bounds))
+
+
+def make_check(path: str, bounds: Bounds) -> Callable[[Op, Mapping[str, Any], str, str], None]:
+    """Asks a state with the agent's own task, one under it and a foreign one, as the hook does."""
+    db = Database.create(path)
+    for task_id, parent in ((OWN, None), (BENEATH, OWN), (FOREIGN, None)):
+        made = add(db, "work", parent)
+        with db.write():
+            db.execute("UPDATE tasks SET id = ? WHERE id = ?", (task_id, made))
+    who = Caller("bee", "ses_1", "builder", OWN, "queen", bounds.worktree)
+    return lambda operation, values, folder, reach: check_owned(db, who, operation, values, folder, reach)
 
 
 @pytest.fixture(autouse=True)

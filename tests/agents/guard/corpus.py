@@ -9,6 +9,8 @@ from __future__ import annotations
 
 OWN = "task_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 FOREIGN = "task_01BX5ZZKBKACTAV9WEVGEMMVRZ"
+BENEATH = "task_01CX5ZZKBKACTAV9WEVGEMMVRZ"
+"""A task under its own."""
 
 # Reading: allowed to every role in every profile.
 READING = [
@@ -327,7 +329,7 @@ WORKING = [
     "rm src/passwd",
     f"rook task complete {OWN} --result done",
     "rook task complete 01ARZ3NDEK --result done",
-    "rook mail send queen --type worker_done --payload '{}'",
+    "rook mail send queen --type worker_done --subject Done --payload '{}'",
     f"rook learning add {OWN} 'found out'",
     "if pytest -q; then git add -A; git commit -m ok; else echo failed; fi",
     "pytest -q && git add -A && git commit -m 'Mend' || echo no",

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from guard.corpus import CHECKS, FORBIDDEN, FOREIGN, READING, TELLING, WORKING, WRITING
+from guard.corpus import BENEATH, CHECKS, FORBIDDEN, FOREIGN, OWN, READING, TELLING, WORKING, WRITING
 from rookery.agents.guard.decide import decide
 from rookery.agents.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.agents.roles import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
@@ -117,7 +117,9 @@ def test_a_foreign_task_is_not_closed(bounds: Bounds, name: str) -> None:
         assert judge(bounds, "builder", f"rook task {name} {task}").verdict == DENY
     assert judge(bounds, "builder", f"rook --json task {name} {FOREIGN}").rule == "foreign-task"
     assert judge(bounds, "builder", f"rook task {name} {bounds.task_id}").verdict == ALLOW
-    assert judge(bounds, "lead", f"rook task {name} {FOREIGN}").verdict == ALLOW
+    assert judge(bounds, "lead", f"rook task {name} {FOREIGN}").rule == "foreign-task"
+    assert judge(bounds, "lead", f"rook task {name} {BENEATH}").verdict == ALLOW
+    assert judge(bounds, "coordinator", f"rook task {name} {FOREIGN}").verdict == ALLOW
 
 
 def test_only_who_slings_stops(bounds: Bounds) -> None:
@@ -128,3 +130,55 @@ def test_only_who_slings_stops(bounds: Bounds) -> None:
 def test_a_lead_is_told_to_sling_a_builder(bounds: Bounds) -> None:
     for command in ("git commit -m x", "touch src/x", "make"):
         assert "rook sling" in judge(bounds, "lead", command).hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("task list -C/other", "task list -C /other", "task list --directory=/other", "-C /other task list"),
+        *("mail check -qc tasks.lease=1h", "mail check -ctasks.lease=1h", "-c=tasks.lease=1h mail check"),
+    ],
+)
+def test_no_place_or_setting_is_named_however_it_is_written(bounds: Bounds, words: str) -> None:
+    for role in ROLES:
+        assert judge(bounds, role, f"rook {words}", YOLO).rule == "rook"
+
+
+@pytest.mark.parametrize("words", ["epic delete x -h", "epic delete x --help", "-h epic delete x", "help epic", "epic"])
+def test_help_is_shown_to_everybody(bounds: Bounds, words: str) -> None:
+    for role in ROLES:
+        assert judge(bounds, role, f"rook {words}").verdict == ALLOW
+    for hidden in ("x -- -h", "x --help=1", '"$x" --help', "--reason -h x", "x --reason=-h"):
+        assert judge(bounds, "builder", f"rook epic cancel {hidden}").verdict == DENY
+
+
+def test_words_are_read_as_the_command_line_reads_them(bounds: Bounds) -> None:
+    allowed = (
+        *(f"task update --title x {OWN}", f"task update {OWN} --title=--parent", f"task update -- {OWN}"),
+        *(f"task create more --blocked-by {FOREIGN} --parent {OWN}", f"task update {OWN} --priority $n"),
+        *(f'task complete {OWN} --result "$(git log -1)"', "mail send queen --subject what? --body $x", "mail list $x"),
+        *(f"task update {OWN} --parent none --parent {OWN}", f"task unblock {OWN} --by {FOREIGN} {BENEATH}"),
+    )
+    for words in allowed:
+        assert judge(bounds, "builder", f"rook {words}").verdict == ALLOW, words
+    denied = (
+        *(f"task update --title {OWN} {FOREIGN}", f"task update {OWN} --parent={FOREIGN}", f"task update {OWN} $x"),
+        *(f"task update {OWN} --parent {OWN} --parent none", f"task update {OWN} --parent=$x", f"task update {OWN} *"),
+        *(f"task unblock --by {OWN} -- {FOREIGN}", "task claim --agent=ada", "task claim --agent $x", "task claim $x"),
+        *("task complete task_*", f"task create --blocked-by {OWN} {FOREIGN} -- more", "task create $x"),
+    )
+    for words in denied:
+        assert judge(bounds, "builder", f"rook {words}").verdict == DENY, words
+
+
+def test_a_command_that_cannot_be_read_is_denied_with_the_words_of_the_command_line(bounds: Bounds) -> None:
+    verdict = judge(bounds, "builder", f"rook task update {OWN} --nonsense x")
+    assert verdict.verdict == DENY
+    assert "--nonsense" in verdict.reason
+    assert "rook task update --help" in verdict.hint
+
+
+def test_where_the_state_cannot_be_asked_nothing_of_anybody_is_changed(bounds: Bounds) -> None:
+    blind = bounds.replace(check_own=None)
+    assert judge(blind, "builder", f"rook task complete {OWN}").verdict == DENY
+    assert judge(blind, "builder", "rook mail check").verdict == ALLOW

@@ -6,8 +6,10 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    from rookery.ops.operation import Op
 
 ALLOW, DENY, ASK = "allow", "deny", "ask"
 
@@ -37,8 +39,9 @@ class Bounds(Record):
     """Folders outside of the project that anybody may write to."""
     cwd: str = ""
     """Where the shell stands; the worktree if empty."""
-    check_own: Callable[[str, str | None, str], None] | None = None
-    """Raises, as `ownership.check_one` does, if something of a kind is another's; None where nobody can be asked."""
+    check_own: Callable[[Op, Mapping[str, Any], str, str], None] | None = None
+    """Asks the state: raises, as `ownership.check_owned` does, if a call changes what is another's. It is given the
+    operation, its values, the folder and the reach. Without it, `rook` changes nothing that may be somebody's."""
 
 
 class Verdict(Record):
