@@ -82,6 +82,18 @@ def test_the_project_goes_before_the_folder(git_repository: GitRepository, tmp_p
     assert finding.status == OK
 
 
+@pytest.fixture
+def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is seen but those of the test: any other git of the machine that cannot be looked at may hold a lock."""
+    read_all = proctable.read_all
+
+    def read_own() -> dict[int, proctable.Row]:
+        return {pid: row for pid, row in read_all().items() if os.getpid() in proctable.line_of(pid)}
+
+    monkeypatch.setattr(proctable, "read_all", read_own)
+
+
+@pytest.mark.usefixtures("only_ours")
 def test_an_old_lock_is_named_and_a_fresh_one_is_not(git_repository: GitRepository, tmp_path: Path) -> None:
     git_repository.vcs().create_branch("work", "main")
     git_repository.add_checkout(tmp_path / "linked", "work")

@@ -1,0 +1,160 @@
+"""The daemon's own process: what it has of its starter, what limits it, and how it is set up when it is ready."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live import Live, client_argv
+from live import live as live
+
+from living import Agent
+from rookery.agents.home import MARK
+from rookery.base.proctable import line_of
+from rookery.base.proctree import descendants, end_tree, identify, is_alive, marked
+from rookery.daemon import place
+from support import SOURCE, wait_until
+
+pytestmark = pytest.mark.slow
+
+# Sets the process up as the daemon does, and reports instead of serving.
+_REPORT = """
+import gc, json, os, resource, sys, threading
+sys.path.insert(0, sys.argv.pop(1))
+from rookery.daemon import main
+from rookery.daemon.server import Daemon
+def report(daemon):
+    os.umask(umask := os.umask(0))
+    print(json.dumps({
+        "switch": sys.getswitchinterval(), "umask": umask, "frozen": gc.get_freeze_count() > 10000,
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE), "threads": threading.active_count(),
+        "listens": list(daemon._listeners) != [],
+    }), flush=True)
+Daemon.serve = report
+main.main()
+"""
+
+
+def report(live: Live, limit: tuple[int, int]) -> dict[str, Any]:
+    """What a daemon's process is like at the moment when it begins to serve."""
+    (live.folder / ".rookery" / "run").mkdir(exist_ok=True)
+    done = subprocess.run(
+        ["sh", "-c", f'ulimit -S -n {limit[0]} && ulimit -H -n {limit[1]} && exec "$@"', "sh"]
+        + [sys.executable, "-I", "-c", _REPORT, SOURCE, live.root],
+        cwd=live.folder,
+        env=live.environ(),
+        capture_output=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_when_it_is_ready_no_thread_runs_and_a_computing_one_will_not_hold_the_others(live: Live) -> None:
+    found = report(live, (256, 1024))
+    assert found["switch"] == pytest.approx(0.0005)
+    assert (found["threads"], found["listens"], found["frozen"], found["umask"]) == (1, True, True, 0o077)
+
+
+@pytest.mark.parametrize(("given", "raised"), [((256, 1024), 1024), ((256, 8192), 4096), ((6000, 8192), 6000)])
+def test_it_may_open_more_files_than_its_starter(live: Live, given: tuple[int, int], raised: int) -> None:
+    if given[1] > resource.getrlimit(resource.RLIMIT_NOFILE)[1]:
+        pytest.skip("this machine allows fewer")
+    assert report(live, given)["files"] == [raised, given[1]]
+
+
+def test_status_shows_what_limits_it(live: Live) -> None:
+    subprocess.run(
+        ["sh", "-c", 'ulimit -n 300; exec nice -n 7 "$@"', "sh", *client_argv("task", "list")],
+        cwd=live.folder,
+        env=live.environ(),
+        check=True,
+        capture_output=True,
+    )
+    found = live.run("daemon", "status", "--json").data
+    own = Path(f"/proc/{live.place.pid}/cgroup").read_text().strip().rpartition("::")[2]
+    assert (found["nice"], found["open_files_limit"], found["cgroup"]) == (7, "300", own or None)
+    shown = live.run("daemon", "status").out.decode()
+    assert all(str(each) in shown for each in (7, "300", own))
+
+
+def test_no_open_file_of_its_starter_is_its_own(live: Live, tmp_path: Path) -> None:
+    opened = [os.open(tmp_path / name, os.O_RDWR | os.O_CREAT) for name in "abc"]
+    try:
+        subprocess.run(
+            client_argv("task", "list"),
+            cwd=live.folder,
+            env=live.environ(),
+            pass_fds=opened,
+            capture_output=True,
+            check=True,
+        )
+    finally:
+        for file in opened:
+            os.close(file)
+    files = Path(f"/proc/{live.place.pid}/fd")
+    beyond = [os.readlink(each) for each in files.iterdir() if int(each.name) > 2]
+    assert place.lock_path(live.root) in beyond  # what it has can be seen
+    assert [each for each in beyond if each.startswith(str(tmp_path)) and ".rookery" not in each] == []
+
+
+_AGENT = """
+import subprocess, sys
+sys.path.insert(0, sys.argv.pop(1))
+from rookery.base.subreaper import adopt_orphans
+adopt_orphans()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_it_does_not_end_with_the_agent_whose_call_started_it(live: Live) -> None:
+    """A runner takes in what its agent orphans, so the daemon is below it, and carries no mark."""
+    bee = Agent(live.folder, "bee")
+    with subprocess.Popen(
+        [sys.executable, "-c", _AGENT, SOURCE, *client_argv("task", "list")],
+        cwd=live.folder,
+        env=live.environ(bee.env),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as agent:
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == b"done\n"
+        program = identify(agent.pid)
+        assert program is not None
+        daemon = live.identity
+        assert program.pid in line_of(daemon.pid)
+        assert program in marked(MARK, bee.session_id)
+        end_tree(program, (MARK, bee.session_id), 0)
+        wait_until(lambda: not is_alive(program))
+        assert is_alive(daemon)
+    # An agent's next call finds it, and a person's replaces it.
+    assert live.run("task", "list", "--json", env=bee.env).status == 0
+    assert live.identity == daemon
+
+
+def test_nothing_of_the_callers_python_has_a_part_in_it(live: Live, tmp_path: Path) -> None:
+    """Neither in the daemon nor in the process that it starts for a call: they check what the caller may do."""
+    planted, kept, trace = tmp_path / "planted", tmp_path / "kept", tmp_path / "trace"
+    planted.mkdir()
+    for name in ("sitecustomize", "usercustomize", "yaml", "apsw"):
+        (planted / f"{name}.py").write_text(f"open({str(trace)!r}, 'a').write({name!r})\n")
+    env = {"PYTHONPATH": str(planted), "PYTHONPYCACHEPREFIX": str(kept), "PYTHONHOME": str(planted)}
+    live.run("task", "list", env=env)
+    caller = live.start("mail", "wait", "--timeout", "10m", env=env)
+    wait_until(lambda: descendants(live.identity))
+    for pid in (live.place.pid, *(each.pid for each in descendants(live.identity))):
+        names = [each.partition(b"=")[0] for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
+        assert [each for each in names if each.startswith(b"PYTHON")] == []
+    caller.kill()
+    assert live.run("data", "export", "all.json", env=env).status == 0
+    assert not trace.exists()
+    assert not kept.exists()
+    assert b"-I" in Path(f"/proc/{live.place.pid}/cmdline").read_bytes().split(b"\0")
