@@ -84,7 +84,7 @@ def test_the_project_goes_before_the_folder(git_repository: GitRepository, tmp_p
 
 @pytest.fixture
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process is seen but those of the test: any other git of the machine that cannot be looked at may hold a lock."""
+    """No process is seen but those of the test: another git that cannot be looked at may hold a lock."""
     read_all = proctable.read_all
 
     def read_own() -> dict[int, proctable.Row]:

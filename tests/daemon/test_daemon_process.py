@@ -45,8 +45,10 @@ def report(live: Live, limit: tuple[int, int]) -> dict[str, Any]:
     """What a daemon's process is like at the moment when it begins to serve."""
     (live.folder / ".rookery" / "run").mkdir(exist_ok=True)
     done = subprocess.run(
-        ["sh", "-c", f'ulimit -S -n {limit[0]} && ulimit -H -n {limit[1]} && exec "$@"', "sh"]
-        + [sys.executable, "-I", "-c", _REPORT, SOURCE, live.root],
+        [
+            *("sh", "-c", f'ulimit -S -n {limit[0]} && ulimit -H -n {limit[1]} && exec "$@"', "sh"),
+            *(sys.executable, "-I", "-c", _REPORT, SOURCE, live.root),
+        ],
         cwd=live.folder,
         env=live.environ(),
         capture_output=True,
