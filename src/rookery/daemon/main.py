@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import gc
 import os
+import pkgutil
 import resource
 import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
 
+import rookery
 from rookery.base.clock import stamp
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
 
-# Loaded before the daemon is ready, so that the first call is as fast as the rest and an upgrade mixes no versions.
-_LOADED = (
-    *("rookery.cli.main", "rookery.cli.parse", "rookery.cli.render", "rookery.cli.hook", "rookery.ops.usage"),
-    *("rookery.ops.context", "rookery.db.database", "rookery.mail.ops", "rookery.mail.inbox", "rookery.mail.group_ops"),
-    *("rookery.tasks.ops", "rookery.tasks.work_ops", "rookery.tasks.epic_ops", "rookery.tasks.learning_ops"),
-    *("rookery.agents.permits", "rookery.agents.pulse", "rookery.agents.observing", "rookery.agents.hooks"),
-    *("rookery.agents.tool_hooks", "rookery.agents.turn_hooks", "rookery.agents.look_ops", "rookery.agents.recovery"),
-    *("rookery.agents.guard.decide", "rookery.agents.person", "rookery.agents.prime", "rookery.merge.pulse"),
-    *("rookery.events.ops", "rookery.cli.views.tasks", "rookery.cli.views.mail", "rookery.cli.views.agents"),
-)
+_LOADED_LATER = ("rookery.mcp", "rookery.web", "rookery.tui", "rookery.runtimes.scripted_agent")
+"""Large, and asked for by few; or a program of its own."""
+_LIBRARIES = ("yaml", "rich.console", "rich.progress", "rich.table", "rich.tree", "difflib", "tempfile")
+"""What a short operation loads only when it needs it."""
 _SWITCH_SECONDS = 0.0005
 """Python's own 5 ms would let one computing thread double the time of everybody else's calls."""
 _OPEN_FILES = 4096
@@ -40,8 +36,7 @@ def main() -> None:
     check_state(root)
     environ = read_daemon_environ()
     daemon = Daemon(root, environ, now, _log)
-    for name in _LOADED:
-        import_module(name)
+    _load_everything()
     gc.collect()
     gc.freeze()
     if not daemon.open():
@@ -55,6 +50,17 @@ def main() -> None:
     daemon.serve()
     _log("gone")
     os._exit(0)
+
+
+def _load_everything() -> None:
+    """Load all of ours before the daemon is ready: the first call is as fast as the rest, and an upgrade, which replaces
+    files under a living daemon, mixes no versions.
+    """
+    for name in _LIBRARIES:
+        import_module(name)
+    for module in pkgutil.walk_packages(rookery.__path__, "rookery."):
+        if not module.name.endswith("__main__") and not module.name.startswith(_LOADED_LATER):
+            import_module(module.name)
 
 
 def _leave_if_idle(daemon: Daemon) -> float:
