@@ -7,12 +7,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from impostor import Impostor
 from live import Live
 from live import live as live
 
@@ -107,43 +106,6 @@ ANSWERS: dict[str, bytes | None] = {
     "leaving for ever": frames.pack(frames.AGAIN),
     "do it yourself": frames.pack(frames.YOURSELF),
 }
-
-
-class Impostor:
-    """Something that listens in the daemon's place."""
-
-    def __init__(self, live: Live, answer: bytes | None) -> None:
-        folder = Path(place.lock_path(live.root)).parent
-        folder.mkdir(exist_ok=True)
-        path = str(folder / "daemon.sock")
-        Path(place.lock_path(live.root)).write_text(f"{path}\n{{}}\n")
-        self._answer = answer
-        self._kept: list[socket.socket] = []
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(path)
-        self._listener.listen(64)
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                line, _ = self._listener.accept()
-            except OSError:
-                return
-            self._kept.append(line)
-            if self._answer is not None:
-                with suppress(OSError):  # the test is over
-                    line.recv(65536)
-                    line.sendall(self._answer)
-                    line.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
-        self._listener.close()
-        for each in self._kept:
-            each.close()
 
 
 @pytest.fixture

@@ -204,9 +204,12 @@ def drains(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     wait = server.Daemon._wait_for_calls
     monkeypatch.setattr(server, "_DRAIN_SECONDS", 0.02)
     monkeypatch.setattr(server, "_CUT_SECONDS", 0.02)
-    monkeypatch.setattr(
-        server.Daemon, "_wait_for_calls", lambda self, seconds: (waited.append(seconds), wait(self, seconds))[1]
-    )
+
+    def note(daemon: server.Daemon, seconds: float) -> bool:
+        waited.append(seconds)
+        return wait(daemon, seconds)
+
+    monkeypatch.setattr(server.Daemon, "_wait_for_calls", note)
     return waited
 
 

@@ -1,4 +1,4 @@
-"""What a process that serves many calls must not do: use what belongs to all, fork, or keep ever more. Read by `ast`."""
+"""What a process that serves many calls must not do: use what belongs to all, fork, or keep ever more."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def unbounded(known: dict[str, Module]) -> list[str]:
         for node in module.tree.body:
             if isinstance(node, ast.FunctionDef) and any(_is_unbounded(each) for each in node.decorator_list):
                 found.append(f"{module.name}.{node.name}")
-            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-            if value is not None and ast.unparse(value) in ("{}", "[]", "set()", "dict()", "list()"):
-                target = node.targets[0] if isinstance(node, ast.Assign) else node.target  # type: ignore[union-attr]
-                found.append(f"{module.name}.{ast.unparse(target)}")
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if ast.unparse(node.value) in ("{}", "[]", "set()", "dict()", "list()"):
+                    found.append(f"{module.name}.{ast.unparse(target)}")
     return found
 
 

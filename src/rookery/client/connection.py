@@ -3,6 +3,7 @@
 import _socket
 import posix
 import sys
+import time
 
 from rookery.client.frames import HEAD, LONGEST, TAKEN
 
@@ -10,6 +11,7 @@ SECONDS_TO_TAKE = 2.0
 """How long a daemon may take until it has a call. Longer, and it is stopped, or the machine stands still."""
 
 _CHUNK = 1 << 18
+_PAUSE = 0.02
 _CREDENTIALS = 12
 
 
@@ -32,10 +34,22 @@ class Connection:
         self._is_sending = False
         self._waiting: list[bytes] = []
         try:
-            self._socket.connect(path)
+            self._connect(path)
         except OSError:
             self._socket.close()
             raise
+
+    def _connect(self, path: bytes) -> None:
+        deadline = time.monotonic() + SECONDS_TO_TAKE
+        while True:
+            try:
+                self._socket.connect(path)
+            except BlockingIOError:  # so many wait that the kernel takes no more; it does not wait itself
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                return
 
     def fileno(self) -> int:
         """For those who wait for several things at once."""

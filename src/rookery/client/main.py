@@ -106,10 +106,10 @@ def connect(root: bytes) -> Connection:
     if path is not None:
         try:
             return _checked(Connection(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            pass
-        except OSError as error:
+        except (BlockingIOError, TimeoutError) as error:
             raise NoDaemon(f"the daemon does not answer ({error.strerror or error})") from error
+        except OSError:
+            pass  # it is gone, or something else was written there: the lock tells whether there is one
     start = _load("rookery.daemon.start")
     try:
         return _checked(Connection(start.start_daemon(root)))

@@ -53,8 +53,9 @@ def main() -> None:
 
 
 def _load_everything() -> None:
-    """Load all of ours before the daemon is ready: the first call is as fast as the rest, and an upgrade, which replaces
-    files under a living daemon, mixes no versions.
+    """Load all of ours before the daemon is ready.
+
+    So the first call is as fast as the rest, and an upgrade, which replaces files under it, mixes no versions.
     """
     for name in _LIBRARIES:
         import_module(name)

@@ -112,13 +112,16 @@ def write_place(lock: int, place: Place) -> None:
 
 
 def read_place(root: str) -> Place | None:
-    """What the lock file says; None if there has never been a daemon."""
+    """What the lock file says; None if there has never been a daemon, or something else has written there."""
     try:
         with open(lock_path(root), "rb") as file:
             _, _, text = os.fsdecode(file.read(_MOST_BYTES)).partition("\n")
-        return Place(**json.loads(text))
-    except (OSError, ValueError, TypeError):
+        found = Place(**json.loads(text))
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
+    texts = (found.socket, found.holder, found.version, found.since)
+    is_sound = all(isinstance(each, str) for each in texts) and isinstance(found.pid, int) and found.pid > 0
+    return found if is_sound and "\0" not in found.socket else None
 
 
 def describe_self(root: str, environ: Mapping[str, str], version: str, since: str) -> Place:

@@ -1,0 +1,260 @@
+"""Lock and socket: whatever is found in their place, a command runs, and no tool does without an answer."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live import Live
+from live import live as live
+
+from daemons import OwnDaemon
+from living import Agent
+from rookery.base import holder, proctable
+from rookery.base.errors import ProgramFailed
+from rookery.client.connection import Connection
+from rookery.daemon import place, start
+from support import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FINE = json.dumps({"session_id": "x", "tool_name": "Bash", "tool_input": {"command": "git status"}}).encode()
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has processes of several users")
+
+
+@contextmanager
+def lock_held(root: str, kind: int) -> Iterator[int]:
+    file = os.open(place.lock_path(root), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(file, kind)
+        yield file
+    finally:
+        os.close(file)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    (tmp_path / ".rookery" / "run").mkdir(parents=True)
+    return str(tmp_path)
+
+
+def test_who_only_looks_is_not_taken_for_a_daemon(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lock_held(root, fcntl.LOCK_SH) as looking:
+        assert not place.is_locked(root)  # two may look at once
+        monkeypatch.setattr("rookery.daemon.place.time.sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
+        lock = place.take_lock(root)
+    assert lock is not None
+    assert place.is_locked(root)
+    assert place.take_lock(root) is None
+    os.close(lock)
+    assert not place.is_locked(root)
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(root: str, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    os.symlink(tmp_path / "precious", place.lock_path(root))
+    with pytest.raises(OSError, match="symbolic links"):
+        place.take_lock(root)
+    assert not place.is_locked(root)
+
+
+def test_the_lock_file_names_socket_host_boot_and_namespace(root: str) -> None:
+    lock = place.take_lock(root)
+    assert lock is not None
+    place.write_place(lock, place.describe_self(root, {}, "1", "now"))
+    os.close(lock)
+    first = Path(place.lock_path(root)).read_text().splitlines()[0]
+    found = place.read_place(root)
+    assert found is not None
+    assert (first, found.socket) == (f"{root}/.rookery/run/daemon.sock",) * 2
+    held = holder.read(found.pid, found.holder)
+    assert held.identity.pid == os.getpid()
+    assert held.host == os.uname().nodename
+    assert proctable.boot_of(held.identity) == proctable.this_boot()
+    assert held.namespace == proctable.namespace()
+
+
+def test_the_longest_path_of_a_socket(tmp_path: Path) -> None:
+    rest = len(os.fsencode("/.rookery/run/daemon.sock"))
+    for length, is_beside in ((103, True), (104, False)):
+        root = "/" + "x" * (length - rest - 1)
+        found = place.socket_path(root, None)
+        assert (found == f"{root}/.rookery/run/daemon.sock") is is_beside
+        assert len(os.fsencode(found)) <= 103
+    assert place.socket_path("/" + "x" * 200, f"/{'y' * 90}").startswith(f"/tmp/rookery-{os.getuid()}/")
+
+
+@needs_root
+def test_a_folder_for_sockets_is_ones_own_and_private() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as near:
+        folder = Path(near) / "rookery"
+        folder.mkdir(mode=0o777)
+        folder.chmod(0o777)
+        place.socket_path("/" + "x" * 200, near)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        os.chown(folder, NOBODY, NOBODY)
+        with pytest.raises(ProgramFailed, match="not a folder of yours"):
+            place.socket_path("/" + "x" * 200, near)
+
+
+def test_the_project_of_another_is_refused(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(start.CannotStart, match=r"the project belongs to .*: use `sudo -u "):
+        start.start_daemon(root)
+
+
+WHOLE = {"socket": "/x", "pid": 1, "holder": "", "version": "1", "since": "now"}
+JUNK: dict[str, bytes] = {
+    "nothing": b"",
+    "no end": b"/nowhere",
+    "bytes": b"\xff\xfe\x00\n\x00",
+    "a long path": b"/" + b"x" * 300 + b"\n{}\n",
+    "a path through a file": b"/etc/passwd/x\n{}\n",
+    "many brackets": b"/nowhere\n" + b"[" * 4000,
+    "no object": b"/nowhere\n[1, 2]\n",
+    "a folder": b"/tmp\n" + json.dumps({**WHOLE, "socket": "/tmp"}).encode() + b"\n",
+    "types": b"/nowhere\n" + json.dumps({**WHOLE, "socket": 5, "pid": "x"}).encode() + b"\n",
+    "a zero in the path": b"/a\0b\n" + json.dumps({**WHOLE, "socket": "/a\0b"}).encode() + b"\n",
+    "a number of no process": b"/nowhere\n" + json.dumps({**WHOLE, "pid": -1}).encode() + b"\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("junk", JUNK)
+def test_junk_in_the_lock_file_is_replaced(live: Live, junk: str) -> None:
+    (live.folder / ".rookery" / "run").mkdir()
+    Path(place.lock_path(live.root)).write_bytes(JUNK[junk])
+    assert live.run("daemon", "status", "--json").data["is_running"] is False
+    found = live.run("task", "create", "one", "--json")
+    assert (found.data["title"], found.err) == ("one", b"")
+    assert live.log().count("serving") == 1
+
+
+def is_denied_and_told(live: Live, bee: Agent) -> None:
+    """Commands of people run, and say with one line that no daemon does it; no tool runs."""
+    found = live.run("task", "create", "one", "--json")
+    assert found.data["title"] == "one"
+    assert found.err.count(b"\n") == 1
+    assert found.err.endswith(b"; running in this process instead\n")
+    assert live.hook("pre-tool", FINE, bee.env).status == 2
+
+
+@pytest.mark.slow
+def test_a_lock_that_is_held_by_one_who_does_not_listen(live: Live) -> None:
+    bee = Agent(live.folder, "bee")
+    (live.folder / ".rookery" / "run").mkdir()
+    with lock_held(live.root, fcntl.LOCK_EX):
+        is_denied_and_told(live, bee)
+        assert place.read_place(live.root) is None
+    assert live.run("task", "list", "--json").err == b""
+
+
+@pytest.mark.slow
+def test_a_queue_that_is_full(live: Live) -> None:
+    bee = Agent(live.folder, "bee")
+    live.run("task", "list")
+    daemon = live.identity
+    live.kill(signal.SIGSTOP)
+    lines = []
+    try:
+        while True:
+            line = socket.socket(socket.AF_UNIX)
+            lines.append(line)
+            line.setblocking(False)
+            try:
+                line.connect(live.place.socket)
+            except BlockingIOError:
+                break
+        assert len(lines) > 200
+        is_denied_and_told(live, bee)
+    finally:
+        for line in lines:
+            line.close()
+        live.kill(signal.SIGCONT)
+    wait_until(lambda: live.run("task", "list", "--json").err == b"")
+    assert live.identity == daemon
+
+
+def test_a_queue_that_was_full_for_a_moment_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+        listener.bind(path)
+        listener.listen(0)
+        first.connect(path)
+        monkeypatch.setattr("rookery.client.connection.time.sleep", lambda _: listener.accept()[0].close())
+        Connection(path.encode()).close()
+
+
+def as_nobody(script: str, *words: str) -> subprocess.Popen[bytes]:
+    """A process of another user."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", f"import _socket, posix; posix.setuid({NOBODY}){script}", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may use."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
+
+
+_CONNECT = """
+import _socket, sys
+line = _socket.socket(_socket.AF_UNIX)
+line.connect(sys.argv[1])
+sys.stdout.buffer.write(b"got " + line.recv(10))
+"""
+_LISTEN = """
+import _socket, sys
+line = _socket.socket(_socket.AF_UNIX)
+line.bind(sys.argv[1])
+line.listen(5)
+sys.stdout.buffer.write(b"here\\n")
+sys.stdout.flush()
+sys.stdin.read()
+"""
+
+
+@needs_root
+@pytest.mark.slow
+def test_another_user_is_not_served(project: Path, open_folder: Path) -> None:
+    daemon = OwnDaemon(str(project))
+    try:
+        daemon.daemon.listen(str(open_folder / "s"))
+        os.chmod(open_folder / "s", 0o666)
+        with as_nobody(_CONNECT, str(open_folder / "s")) as caller:
+            assert caller.communicate(timeout=30)[0] == b"got "
+        wait_until(lambda: daemon.said == [f"a call was dropped: it is user {NOBODY}"])
+    finally:
+        daemon.close()
+
+
+@needs_root
+@pytest.mark.slow
+def test_nothing_is_told_to_the_daemon_of_another_user(live: Live, open_folder: Path) -> None:
+    bee = Agent(live.folder, "bee")
+    (live.folder / ".rookery" / "run").mkdir()
+    path = str(open_folder / "s")
+    Path(place.lock_path(live.root)).write_text(f"{path}\n{json.dumps({**WHOLE, 'socket': path})}\n")
+    with as_nobody(_LISTEN, path) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"here\n"
+        is_denied_and_told(live, bee)
+        other.communicate(timeout=30)
+    Path(place.lock_path(live.root)).unlink()
