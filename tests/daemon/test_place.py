@@ -22,6 +22,7 @@ from daemons import OwnDaemon
 from living import Agent
 from rookery.base import holder, proctable
 from rookery.base.errors import ProgramFailed
+from rookery.client import frames
 from rookery.client.connection import Connection
 from rookery.daemon import place, start
 from support import wait_until
@@ -227,7 +228,14 @@ line.bind(sys.argv[1])
 line.listen(5)
 sys.stdout.buffer.write(b"here\\n")
 sys.stdout.flush()
-sys.stdin.read()
+while True:  # whatever it is asked, it was done
+    number, _ = line._accept()
+    asked = _socket.socket(fileno=number)
+    try:
+        asked.recv(1 << 20)
+        asked.send(bytes.fromhex(sys.argv[2]))
+    except OSError:
+        continue
 """
 
 
@@ -252,9 +260,12 @@ def test_nothing_is_told_to_the_daemon_of_another_user(live: Live, open_folder: 
     (live.folder / ".rookery" / "run").mkdir()
     path = str(open_folder / "s")
     Path(place.lock_path(live.root)).write_text(f"{path}\n{json.dumps({**WHOLE, 'socket': path})}\n")
-    with as_nobody(_LISTEN, path) as other:
+    answer = frames.pack(frames.TAKEN) + frames.pack(frames.EXIT, b"0")
+    with as_nobody(_LISTEN, path, answer.hex()) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"here\n"
-        is_denied_and_told(live, bee)
-        other.communicate(timeout=30)
+        try:
+            is_denied_and_told(live, bee)
+        finally:
+            other.kill()
     Path(place.lock_path(live.root)).unlink()
