@@ -17,8 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import selection
-from daemons import end_daemon
+from daemons import daemons_under, end_daemon
 from processes import end_agents
+from rookery.base.proctree import send
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from selection import pytest_addoption as pytest_addoption
@@ -68,6 +69,19 @@ def _no_daemon_left() -> Iterator[None]:
     yield
     while own_daemons:
         own_daemons.popitem()[1].close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_daemon_survives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A run fails if it leaves a daemon behind; one that is leaving may take a moment."""
+    yield
+    folder = tmp_path_factory.getbasetemp()
+    deadline = time.monotonic() + 2
+    while (left := daemons_under(folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for each in left:
+        send(each, signal.SIGKILL)
+    assert not left, f"daemons were left behind: {left}"
 
 
 _IN_MEMORY = "/dev/shm"

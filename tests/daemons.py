@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rookery.base.proctable import SERVES, Identity, environ_of, read_all
 from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.config.environ import now, read_daemon_environ
@@ -86,6 +87,17 @@ def workers_of(folder: Path) -> list[int]:
             is_worker = name.isdigit() and b"rookery.daemon.worker" in Path(f"/proc/{name}/cmdline").read_bytes()
             if is_worker and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
                 found.append(int(name))
+    return found
+
+
+def daemons_under(folder: Path) -> list[Identity]:
+    """The daemons whose projects lie under the folder, wherever their files are by now."""
+    start = f"{SERVES}={folder}{os.sep}"
+    found = []
+    for pid, row in read_all().items():
+        with suppress(OSError):
+            if any(each.startswith(start) for each in environ_of(pid)):
+                found.append(row.identity)
     return found
 
 

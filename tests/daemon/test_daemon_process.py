@@ -106,6 +106,16 @@ def test_no_open_file_of_its_starter_is_its_own(live: Live, tmp_path: Path) -> N
     assert [each for each in beyond if each.startswith(str(tmp_path)) and ".rookery" not in each] == []
 
 
+def test_none_is_started_from_within_a_sandbox(live: Live) -> None:
+    within = {"ROOKERY_SOCKET": "/nowhere"}
+    caller = live.start("task", "list", env=within)
+    assert live.hook("pre-tool", b"{}", within).status == 2
+    _, err = caller.communicate(timeout=30)
+    assert caller.returncode == 1
+    assert b"nothing listens outside the sandbox" in err
+    assert place.read_place(live.root) is None
+
+
 _AGENT = """
 import subprocess, sys
 sys.path.insert(0, sys.argv.pop(1))

@@ -1,0 +1,132 @@
+"""A daemon without room: for open files, for threads. It drops what it cannot do, and goes on serving afterwards."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live import Live, client_argv
+from live import live as live
+
+from daemons import OwnDaemon, hello, receive
+from rookery.base.proctree import is_alive
+from rookery.client import frames
+from rookery.daemon import calls
+from support import child_environ, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILES = 64
+
+
+@pytest.mark.slow
+def test_after_all_its_files_were_open_it_serves_again(live: Live) -> None:
+    subprocess.run(
+        ["sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh", *client_argv("task", "create", "one")],
+        cwd=live.folder,
+        env=live.environ(),
+        check=True,
+        capture_output=True,
+    )
+    daemon = live.identity
+    files = Path(f"/proc/{daemon.pid}/fd")
+    lines = []
+    for _ in range(2 * FILES):
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(live.place.socket)
+        lines.append(line)
+    wait_until(lambda: len(os.listdir(files)) >= FILES - 1)
+    assert is_alive(daemon)
+    for line in lines:
+        line.close()
+    wait_until(lambda: len(os.listdir(files)) < FILES // 2)
+    for words in (["task", "list", "--json"], ["data", "export", "all.json", "--json"]):
+        found = live.run(*words)
+        assert (found.status, found.err) == (0, b"")
+    assert live.identity == daemon
+    assert live.log().count("serving") == 1
+
+
+@pytest.fixture
+def daemon(project: Path) -> Iterator[OwnDaemon]:
+    found = OwnDaemon(str(project))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No thread can be started until this is undone."""
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    return monkeypatch
+
+
+def test_where_no_thread_can_be_started_a_call_is_dropped_and_the_next_one_served(
+    project: Path, daemon: OwnDaemon, no_threads: pytest.MonkeyPatch
+) -> None:
+    with daemon.connect() as line:
+        line.settimeout(20)
+        assert line.recv(1) == b""  # nothing was taken, so its client asks again
+    assert daemon.said == ["a call was dropped: can't start new thread"]
+    no_threads.undo()
+    for _ in range(2):
+        found = daemon.run(["task", "list"], project, child_environ(), b"", 20)
+        assert found is not None
+        assert found[0] == 0
+    wait_until(lambda: not daemon.daemon.is_busy)
+
+
+def test_where_no_further_thread_can_be_started_a_call_waits_for_one(
+    project: Path, daemon: OwnDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def operation(words: list[str]) -> int:
+        if words == ["task", "list"]:
+            begun.set()
+            go.wait(20)
+        return 0
+
+    monkeypatch.setattr(calls, "main", operation)
+    with daemon.connect() as first:
+        first.sendall(hello(frames.RUN, ["task", "list"], project, child_environ()))
+        assert begun.wait(20)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda _: (_ for _ in ()).throw(RuntimeError("no more")))
+            second = daemon.connect()
+        second.settimeout(20)
+        second.sendall(hello(frames.RUN, ["task"], project, child_environ()))
+        go.set()
+        assert receive(second)[0] == frames.TAKEN
+        assert receive(second) == (frames.EXIT, b"0")
+        second.close()
+    assert daemon.said == []
+
+
+def test_a_process_that_cannot_be_started_for_a_call_harms_nobody(
+    project: Path, daemon: OwnDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rookery.daemon.worker.spawn", refuse)
+        with daemon.connect() as line:
+            line.settimeout(20)
+            line.sendall(hello(frames.RUN, ["data", "export", "x"], project, child_environ()))
+            assert receive(line) == (b"", b"")
+    wait_until(lambda: daemon.said)
+    assert daemon.said == ["a call failed: OSError: [Errno 24] Too many open files"]
+    found = daemon.run(["data", "export", "all.json"], project, child_environ(), b"", 60)
+    assert found is not None
+    assert found[0] == 0
