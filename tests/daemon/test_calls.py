@@ -23,7 +23,9 @@ from live import live as live
 from daemons import hello, receive
 from rookery.base.proctree import descendants, is_alive
 from rookery.client import frames
-from support import wait_until
+from rookery.config.project import database_path
+from rookery.db.database import Database
+from support import add, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -176,6 +178,20 @@ def test_a_stopped_caller_holds_nobody_else_and_loses_nothing(live: Live) -> Non
     caller.send_signal(signal.SIGCONT)
     out, _ = caller.communicate(timeout=60)
     assert len(json.loads(out)["data"]["description"]) == 4 * MEGABYTE
+
+
+def test_a_caller_that_does_not_read_keeps_no_query_open(live: Live) -> None:
+    """`| less` would keep the log of the database from being cleared, and it would grow."""
+    caller = live.start("task", "get", make_long_task(live), "--json")
+    assert caller.stdout is not None
+    assert caller.stdout.read(10)  # more is on its way than all buffers can hold
+    db = Database.open(database_path(live.root))
+    try:
+        db.connection.set_busy_handler(None)
+        add(db)
+        assert db.value("PRAGMA wal_checkpoint(TRUNCATE)") == 0
+    finally:
+        db.close()
 
 
 def test_sixty_four_callers_at_once(live: Live) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,10 @@ import pytest
 
 from daemons import OwnDaemon, hello, receive
 from rookery.base.call import sleep
+from rookery.base.detach import start_detached
 from rookery.base.process import run
+from rookery.base.proctable import Identity
+from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.config.steps import reached
 from rookery.daemon import calls
@@ -63,6 +67,27 @@ def take_steps(_project: Path, begun: threading.Event) -> None:
 
 
 WAYS = {"a query": query, "a sleep": wait_long, "a child": wait_for_child, "steps": take_steps}
+
+
+def test_a_job_does_not_end_with_the_caller_that_started_it(
+    daemon: OwnDaemon, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[Identity] = []
+
+    def operation(_words: list[str]) -> int:
+        jobs.append(start_detached(["sleep", "3600"], cwd=str(project), env=child_environ(), output="log"))
+        sleep(3600)
+        return 0
+
+    monkeypatch.setattr(calls, "main", operation)
+    with daemon.connect() as line:
+        line.sendall(hello(frames.RUN, ["task", "list"], project, child_environ()))
+        wait_until(lambda: jobs)
+    wait_until(lambda: not daemon.daemon.is_busy)
+    try:
+        assert is_alive(jobs[0])
+    finally:
+        os.kill(jobs[0].pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("how", ["an interrupt", "the caller's death"])

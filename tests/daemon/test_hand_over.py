@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +164,20 @@ def test_one_that_has_grown_large_leaves_when_it_is_idle(daemon: OwnDaemon, monk
     wait_until(lambda: not daemon.daemon.is_busy)
     main._leave_if_idle(daemon.daemon)
     assert daemon.said == ["leaving: it has grown large, and the next one starts small"]
+
+
+def test_it_looks_at_least_every_minute(daemon: OwnDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a suspend or a change of the clock nothing wakes it."""
+    looks: list[float] = []
+
+    def look() -> float:
+        looks.append(0)
+        return 3600.0
+
+    daemon.daemon.on_look = look
+    daemon.daemon.look()
+    wait_until(lambda: looks and daemon.daemon._look_at)
+    assert 0 < daemon.daemon._look_at - time.monotonic() <= 60
 
 
 def test_few_connections_are_kept(tmp_path: Path) -> None:

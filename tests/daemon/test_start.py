@@ -245,6 +245,16 @@ def test_the_environment_of_a_call_is_its_callers(live: Live) -> None:
     assert live.run("config", "explain", "tasks.lease", "--json").data["value"] == 1800
 
 
+def test_others_may_write_beside_it(live: Live) -> None:
+    live.run("task", "list")
+    modes = ["on", "off"] * 5
+    callers = [live.start("task", "create", "x", env={"ROOKERY_DAEMON": mode}) for mode in modes]
+    for caller in callers:
+        _, err = caller.communicate(timeout=60)
+        assert (caller.returncode, err) == (0, b"")
+    assert len(titles(live.run("task", "list", "--json"))) == len(modes)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a project to another user")
 def test_root_starts_none_for_somebody_elses_project(live: Live) -> None:
     for path in (live.folder / ".rookery", live.folder / ".rookery" / "rookery.db"):

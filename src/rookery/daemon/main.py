@@ -18,8 +18,11 @@ from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
 
-_LOADED_LATER = ("rookery.mcp", "rookery.web", "rookery.tui", "rookery.runtimes.scripted_agent")
-"""Large, and asked for by few; or a program of its own."""
+_NOT_LOADED = (
+    *("rookery.mcp", "rookery.web", "rookery.tui"),
+    *("rookery.doctor", "rookery.merge.resolve", "rookery.runtimes.scripted_agent"),
+)
+"""Large, and asked for by few; or what only a process of its own runs."""
 _LIBRARIES = ("yaml", "rich.console", "rich.progress", "rich.table", "rich.tree", "difflib", "tempfile")
 """What a short operation loads only when it needs it."""
 _SWITCH_SECONDS = 0.0005
@@ -60,7 +63,7 @@ def _load_everything() -> None:
     for name in _LIBRARIES:
         import_module(name)
     for module in pkgutil.walk_packages(rookery.__path__, "rookery."):
-        if not module.name.endswith("__main__") and not module.name.startswith(_LOADED_LATER):
+        if not module.name.startswith(_NOT_LOADED) and not module.name.endswith((".__main__", ".checks")):
             import_module(module.name)
 
 

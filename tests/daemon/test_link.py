@@ -1,0 +1,77 @@
+"""The link of a sandbox's host: a dead daemon is back without any call; where none may be, the host serves itself."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from live import Live
+from live import live as live
+
+from daemons import hello, receive
+from living import Agent
+from rookery.agents.sandbox.model import socket_folder
+from rookery.base.proctree import is_alive
+from rookery.client import frames
+from rookery.daemon import place
+from rookery.daemon.hello import Guest
+from rookery.daemon.link import Link
+from support import child_environ, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def bee(live: Live) -> Iterator[Agent]:
+    found = Agent(live.folder, "bee")
+    folder = Path(socket_folder(found.session_id))
+    folder.mkdir(parents=True, mode=0o700)
+    yield found
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def link(live: Live, bee: Agent) -> Iterator[Link]:
+    guest = Guest(bee.session_id, child_environ({**bee.env, "ROOKERY_CONFINED": "1"}), live.root)
+    found = Link(live.root, f"{socket_folder(bee.session_id)}/rook", guest)
+    yield found
+    found.close()
+
+
+def answers(agent: Agent) -> bool:
+    """True if a call of the agent is served as its own."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(20)
+        try:
+            line.connect(f"{socket_folder(agent.session_id)}/rook")
+        except OSError:
+            return False
+        line.sendall(hello(frames.RUN, ["mail", "check"], Path("/"), {}))
+        kinds = [kind for kind, _ in iter(lambda: receive(line), (b"", b""))]
+    return kinds[:1] == [frames.TAKEN] and kinds[-1:] == [frames.EXIT]
+
+
+def test_a_dead_daemon_is_back_though_no_one_calls(
+    live: Live, bee: Agent, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROOKERY_DAEMON", "on")
+    link.open()
+    assert answers(bee)
+    first = live.identity
+    live.kill()
+    wait_until(lambda: live.place.process not in (None, first) and is_alive(live.identity))
+    wait_until(lambda: answers(bee))
+    assert live.log().count("serving") == 2
+    link.close()
+
+
+def test_without_a_daemon_the_host_serves_its_agent(live: Live, bee: Agent, link: Link) -> None:
+    link.open()
+    assert answers(bee)
+    assert place.read_place(live.root) is None
