@@ -136,6 +136,18 @@ def test_a_socket_that_was_removed_is_bound_again_and_ends_with_its_link(
     wait_until(lambda: not place.exists())
 
 
+def test_a_host_whose_socket_cannot_be_bound_again_is_told(daemon: OwnDaemon, bee: Agent, place: Path) -> None:
+    with daemon.connect() as line:
+        line.settimeout(20)
+        line.sendall(hello(frames.LISTEN, [str(place)], bee.root, bee.env))
+        assert receive(line) == (frames.TAKEN, b"")
+        listener = next(iter(daemon.daemon._links.values()))
+        shutil.rmtree(place.parent)
+        daemon.daemon._listen_again(listener)
+        assert receive(line) == (b"", b"")  # it asks again
+    place.parent.mkdir()
+
+
 def test_a_file_in_the_place_of_the_socket_is_not_removed(daemon: OwnDaemon, bee: Agent, place: Path) -> None:
     place.write_text("precious")
     assert ask_to_listen(daemon, place, bee.env) == (b"", b"")

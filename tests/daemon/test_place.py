@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from daemons import OwnDaemon
 from living import Agent
 from rookery.base import holder, proctable
 from rookery.base.errors import ProgramFailed
+from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.client.connection import Connection
 from rookery.daemon import place, start
@@ -196,6 +198,33 @@ def test_a_queue_that_was_full_for_a_moment_is_waited_for(tmp_path: Path, monkey
         first.connect(path)
         monkeypatch.setattr("rookery.client.connection.time.sleep", lambda _: listener.accept()[0].close())
         Connection(path.encode()).close()
+
+
+@pytest.mark.slow
+def test_the_folder_of_the_socket_may_be_removed(tmp_path: Path, project: Path) -> None:
+    """As `XDG_RUNTIME_DIR` is when its user logs out."""
+    folder = tmp_path / ("long" * 20) / ("path" * 10)
+    folder.parent.mkdir(parents=True)
+    project.rename(folder)
+    live = Live(folder)
+    with tempfile.TemporaryDirectory(dir="/tmp") as near:
+        env = {"XDG_RUNTIME_DIR": f"{near}/1000"}
+        try:
+            assert live.run("task", "create", "one", "--json", env=env).err == b""
+            first = live.identity
+            shutil.rmtree(f"{near}/1000")
+            found = live.run("task", "list", "--json", env=env)
+            assert (len(found.data), found.err) == (1, b"")
+            assert live.identity != first
+            wait_until(lambda: not is_alive(first))
+        finally:
+            live.close()
+
+
+def test_a_folder_for_sockets_that_cannot_be_made_is_not_used() -> None:
+    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
+        found = place.socket_path("/" + "x" * 200, file.name)
+    assert found.startswith(f"/tmp/rookery-{os.getuid()}/")
 
 
 def as_nobody(script: str, *words: str) -> subprocess.Popen[bytes]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from rookery.base import holder as holders
@@ -67,8 +68,9 @@ def socket_path(root: str, runtime_folder: str | None) -> str:
     for folder in (*folders, f"/tmp/rookery-{os.getuid()}"):  # noqa: S108 - it is checked
         path = os.path.join(folder, f"{digest}.sock")
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
-            private_folder(folder)
-            return path
+            with suppress(OSError):  # no folder for this user, who has logged out; what another prepared is refused
+                private_folder(folder)
+                return path
     raise Refused(f"no path for a socket is short enough (the root is {root})", hint="set XDG_RUNTIME_DIR")
 
 

@@ -302,9 +302,16 @@ class Daemon:
     def _listen_again(self, listener: Listener) -> None:
         links = [connection for connection, known in self._links.items() if known is listener]
         self._stop_listening(listener)
-        with suppress(OSError):
+        try:
             again = self.listen(listener.path, listener.guest)
-            self._links.update(dict.fromkeys(links, again))
+        except OSError as error:
+            if listener.guest is None:  # its folder is gone, and the next daemon finds another
+                self.stop(f"cannot listen at {listener.path} again: {error.strerror}")
+            for connection in links:  # the host of the sandbox asks again
+                self._unwatch(connection)
+                self._drop_link(connection)
+            return
+        self._links.update(dict.fromkeys(links, again))
 
     def _drain(self) -> None:
         """Make room for the next daemon at once, then let calls end; what takes too long is interrupted."""
