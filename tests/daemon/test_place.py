@@ -164,6 +164,30 @@ def test_a_lock_that_is_held_by_one_who_does_not_listen(live: Live) -> None:
     assert live.run("task", "list", "--json").err == b""
 
 
+def test_those_who_wait_for_their_turn_do_not_wait_for_a_dead_daemon_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    pauses: list[float] = []
+
+    def wait_for_turn(_lock: int) -> None:
+        nonlocal now
+        now += 2.5
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        pauses.append(seconds)
+
+    monkeypatch.setattr("rookery.daemon.start._take", wait_for_turn)
+    monkeypatch.setattr("rookery.daemon.start.time.monotonic", lambda: now)
+    monkeypatch.setattr("rookery.daemon.start.time.sleep", pause)
+    (project / ".rookery" / "run").mkdir()
+    with lock_held(str(project), fcntl.LOCK_EX), pytest.raises(start.CannotStart, match="does not answer"):
+        start.start_daemon(str(project))
+    assert pauses == []
+
+
 @pytest.mark.slow
 def test_a_queue_that_is_full(live: Live) -> None:
     bee = Agent(live.folder, "bee")

@@ -32,6 +32,7 @@ class CannotStart(Exception):
 def start_daemon(root: bytes | str) -> str:
     """The socket of the project's daemon, which is started if there is none; raises CannotStart."""
     folder = os.fsdecode(root)
+    begun = time.monotonic()
     try:
         _check_owner(folder)
         check_state(folder)
@@ -39,7 +40,7 @@ def start_daemon(root: bytes | str) -> str:
         with open(os.path.join(folder, FOLDER, "run", "daemon.start"), "ab") as turn:
             _take(turn.fileno())
             path = find_socket(folder)
-            return path if path is not None else _start(folder)
+            return path if path is not None else _start(folder, begun)
     except RookError as error:
         raise CannotStart(error.message) from error
     except OSError as error:
@@ -71,9 +72,9 @@ def find_socket(root: str) -> str | None:
     return found.socket
 
 
-def _start(root: str) -> str:
+def _start(root: str, begun: float) -> str:
     deadline = time.monotonic() + _SECONDS
-    stuck = time.monotonic() + _STUCK_SECONDS
+    stuck = begun + _STUCK_SECONDS  # whoever waited for its turn has waited for the same daemon
     has_started = False
     _poke(root)
     while time.monotonic() < deadline:
