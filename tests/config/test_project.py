@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -82,3 +86,23 @@ def test_the_environment_goes_first_and_must_be_right(repo: Path, tmp_path: Path
     assert find_root(str(tmp_path), str(repo)) == str(repo)
     with pytest.raises(NotInitialised, match="ROOKERY_ROOT"):
         find_root(str(repo), str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_project_that_another_user_may_not_look_into_is_not_called_missing() -> None:
+    code = """
+import os, sys
+from rookery.config.project import NotInitialised, UntrustedState, find_root
+os.setuid(65534)
+try:
+    find_root(sys.argv[1])
+except UntrustedState as error:
+    print(error)
+"""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        os.chmod(name, 0o755)
+        root = Path(name)
+        (root / ".git").mkdir()
+        (root / ".rookery").mkdir(mode=0o700)
+        done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{name}/.rookery belongs to another user, and may not be read\n"

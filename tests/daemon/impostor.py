@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from live import Live
 
 
+def write_lock(root: str, content: bytes) -> None:
+    """Write the lock file, behind what shows that it is no copy."""
+    path = Path(place.lock_path(root))
+    path.touch()
+    found = path.stat()
+    path.write_bytes(f"{found.st_dev}:{found.st_ino} ".encode() + content)
+
+
 class Impostor:
     """Something that listens in the daemon's place."""
 
@@ -21,7 +29,7 @@ class Impostor:
         folder = Path(place.lock_path(live.root)).parent
         folder.mkdir(exist_ok=True)
         path = str(folder / "daemon.sock")
-        Path(place.lock_path(live.root)).write_text(f"{path}\n{{}}\n")
+        write_lock(live.root, f"{path}\n{{}}\n".encode())
         self._answer = answer
         self._hangs = hangs
         """It keeps the connection open after its answer."""

@@ -12,6 +12,8 @@ import struct
 import subprocess
 import termios
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,8 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
-from daemons import OwnDaemon, hello, receive
+from conftest import git
+from daemons import OwnDaemon, hello, receive, workers_of
 from living import Agent
 from rookery.base.call import serving
 from rookery.base.proctable import read_one
@@ -143,6 +146,61 @@ def test_a_client_that_is_stopped_leaves_the_keyboard_to_the_shell_and_goes_on(l
         terminal.program.wait(30)
     finally:
         terminal.close()
+
+
+def test_nothing_lands_while_the_client_is_stopped(live: Live, tmp_path: Path) -> None:
+    go, begun = tmp_path / "go", tmp_path / "begun"
+    run = f"touch {begun}; until test -e {go}; do sleep 0.02; done"
+    (live.folder / ".rookery" / "config.yaml").write_text(f"gates:\n  - {{name: slow, run: '{run}'}}\n")
+    git(live.folder, "checkout", "-q", "-b", "work")
+    (live.folder / "new").write_text("new\n")
+    git(live.folder, "add", "new")
+    git(live.folder, "commit", "-q", "-m", "New")
+    git(live.folder, "checkout", "-q", "main")
+    base = git(live.folder, "rev-parse", "main")
+    live.run("task", "list")
+    terminal = Terminal(live, "sh", "-i")
+    shell = identify(terminal.program.pid)
+    assert shell is not None
+    try:
+        terminal.type(f"{shlex.join(client_argv('merge', '--branch', 'work'))}\n")
+        wait_until(begun.exists)
+        (client,) = descendants(shell)
+        terminal.type("\x1a")
+        wait_until(lambda: (row := read_one(client.pid)) is not None and row.is_stopped)
+        (worker,) = workers_of(live.folder)
+        go.touch()
+        wait_until(lambda: not _gates_of(worker))
+        wait_until(lambda: _is_idle(worker))
+        assert workers_of(live.folder) == [worker]
+        assert git(live.folder, "rev-parse", "main") == base
+        terminal.type("fg\n")
+        wait_until(lambda: git(live.folder, "rev-parse", "main") != base)
+        terminal.type("exit\n")
+        terminal.program.wait(30)
+    finally:
+        terminal.close()
+    assert (live.folder / "new").read_text() == "new\n"
+
+
+def _is_idle(pid: int) -> bool:
+    """True if the process does nothing for a while, or has ended."""
+    before = _spent(pid)
+    time.sleep(0.5)
+    return _spent(pid) == before
+
+
+def _spent(pid: int) -> list[str]:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+    return []
+
+
+def _gates_of(worker: int) -> list[int]:
+    """Processes that run for it, without those that have ended and not been collected: their collector is stopped."""
+    parent = identify(worker)
+    rows = [read_one(each.pid) for each in descendants(parent)] if parent else []
+    return [row.pid for row in rows if row is not None and not row.is_dead]
 
 
 def test_an_operation_stops_while_its_caller_does_not_read(tmp_path: Path) -> None:

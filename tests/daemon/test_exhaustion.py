@@ -27,13 +27,11 @@ FILES = 64
 
 @pytest.mark.slow
 def test_after_all_its_files_were_open_it_serves_again(live: Live) -> None:
-    subprocess.run(
-        ["sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh", *client_argv("task", "create", "one")],
-        cwd=live.folder,
-        env=live.environ(),
-        check=True,
-        capture_output=True,
-    )
+    def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+        argv = ["sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh", *client_argv(*words)]
+        return subprocess.run(argv, cwd=live.folder, env=live.environ(), check=True, capture_output=True)
+
+    run("task", "create", "one")
     daemon = live.identity
     files = Path(f"/proc/{daemon.pid}/fd")
     lines = []
@@ -47,8 +45,7 @@ def test_after_all_its_files_were_open_it_serves_again(live: Live) -> None:
         line.close()
     wait_until(lambda: len(os.listdir(files)) < FILES // 2)
     for words in (["task", "list", "--json"], ["data", "export", "all.json", "--json"]):
-        found = live.run(*words)
-        assert (found.status, found.err) == (0, b"")
+        assert run(*words).stderr == b""
     assert live.identity == daemon
     assert live.log().count("serving") == 1
 

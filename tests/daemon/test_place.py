@@ -11,11 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from impostor import write_lock
 from live import Live
 from live import live as live
 
@@ -81,12 +83,43 @@ def test_the_lock_file_names_socket_host_boot_and_namespace(root: str) -> None:
     first = Path(place.lock_path(root)).read_text().splitlines()[0]
     found = place.read_place(root)
     assert found is not None
-    assert (first, found.socket) == (f"{root}/.rookery/run/daemon.sock",) * 2
+    lock_file = os.stat(place.lock_path(root))
+    assert first == f"{lock_file.st_dev}:{lock_file.st_ino} {found.socket}"
+    assert found.socket == f"{root}/.rookery/run/daemon.sock"
     held = holder.read(found.pid, found.holder)
     assert held.identity.pid == os.getpid()
     assert held.host == os.uname().nodename
     assert proctable.boot_of(held.identity) == proctable.this_boot()
     assert held.namespace == proctable.namespace()
+
+
+def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
+    def make(name: str, *, is_served: bool, age: float) -> socket.socket:
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        line.bind(str(tmp_path / name))
+        if is_served:
+            line.listen()
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+        return line
+
+    lines = [
+        make("served.sock", is_served=True, age=9e9),
+        make("dead.sock", is_served=False, age=1000),
+        make("new.sock", is_served=False, age=0),
+    ]
+    for name, age in (("sandbox-old", 9000), ("sandbox-new", 0), ("sandbox-used", 9000), ("other", 9000)):
+        (tmp_path / name).mkdir()
+        if name == "sandbox-used":
+            (tmp_path / name / "s").touch()
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    (tmp_path / "file.sock").write_text("mine")
+    os.utime(tmp_path / "file.sock", (0, 0))
+    place.sweep(str(tmp_path), time.time())
+    place.sweep(str(tmp_path / "missing"), 0)
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {"served.sock", "new.sock", "file.sock", "sandbox-new", "sandbox-used", "other"}
+    for line in lines:
+        line.close()
 
 
 def test_the_longest_path_of_a_socket(tmp_path: Path) -> None:
@@ -114,7 +147,7 @@ def test_a_folder_for_sockets_is_ones_own_and_private() -> None:
 
 def test_the_project_of_another_is_refused(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with pytest.raises(start.CannotStart, match=r"the project belongs to .*: use `sudo -u "):
+    with pytest.raises(start.NotServed, match="belongs to another user"):
         start.start_daemon(root)
 
 
@@ -138,7 +171,7 @@ JUNK: dict[str, bytes] = {
 @pytest.mark.parametrize("junk", JUNK)
 def test_junk_in_the_lock_file_is_replaced(live: Live, junk: str) -> None:
     (live.folder / ".rookery" / "run").mkdir()
-    Path(place.lock_path(live.root)).write_bytes(JUNK[junk])
+    write_lock(live.root, JUNK[junk])
     assert live.run("daemon", "status", "--json").data["is_running"] is False
     found = live.run("task", "create", "one", "--json")
     assert (found.data["title"], found.err) == ("one", b"")
@@ -313,7 +346,7 @@ def test_nothing_is_told_to_the_daemon_of_another_user(live: Live, open_folder: 
     bee = Agent(live.folder, "bee")
     (live.folder / ".rookery" / "run").mkdir()
     path = str(open_folder / "s")
-    Path(place.lock_path(live.root)).write_text(f"{path}\n{json.dumps({**WHOLE, 'socket': path})}\n")
+    write_lock(live.root, f"{path}\n{json.dumps({**WHOLE, 'socket': path})}\n".encode())
     answer = frames.pack(frames.TAKEN) + frames.pack(frames.EXIT, b"0")
     with as_nobody(_LISTEN, path, answer.hex()) as other:
         assert other.stdout is not None

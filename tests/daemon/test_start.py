@@ -108,8 +108,8 @@ def test_off_runs_in_the_calling_process(live: Live) -> None:
 
 def test_what_looks_after_the_daemon_starts_none(live: Live) -> None:
     assert live.run("daemon", "status", "--json").data["is_running"] is False
-    refused = live.run("daemon", "stop", "--json")
-    assert refused.error["code"] == "not_found"
+    stopped = live.run("daemon", "stop", "--json")  # what is wanted is so already
+    assert (stopped.status, stopped.data["stopped_pid"]) == (0, None)
     assert place.read_place(live.root) is None
 
 
@@ -123,10 +123,35 @@ def test_status_stop_restart_and_logs(live: Live) -> None:
     before = live.identity
     assert live.run("daemon", "restart", "--json").data["pid"] != before.pid
     assert not is_alive(before)
-    assert live.run("daemon", "stop", "--json").data["is_running"] is False
+    assert live.run("daemon", "stop").out == b"The daemon has left; the next command starts another.\n"
     assert not is_alive(live.identity)
     lines = [json.loads(line)["data"]["line"] for line in live.run("daemon", "logs", "--json").out.splitlines()]
     assert [line.partition("] ")[2] for line in lines].count("gone") == 2
+
+
+def test_of_one_that_was_stopped_by_a_signal_it_is_said_so_at_once(live: Live) -> None:
+    live.run("task", "list")
+    live.kill(signal.SIGSTOP)
+    found = live.run("daemon", "status", "--json").data
+    assert (found["is_running"], found["answers"]) == (True, False)
+    refused = live.run("daemon", "stop", "--json")
+    assert refused.error["message"] == f"the daemon, process {live.place.pid}, is stopped"
+    live.kill(signal.SIGCONT)
+
+
+def test_a_copied_project_has_a_daemon_of_its_own(live: Live, tmp_path: Path) -> None:
+    live.run("task", "create", "one")
+    copy = Live(tmp_path / "copy")
+    shutil.copytree(live.folder, copy.folder, ignore=lambda _, names: [each for each in names if each.endswith("sock")])
+    assert (copy.folder / ".rookery/run/daemon.lock").exists()
+    try:
+        assert copy.run("daemon", "status", "--json").data["is_running"] is False
+        copy.run("task", "create", "two")
+        assert copy.place.pid != live.place.pid
+        assert len(copy.run("task", "list", "--json").data) == 2
+        assert len(live.run("task", "list", "--json").data) == 1
+    finally:
+        copy.close()
 
 
 def test_on_sigterm_it_finishes_what_it_has_begun(live: Live) -> None:

@@ -3,13 +3,14 @@
 Sending mail does this for an agent that waits, at every message. So this module starts quickly (it does without
 `subprocess`) and returns as soon as the child exists.
 
-A child that is started for a call (`base.call`) has that call's umask. Its environment is always given.
+A child that is started for a call (`base.call`) has that call's umask and limits. Its environment is always given.
 """
 
 from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base import proctable
@@ -65,8 +66,19 @@ def start_detached(
         raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
     with _collecting:
         _started.append(pid)
+    _give_limits(pid)
     row = proctable.read_one(pid)
     return Identity(pid, "") if row is None else row.identity
+
+
+def _give_limits(pid: int) -> None:
+    """Give a child that was started for a call the limits of its caller, as it would have had them from its shell."""
+    call = calls.current()
+    if call is not None:
+        from rookery.base.limits import pass_on
+
+        with suppress(OSError, ValueError):  # one of the two has gone
+            pass_on(call.pid, pid)
 
 
 def in_folder(folder: str, argv: Sequence[str]) -> list[str]:
@@ -101,6 +113,7 @@ def find_program(name: str, folder: str, env: Mapping[str, str]) -> str:
 
 def _inheritable() -> list[int]:
     """Open files beyond the standard streams that a child would get: whoever gave them to us waits for their end."""
+    most = os.sysconf("SC_OPEN_MAX")
     found = []
     try:
         names = os.listdir("/dev/fd")
@@ -108,8 +121,12 @@ def _inheritable() -> list[int]:
         return []
     for name in names:
         try:
-            if int(name) > 2 and os.get_inheritable(int(name)):
+            if int(name) <= 2 or not os.get_inheritable(int(name)):
+                continue
+            if int(name) < most:
                 found.append(int(name))
+            else:  # opened before the limit was lowered: `posix_spawn` refuses such a number
+                os.set_inheritable(int(name), False)
         except OSError:
             continue  # the one that the folder was read through
     return found

@@ -101,7 +101,7 @@ def connect_from_sandbox(environ: dict[bytes, bytes], deadline: float) -> Connec
 
 
 def connect(root: bytes) -> Connection:
-    """A connection to the project's daemon, which is started if there is none; raises NoDaemon."""
+    """A connection to the project's daemon, which is started if there is none; raises NoDaemon or Yours."""
     path = read_socket(root)
     if path is not None:
         try:
@@ -113,6 +113,8 @@ def connect(root: bytes) -> Connection:
     start = _load("rookery.daemon.start")
     try:
         return _checked(Connection(start.start_daemon(root)))
+    except start.NotServed as error:
+        raise Yours(error) from error
     except (OSError, start.CannotStart) as error:
         raise NoDaemon(f"the daemon cannot be started: {error}") from error
 
@@ -208,7 +210,7 @@ def _look_closer(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
     project = _load("rookery.config.project")
     try:
         root: str = project.find_root(posix.getcwd())
-    except (OSError, project.NotInitialised):
+    except (OSError, project.NotInitialised, project.UntrustedState):  # the command says so
         return None
     return root.encode("utf-8", "surrogateescape")
 

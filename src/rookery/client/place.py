@@ -41,14 +41,17 @@ def read_socket(root: bytes) -> bytes | None:
     except OSError:
         return None
     try:
-        if posix.fstat(file).st_uid != posix.geteuid():
+        found = posix.fstat(file)
+        if found.st_uid != posix.geteuid():
             return None
-        path, end, _ = posix.read(file, _LONGEST).partition(b"\n")
+        line, end, _ = posix.read(file, _LONGEST).partition(b"\n")
     except OSError:
         return None
     finally:
         posix.close(file)
-    return path if end and path.startswith(b"/") else None
+    named, _, path = line.partition(b" ")
+    is_copy = named != b"%d:%d" % (found.st_dev, found.st_ino)  # of the project with everything in it
+    return path if end and not is_copy and path.startswith(b"/") else None
 
 
 def _join(folder: bytes, path: bytes) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rookery.base import call as calls
-from rookery.base.errors import NotInitialised
+from rookery.base.errors import NotInitialised, UntrustedState
 
 FOLDER = ".rookery"
 DATABASE = "rookery.db"
@@ -29,8 +29,15 @@ def find_root(start: str, given: str | None = None) -> str:
         if is_project(main or folder):
             return main or folder
         if main is not None:
+            _check_reachable(os.path.join(main, FOLDER))
             raise NotInitialised(f"the repository at {main} has no Rookery project")
     raise NotInitialised(f"no Rookery project in {start} or above it")
+
+
+def _check_reachable(state: str) -> None:
+    """Raise UntrustedState if there may be a project, and it cannot be looked into."""
+    if os.path.isdir(state) and not os.access(state, os.X_OK):
+        raise UntrustedState(f"{state} belongs to another user, and may not be read", hint="run `rook` as its owner")
 
 
 def find_repository(start: str) -> str | None:

@@ -15,6 +15,7 @@ import rookery
 from rookery.base.clock import stamp
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
+from rookery.daemon.place import shared_folder, sweep
 from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
 
@@ -51,6 +52,7 @@ def main() -> None:
     signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
     daemon.on_look = lambda: _leave_if_idle(daemon)
     daemon.serve()
+    sweep(shared_folder(), now())
     _log("gone")
     os._exit(0)
 

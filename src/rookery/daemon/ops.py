@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
+from rookery.base.proctable import read_one
 from rookery.base.proctree import is_alive, send
 from rookery.base.record import Record
 from rookery.daemon import place
-from rookery.daemon.start import CannotStart, find_socket, start_daemon
+from rookery.daemon.start import CannotStart, start_daemon
 from rookery.ops.operation import INTEGER, flag, op, option
 
 TYPE_CHECKING = False
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _LEAVE_SECONDS = 15.0
 _PAUSE = 0.02
 _LOOK_SECONDS = 0.5
+_ANSWER_SECONDS = 2.0
 
 
 class DaemonStatus(Record):
@@ -32,6 +35,8 @@ class DaemonStatus(Record):
     is_running: bool
     answers: bool
     pid: int | None = None
+    stopped_pid: int | None = None
+    """The one that has just left."""
     since: str | None = None
     version: str | None = None
     socket: str | None = None
@@ -62,7 +67,7 @@ def _describe(ctx: Context) -> DaemonStatus:
         return DaemonStatus(is_running=False, answers=False, log=log)
     return DaemonStatus(
         is_running=True,
-        answers=find_socket(ctx.root) is not None,
+        answers=_answers(found.socket),
         pid=found.pid,
         since=found.since,
         version=found.version,
@@ -70,6 +75,18 @@ def _describe(ctx: Context) -> DaemonStatus:
         log=log,
         **_describe_process(found.pid),
     )
+
+
+def _answers(path: str) -> bool:
+    """True if the daemon reads what it is sent: the kernel takes connections also for one that is stopped."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.settimeout(_ANSWER_SECONDS)
+        try:
+            line.connect(path)
+            line.shutdown(socket.SHUT_WR)  # a caller that says nothing is hung up on
+            return line.recv(1) == b""
+        except OSError:
+            return False
 
 
 @op("daemon stop", needs="daemon.write", view="daemon.status", owns={})
@@ -84,20 +101,23 @@ def stop(ctx: Context) -> DaemonStatus:
 def _stop(ctx: Context) -> DaemonStatus:
     found = place.read_place(ctx.root)
     if found is None or not place.is_locked(ctx.root):
-        raise NotFound("no daemon runs for this project", hint="the next command starts one")
+        return DaemonStatus(is_running=False, answers=False, log=place.log_path(ctx.root))
     daemon = found.process
     if daemon is None or not send(daemon, signal.SIGTERM):
         raise NotFound(
             f"the daemon, process {found.pid}, is not one of this machine or container", hint="stop it where it runs"
         )
-    deadline = time.monotonic() + _LEAVE_SECONDS
+    row = read_one(daemon.pid)
+    is_stopped = row is not None and row.is_stopped
+    deadline = time.monotonic() + (0.0 if is_stopped else _LEAVE_SECONDS)
     while is_alive(daemon):
         if time.monotonic() > deadline:
             raise ProgramFailed(
-                f"the daemon, process {found.pid}, does not leave", hint=f"`kill -9 {found.pid}`: nothing is lost"
+                f"the daemon, process {found.pid}, {'is stopped' if is_stopped else 'does not leave'}",
+                hint=f"`kill -9 {found.pid}`: nothing is lost",
             )
         sleep(_PAUSE)
-    return DaemonStatus(is_running=False, answers=False, log=place.log_path(ctx.root))
+    return DaemonStatus(is_running=False, answers=False, stopped_pid=found.pid, log=place.log_path(ctx.root))
 
 
 @op("daemon restart", needs="daemon.write", view="daemon.status", owns={})

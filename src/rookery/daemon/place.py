@@ -1,7 +1,8 @@
 """Where a project's daemon is to be found: its lock, which names everything else, and its socket.
 
-The process that holds the lock of `.rookery/run/daemon.lock` is the daemon. The file's first line is the path of the
-socket; the second says who wrote it, for people and for `rook daemon status`.
+The process that holds the lock of `.rookery/run/daemon.lock` is the daemon. The file's first line is the file's own
+device and inode, and the path of the socket; the second says who wrote it, for people and for `rook daemon status`. A
+copy of the file, in a copy of the project, names a daemon that is not the copy's.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import fcntl
 import hashlib
 import json
 import os
+import socket
+import stat
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 from rookery.base import holder as holders
 from rookery.base.errors import Refused
@@ -28,6 +32,9 @@ _LONGEST_SOCKET = 103
 _MOST_BYTES = 4096
 _TRIES = 20
 _PAUSE = 0.01
+_MOST_SWEPT = 1000
+_BIND_SECONDS = 60.0
+_EMPTY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +72,43 @@ def socket_path(root: str, runtime_folder: str | None) -> str:
         return path
     digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:20]
     folders = [os.path.join(runtime_folder, "rookery")] if runtime_folder and os.path.isabs(runtime_folder) else []
-    for folder in (*folders, f"/tmp/rookery-{os.getuid()}"):  # noqa: S108 - it is checked
+    for folder in (*folders, shared_folder()):
         path = os.path.join(folder, f"{digest}.sock")
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             with suppress(OSError):  # no folder for this user, who has logged out; what another prepared is refused
                 private_folder(folder)
                 return path
     raise Refused(f"no path for a socket is short enough (the root is {root})", hint="set XDG_RUNTIME_DIR")
+
+
+def shared_folder() -> str:
+    """Where this user's sockets lie whose own place has too long a path."""
+    return f"/tmp/rookery-{os.getuid()}"  # noqa: S108 - `private_folder` checks it
+
+
+def sweep(folder: str, clock: float) -> None:
+    """Remove what killed processes have left: sockets at which none listens, and folders that have long been empty."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, _MOST_SWEPT):
+            with suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                age = clock - found.st_mtime
+                if stat.S_ISSOCK(found.st_mode) and age > _BIND_SECONDS and not _is_served(entry.path):
+                    os.unlink(entry.path)
+                elif entry.name.startswith("sandbox-") and age > _EMPTY_SECONDS:
+                    os.rmdir(entry.path)
+
+
+def _is_served(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.setblocking(False)
+        try:
+            line.connect(path)
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            return True
+    return True
 
 
 def take_lock(root: str) -> int | None:
@@ -108,16 +145,24 @@ def is_locked(root: str) -> bool:
 
 def write_place(lock: int, place: Place) -> None:
     """Say where the daemon is, in one write: clients read this without a lock."""
-    data = os.fsencode(f"{place.socket}\n{json.dumps(asdict(place))}\n")
+    data = os.fsencode(f"{_identify(lock)} {place.socket}\n{json.dumps(asdict(place))}\n")
     os.pwrite(lock, data, 0)
     os.ftruncate(lock, len(data))
 
 
+def _identify(file: int) -> str:
+    """The open file, as its first line names it; `client.place` reads the same."""
+    found = os.fstat(file)
+    return f"{found.st_dev}:{found.st_ino}"
+
+
 def read_place(root: str) -> Place | None:
-    """What the lock file says; None if there has never been a daemon, or something else has written there."""
+    """What the lock file says; None if no daemon of this project has written it."""
     try:
         with open(lock_path(root), "rb") as file:
-            _, _, text = os.fsdecode(file.read(_MOST_BYTES)).partition("\n")
+            first, _, text = os.fsdecode(file.read(_MOST_BYTES)).partition("\n")
+            if first.partition(" ")[0] != _identify(file.fileno()):
+                return None
         found = Place(**json.loads(text))
     except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from rookery.base.errors import NotInitialised, UsageError
+from rookery.base.errors import NotInitialised, UntrustedState, UsageError
 from rookery.config.project import find_root
 from rookery.ops import index
 from rookery.ops.words import read_globals
@@ -69,5 +69,5 @@ def is_of(environ: Mapping[str, str], folder: str, root: str) -> bool:
 def _is_here(folder: str, root: str, given: str | None = None) -> bool:
     try:
         return os.path.realpath(find_root(folder, given)) == os.path.realpath(root)
-    except NotInitialised:
+    except (NotInitialised, UntrustedState):
         return False

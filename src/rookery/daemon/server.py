@@ -16,6 +16,7 @@ from rookery import __version__
 from rookery.agents.sandbox.model import socket_folder
 from rookery.base import proctable
 from rookery.base.clock import stamp
+from rookery.base.limits import can_pass_on
 from rookery.client.frames import AGAIN, HOOK, LISTEN, TAKEN, YOURSELF
 from rookery.config.environ import read_environ
 from rookery.daemon import calls, place, routing, worker
@@ -191,7 +192,7 @@ class Daemon:
         if user != os.geteuid():
             raise Gone(f"it is user {user}")
         hello = connection.receive_hello(_HELLO_SECONDS)
-        if self._is_leaving or self._is_outdated() or self._is_an_agents(hello, guest):
+        if self._is_leaving or self._is_outdated() or self._is_too_small(hello, guest, pid):
             self._has_made_room.wait(_CUT_SECONDS)
             connection.send(AGAIN)
             return
@@ -264,14 +265,21 @@ class Daemon:
             with suppress(OSError, ValueError):
                 self._events.unregister(number)
 
-    def _is_an_agents(self, hello: Hello, guest: Guest | None) -> bool:
-        """True, and the daemon leaves, if an agent's call started it and now a person calls.
+    def _is_too_small(self, hello: Hello, guest: Guest | None, pid: int) -> bool:
+        """True, and the daemon leaves, if what it starts for a person would have less than the person's shell gives.
 
-        Whatever it starts for the person would have an agent above it, and could not call `rook` for the person.
+        One that an agent's call has started has an agent above it: what it starts could not call `rook` for the
+        person. One that was started with lower limits cannot raise them again.
         """
-        if not self.was_started_by_agent or guest is not None or read_environ(hello.environ).is_agents_process:
+        if self.was_started_by_agent:
+            reason = "an agent's call had started it, and a person's starts the next one"
+        elif self.can_be_replaced and not can_pass_on(pid):
+            reason = "it was started with lower limits than the caller has"
+        else:
             return False
-        self.stop("an agent's call had started it, and a person's starts the next one")
+        if guest is not None or read_environ(hello.environ).is_agents_process:
+            return False
+        self.stop(reason)
         return True
 
     def _is_outdated(self) -> bool:

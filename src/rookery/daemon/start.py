@@ -29,20 +29,24 @@ class CannotStart(Exception):
     """There is no daemon, and none can be started."""
 
 
+class NotServed(CannotStart):
+    """This user cannot use the project. The command itself says why."""
+
+
 def start_daemon(root: bytes | str) -> str:
     """The socket of the project's daemon, which is started if there is none; raises CannotStart."""
     folder = os.fsdecode(root)
     begun = time.monotonic()
     try:
-        _check_owner(folder)
         check_state(folder)
+        _check_owner(folder)
         _make_folder(folder)
         with open(os.path.join(folder, FOLDER, "run", "daemon.start"), "ab") as turn:
             _take(turn.fileno())
             path = find_socket(folder)
             return path if path is not None else _start(folder, begun)
     except RookError as error:
-        raise CannotStart(error.message) from error
+        raise NotServed(error.message) from error
     except OSError as error:
         raise CannotStart(error.strerror or str(error)) from error
 

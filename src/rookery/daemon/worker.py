@@ -13,10 +13,11 @@ import sys
 import threading
 from contextlib import suppress
 
+from rookery.base import limits
 from rookery.base.attached import spawn, wait
 from rookery.base.call import Call
 from rookery.base.python import module_command
-from rookery.client.frames import AGAIN, TAKEN
+from rookery.client.frames import AGAIN, TAKEN, YOURSELF
 from rookery.daemon import calls
 from rookery.daemon.connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
@@ -79,6 +80,12 @@ def main() -> None:
     if Fingerprint().loaded > code:
         connection.send(AGAIN)
         return
+    try:
+        limits.pass_on(pid, os.getpid())
+    except (OSError, ValueError):
+        if not sys.argv[5] and not limits.can_pass_on(pid):
+            connection.send(YOURSELF)
+            return
     connection.send(TAKEN)
     with suppress(OSError):  # gone: the command says so
         os.chdir(hello.folder)

@@ -159,7 +159,8 @@ def _make_room(folder: str) -> None:
 def _clear(folder: str) -> None:
     with suppress(FileNotFoundError):
         for name in os.listdir(folder):
-            os.unlink(os.path.join(folder, name))
+            with suppress(FileNotFoundError):  # the daemon removes its own
+                os.unlink(os.path.join(folder, name))
         os.rmdir(folder)
 
 
