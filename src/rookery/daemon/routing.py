@@ -29,11 +29,13 @@ SHORT = frozenset(
     {
         *("status", "inspect", "agents show", "logs", "trace", "errors", "costs", "metrics", "events", "prime"),
         *("config show", "config explain", "spec show", "run list", "run show", "merge list", "gate list"),
-        *("hook prompt", "hook stop", "hooks status", "guard explain"),
+        *("hook prompt", "hook stop", "hooks status", "guard explain", "guard test", "spec write"),
+        *("vcs detect", "vcs diff", "vcs log", "vcs status", "worktree list", "agents discover", "agent snapshots"),
     }
 )
-"""Short ones of other groups."""
+"""Short ones of other groups. Some ask git, and only wait for its answer."""
 _IN_CLIENT = ("init", "daemon", "completion")
+_HELP = frozenset({"-h", "--help"})
 _WAITING = frozenset({"--follow", "-f", "--watch", "--live", "--wait"})
 _DIRECTORY = ("-C", "--directory")
 
@@ -53,7 +55,8 @@ def route(words: list[str], folder: str, root: str) -> str:
     operation, _ = index.find(rest)
     if operation is None:
         return THREAD  # help
-    return THREAD if is_short(operation) and _WAITING.isdisjoint(rest) else PROCESS
+    is_help = not _HELP.isdisjoint(rest[: rest.index("--")] if "--" in rest else rest)
+    return THREAD if is_help or (is_short(operation) and _WAITING.isdisjoint(rest)) else PROCESS
 
 
 def is_short(operation: Op) -> bool:
