@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from rookery.agents.home import Home
 from rookery.base import holder, proctable
 from rookery.base.proctree import Identity, identify, is_alive
 from rookery.base.python import module_command
+from rookery.config.environ import read_environ
+from rookery.daemon.connection import Connection
+from rookery.ops.caller import ForgedSender, prove
+from served import Served, make_call
 from support import wait_until
 
 pytestmark = [
@@ -30,6 +35,30 @@ while [ -e /proc/$1/stat ]; do sleep 0.02; done
 {_ROOK} task create escaped --json > $2.new 2>&1
 mv $2.new $2
 """
+
+
+def test_a_caller_that_has_ended_is_no_person(project: Path) -> None:
+    """Its number may be another process's by now."""
+    ours, theirs = socket.socketpair()
+    connection = Connection(theirs)
+    assert connection.is_peer_alive()
+    pid = os.fork()
+    if pid == 0:
+        pair = socket.socketpair()
+        socket.send_fds(ours, [b"x"], [pair[0].fileno()])
+        os._exit(0)
+    _, (line, *_), _, _ = socket.recv_fds(theirs, 1, 1)
+    os.waitpid(pid, 0)
+    of_dead = Connection(socket.socket(fileno=line))
+    if not of_dead.is_peer_alive():  # before Linux 6.5 nothing tells
+        call = make_call(project, is_caller_alive=of_dead.is_peer_alive)
+        served = Served(call, lambda: prove(read_environ(call.environ), lambda: pytest.fail("asked")))
+        assert isinstance(served.end(), ForgedSender)
+    else:
+        assert tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5)
+    for each in (connection, of_dead):
+        each.close()
+    ours.close()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,9 +15,10 @@ import pytest
 
 from processes import Mark, wait_until, written_pid
 from rookery.base import attached, call, detach, process
-from rookery.base.call import Call
+from rookery.base.call import Call, check_interrupted
 from rookery.base.errors import ProgramFailed
 from rookery.base.proctree import Identity, end_tree, is_alive
+from rookery.db.database import Database
 from served import Served, make_call
 
 
@@ -267,3 +269,41 @@ def test_a_lock_that_is_handed_over_reaches_no_other_child(mark: Mark, tmp_path:
     }
     os.close(lock)
     assert end_tree(one, mark.pair, 0) == []
+
+
+def test_the_time_for_which_a_call_is_stopped_does_not_count_against_its_child() -> None:
+    call = make_call()
+    call.stop()
+    served = Served(call, lambda: process.run(["sh", "-c", "echo done"], timeout=0.5).stdout)
+    time.sleep(1)  # longer than the child may take
+    assert not served.has_ended
+    call.go_on()
+    assert (served.end(), served.result) == (None, "done\n")
+
+
+def test_a_stopped_call_that_writes_goes_on_until_others_can_write(tmp_path: Path) -> None:
+    db_path = str(tmp_path / "x.db")
+    Database.create(db_path).close()
+    begun, go = threading.Event(), threading.Event()
+
+    def write() -> None:
+        db = Database.open(db_path)
+        with db.write():
+            begun.set()
+            go.wait(20)
+            check_interrupted()
+        check_interrupted()
+        db.close()
+
+    call = make_call()
+    served = Served(call, write)
+    assert begun.wait(20)
+    call.stop()
+    go.set()
+    other = Database.open(db_path)
+    with other.write():  # it waits for the stopped one to be done
+        pass
+    other.close()
+    assert not served.has_ended
+    call.interrupt()
+    assert isinstance(served.end(), KeyboardInterrupt)

@@ -105,4 +105,4 @@ except UntrustedState as error:
         (root / ".git").mkdir()
         (root / ".rookery").mkdir(mode=0o700)
         done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{name}/.rookery belongs to another user, and may not be read\n"
+    assert done.stdout == f"{name}/.rookery may not be looked into\n"

@@ -15,13 +15,13 @@ import pytest
 from rookery.base.proctable import Identity
 from rookery.base.proctree import is_alive
 from rookery.daemon import place
+from rookery.runtimes.hooks import hook_command
 from support import SOURCE, Ran, child_environ, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _CLIENT = "import sys; sys.path.insert(0, {!r}); from rookery.client.main import run; run()"
-_HOOK = "import sys; sys.path.insert(0, {!r}); from rookery.client.hook import main; main()"
 
 
 def client_argv(*words: str, source: str = SOURCE) -> list[str]:
@@ -73,7 +73,7 @@ class Live:
     def hook(self, event: str, message: bytes, env: Mapping[str, str]) -> Ran:
         """What an agent's program gets for an event."""
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _HOOK.format(SOURCE), event],
+            hook_command(event),
             cwd=self.folder,
             env=self.environ(env),
             input=message,

@@ -20,8 +20,9 @@ import pytest
 from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
-from daemons import hello, receive
-from rookery.base.proctree import descendants, is_alive
+from daemons import hello, receive, workers_of
+from rookery.base.proctable import Identity
+from rookery.base.proctree import identify, is_alive
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.db.database import Database
@@ -351,15 +352,9 @@ def test_a_process_of_its_own_outlives_the_daemon(live: Live) -> None:
     assert b"hello" in out
 
 
-def _workers(live: Live) -> list:  # type: ignore[type-arg]
-    return [each for each in descendants(live.identity) if b"daemon.worker" in _command(each.pid)]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+def _workers(live: Live) -> list[Identity]:
+    found = [identify(pid) for pid in workers_of(live.folder)]
+    return [each for each in found if each is not None]
 
 
 def _threads(live: Live) -> int:
@@ -374,13 +369,14 @@ def test_callers_that_do_not_read_keep_nobody_waiting(live: Live) -> None:
     assert all(caller.poll() is None for caller in callers)
 
 
-def test_input_that_was_not_asked_for_is_not_kept(live: Live) -> None:
+@pytest.mark.parametrize("kind", [frames.INPUT, frames.NO_INPUT])
+def test_input_that_was_not_asked_for_is_not_kept(live: Live, kind: bytes) -> None:
     live.run("task", "list")
     before = _resident(live)
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(live.place.socket)
         line.sendall(hello(frames.RUN, ["task", "create", "one", "--description", "-"], live.folder, live.environ()))
-        part = frames.pack(frames.INPUT, b"x" * (4 * MEGABYTE))
+        part = frames.pack(kind, b"x" * (4 * MEGABYTE))
         with suppress(OSError):
             for _ in range(20):
                 line.sendall(part)

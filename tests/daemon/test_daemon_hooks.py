@@ -18,7 +18,9 @@ from live import live as live
 from daemons import hello
 from living import Agent
 from rookery.client import frames
+from rookery.config.project import database_path
 from rookery.daemon import place
+from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, child_environ
 
@@ -62,14 +64,38 @@ def test_killed_it_is_started_again_for_a_hook(live: Live, bee: Agent) -> None:
     assert live.hook("pre-tool", message(live, FINE), bee.env).status == 0
 
 
-def test_stopped_it_denies_and_is_silent_at_other_events(live: Live, bee: Agent) -> None:
-    live.hook("pre-tool", message(live, FINE), bee.env)
+def test_stopped_it_denies_and_loses_no_other_event(live: Live, bee: Agent) -> None:
+    assert live.hook("prompt", b"{}", bee.env).status == 0
+    assert turns(live) == ["running"]
     live.kill(signal.SIGSTOP)
     denied = live.hook("pre-tool", message(live, FINE), bee.env)
     assert denied.status == 2
     assert denied.err.startswith(b"rook: the guard does not answer")
-    silent = live.hook("post-tool", message(live, FINE), bee.env)
-    assert (silent.status, silent.out) == (0, b"")
+    ended = live.hook("stop", b"{}", bee.env)
+    assert (ended.status, ended.out, ended.err) == (0, b"", b"")
+    assert turns(live) == ["done"]
+
+
+def turns(live: Live) -> list[str]:
+    """The states of the agent's turns."""
+    db = Database.open(database_path(live.root))
+    found = [row[0] for row in db.all("SELECT state FROM turns")]
+    db.close()
+    return found
+
+
+@pytest.mark.parametrize(("event", "tries"), [("post-tool", 1), ("stop", 3)])
+def test_the_end_of_a_turn_is_told_again_if_the_daemon_was_killed_over_it(
+    live: Live, bee: Agent, event: str, tries: int
+) -> None:
+    """Nothing else is: it may have been done already."""
+    impostor = Impostor(live, frames.pack(frames.TAKEN))
+    try:
+        assert live.hook(event, message(live, FINE), bee.env).status == 0
+        assert impostor.calls == tries
+    finally:
+        impostor.close()
+        Path(place.lock_path(live.root)).unlink()
 
 
 def test_a_person_is_not_kept_waiting(live: Live) -> None:

@@ -14,10 +14,11 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from daemons import workers_of
 from living import Agent
 from rookery.agents.home import MARK
 from rookery.base.proctable import line_of
-from rookery.base.proctree import descendants, end_tree, identify, is_alive, marked
+from rookery.base.proctree import end_tree, identify, is_alive, marked
 from rookery.daemon import place
 from support import SOURCE, wait_until
 
@@ -161,8 +162,8 @@ def test_nothing_of_the_callers_python_has_a_part_in_it(live: Live, tmp_path: Pa
     env = {"PYTHONPATH": str(planted), "PYTHONPYCACHEPREFIX": str(kept), "PYTHONHOME": str(planted)}
     live.run("task", "list", env=env)
     caller = live.start("mail", "wait", "--timeout", "10m", env=env)
-    wait_until(lambda: descendants(live.identity))
-    for pid in (live.place.pid, *(each.pid for each in descendants(live.identity))):
+    wait_until(lambda: workers_of(live.folder))
+    for pid in (live.place.pid, *workers_of(live.folder)):
         names = [each.partition(b"=")[0] for each in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
         assert [each for each in names if each.startswith(b"PYTHON")] == []
     caller.kill()

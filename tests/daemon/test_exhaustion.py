@@ -14,9 +14,11 @@ from live import Live, client_argv
 from live import live as live
 
 from daemons import OwnDaemon, hello, receive
+from living import Agent
 from rookery.base.proctree import is_alive
 from rookery.client import frames
-from rookery.daemon import calls
+from rookery.daemon import calls, server
+from rookery.daemon.hello import Guest
 from support import child_environ, wait_until
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ def test_where_no_thread_can_be_started_a_call_is_dropped_and_the_next_one_serve
 ) -> None:
     with daemon.connect() as line:
         line.settimeout(20)
-        assert line.recv(1) == b""  # nothing was taken, so its client asks again
+        line.sendall(frames.CALL)
+        with pytest.raises(ConnectionResetError):
+            line.recv(1)  # nothing was taken, so its client asks again
     assert daemon.said == ["a call was dropped: can't start new thread"]
     no_threads.undo()
     for _ in range(2):
@@ -127,3 +131,44 @@ def test_a_process_that_cannot_be_started_for_a_call_harms_nobody(
     found = daemon.run(["data", "export", "all.json"], project, child_environ(), b"", 60)
     assert found is not None
     assert found[0] == 0
+
+
+def test_those_who_say_nothing_keep_nobody_waiting_and_are_dropped(
+    daemon: OwnDaemon, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = [daemon.connect() for _ in range(server._MOST_THREADS + 10)]
+    try:
+        found = daemon.run(["task", "list", "--json"], project, child_environ(), b"", 20)
+        assert found is not None
+        assert found[0] == 0
+        monkeypatch.setattr("rookery.daemon.server.time.monotonic", lambda: 1e12)
+        daemon.daemon.look()
+        for line in silent:
+            line.settimeout(20)
+            assert line.recv(1) == b""
+    finally:
+        for line in silent:
+            line.close()
+
+
+def test_an_agent_in_a_sandbox_has_so_many_calls_at_once_and_no_more(
+    daemon: OwnDaemon, project: Path, tmp_path: Path
+) -> None:
+    bee = Agent(project, "bee")
+    path = str(tmp_path / "s")
+    daemon.daemon.listen(path, Guest(bee.session_id, child_environ(bee.env), str(project)))
+    lines = []
+    try:
+        for _ in range(server._MOST_OF_GUEST + 1):
+            line = socket.socket(socket.AF_UNIX)
+            line.connect(path)
+            line.settimeout(20)
+            lines.append(line)
+        assert lines[-1].recv(1) == b""  # hung up on: its client asks again
+        lines[0].sendall(hello(frames.RUN, ["status", "--json"], project, {}))
+        assert receive(lines[0])[0] == frames.TAKEN
+        found = daemon.run(["task", "list", "--json"], project, child_environ(), b"", 20)
+        assert found is not None
+    finally:
+        for line in lines:
+            line.close()

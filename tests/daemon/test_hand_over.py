@@ -157,7 +157,8 @@ def test_one_that_has_grown_large_leaves_when_it_is_idle(daemon: OwnDaemon, monk
     main._leave_if_idle(daemon.daemon)
     assert daemon.said == []
     monkeypatch.setattr(main, "_resident", lambda: 150 * 1024 * 1024 + 1)
-    with daemon.connect():  # a call is under way
+    with daemon.connect() as line:
+        line.sendall(frames.CALL)  # a call is under way
         wait_until(lambda: daemon.daemon.is_busy)
         main._leave_if_idle(daemon.daemon)
         assert daemon.said == []

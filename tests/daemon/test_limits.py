@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,49 @@ def test_a_file_that_was_opened_before_the_limit_was_lowered_keeps_no_daemon_fro
     os.set_blocking(read, False)
     assert os.read(read, 1) == b""  # the daemon does not hold it
     os.close(read)
+
+
+@pytest.mark.parametrize("environ", [{}, {"ROOKERY_SESSION": "x"}])
+def test_an_agents_limits_are_its_own(tmp_path: Path, environ: dict[str, str]) -> None:
+    """What it starts may be the runner of another agent."""
+    with subprocess.Popen(["sh", "-c", "ulimit -S -n 305; exec cat"], stdin=subprocess.PIPE) as caller:
+        wait_until(lambda: resource.prlimit(caller.pid, resource.RLIMIT_NOFILE)[0] == 305)
+        call = make_call(tmp_path, environ, session_id=None if environ else "ses_x")
+        call.pid = caller.pid
+        argv = ["sh", "-c", "ulimit -n"]
+        output = tmp_path / "output"
+        served = Served(call, lambda: start_detached(argv, cwd=str(tmp_path), env=dict(os.environ), output=str(output)))
+        assert served.end() is None
+        wait_until(lambda: output.read_text().endswith("\n"))
+        assert output.read_text() != "305\n"
+        caller.communicate()
+
+
+def test_limits_that_are_lower_in_one_way_and_higher_in_another_replace_no_daemon() -> None:
+    def compare(settings: str) -> tuple[bool, bool]:
+        code = "import sys; from rookery.base import limits; print(limits.can_pass_on(int(sys.argv[1])), end=' '); "
+        code += "print(limits.are_higher(int(sys.argv[1])))"
+        with subprocess.Popen(["sh", "-c", "ulimit -n 400; exec cat"], stdin=subprocess.PIPE) as caller:
+            wait_until(lambda: resource.prlimit(caller.pid, resource.RLIMIT_NOFILE)[1] == 400)
+            argv = ["sh", "-c", f'{settings} "$@"', "sh", sys.executable, "-c", code, str(caller.pid)]
+            done = subprocess.run(argv, capture_output=True, text=True, check=True)
+            caller.communicate()
+        can, are = done.stdout.split()
+        return can == "True", are == "True"
+
+    assert compare("") == (True, False)
+    assert compare("ulimit -n 300;") == (False, True)
+    assert compare("ulimit -n 300; ulimit -t 500;") == (False, True)
+    assert compare("ulimit -t 500;") == (False, False)
+    assert compare("nice -n 3") == (False, False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can have another group")
+def test_limits_that_may_not_be_read_leave_the_command_to_its_caller() -> None:
+    code = "import os, sys; from rookery.base import limits; os.setgid(5); os.setuid(65534); "
+    code += "print(limits.can_pass_on(int(sys.argv[1])))"
+    done = subprocess.run([sys.executable, "-c", code, str(os.getpid())], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_who_has_gone_asks_for_nothing() -> None:

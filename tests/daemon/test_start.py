@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +16,14 @@ import pytest
 from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
+from daemons import workers_of
 from rookery.agents.home import MARK
+from rookery.base import proctable
 from rookery.base.errors import ProgramFailed
+from rookery.base.proctable import is_apart
 from rookery.base.proctree import is_alive, marked
 from rookery.daemon import place
-from support import SOURCE, wait_until
+from support import SOURCE, child_environ, wait_until
 
 if TYPE_CHECKING:
     from support import Ran
@@ -137,6 +141,69 @@ def test_of_one_that_was_stopped_by_a_signal_it_is_said_so_at_once(live: Live) -
     refused = live.run("daemon", "stop", "--json")
     assert refused.error["message"] == f"the daemon, process {live.place.pid}, is stopped"
     live.kill(signal.SIGCONT)
+
+
+def test_junk_in_its_lock_file_does_not_hide_it(live: Live) -> None:
+    live.run("task", "list")
+    daemon = live.identity
+    for words in (["task", "list"], ["daemon", "status"]):
+        Path(place.lock_path(live.root)).write_text("junk")
+        found = live.run(*words)
+        assert (found.status, found.err) == (0, b"")
+        assert live.identity == daemon
+    Path(place.lock_path(live.root)).write_text("junk")
+    assert live.run("daemon", "stop", "--json").data["stopped_pid"] == daemon.pid
+    assert not is_alive(daemon)
+
+
+_OLDER = """
+import fcntl, os, signal, sys, time
+lock = os.open(sys.argv[-1] + "/.rookery/run/daemon.lock", os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.write(lock, b"/nowhere\\n{}\\n")
+signal.signal(signal.SIGUSR1, lambda *_: None)
+print("here", flush=True)
+while True:
+    time.sleep(60)  # rookery.daemon.main
+"""
+
+
+def test_one_of_an_older_version_that_nobody_finds_is_asked_to_leave(live: Live) -> None:
+    (live.folder / ".rookery" / "run").mkdir()
+    argv = [sys.executable, "-c", _OLDER, live.root]
+    env = child_environ({proctable.SERVES: live.root})
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE) as older:
+        assert older.stdout is not None
+        assert older.stdout.readline() == b"here\n"
+        found = live.run("task", "create", "one", "--json")
+        assert (found.data["title"], found.err) == ("one", b"")
+        assert older.wait(20) == -signal.SIGTERM
+
+
+def test_one_whose_lock_file_was_removed_is_not_left_behind(live: Live) -> None:
+    live.run("task", "list")
+    daemon = live.identity
+    Path(place.lock_path(live.root)).unlink()
+    assert live.run("daemon", "stop").status == 0
+    assert not is_alive(daemon)
+
+
+def test_it_can_be_stopped_while_it_waits_for_a_callers_input(live: Live) -> None:
+    caller = live.start("task", "create", "one", "--description", "-", "--json")
+    wait_for_dialogue(caller)
+    daemon = live.identity
+    assert live.run("daemon", "stop").out == b"The daemon has left; the next command starts another.\n"
+    assert is_alive(daemon)
+    out, _ = caller.communicate(b"text", timeout=30)
+    assert json.loads(out)["data"]["description"] == "text"
+    wait_until(lambda: not is_alive(daemon))
+
+
+def test_its_workers_do_not_end_with_an_agent_above_them(live: Live) -> None:
+    caller = live.start("mail", "wait", "--timeout", "1h")
+    wait_for_dialogue(caller)
+    wait_until(lambda: workers_of(live.folder))
+    assert [is_apart(each) for each in workers_of(live.folder)] == [True]
 
 
 def test_a_copied_project_has_a_daemon_of_its_own(live: Live, tmp_path: Path) -> None:

@@ -340,3 +340,8 @@ def test_an_export_leaves_a_link_and_a_pipe_what_they_are(full: Database, tmp_pa
     transfer.export_file(full, str(pipe), NOW)
     assert reader.communicate(timeout=20)[0] == written
     assert pipe.is_fifo()
+    kept = tmp_path / "kept"
+    kept.write_text("precious\n")
+    with kept.open("a") as file:
+        transfer.export_file(full, f"/dev/fd/{file.fileno()}", NOW)
+    assert kept.read_text() == f"precious\n{written}"

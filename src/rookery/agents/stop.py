@@ -6,6 +6,7 @@ from rookery.agents import store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK
 from rookery.agents.model import STOPPED, NoSuchAgent, Session
+from rookery.agents.sandbox.model import clear_sockets, socket_folder
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.agents.wake import wake
@@ -61,6 +62,7 @@ def end_processes(home: Home, session: Session) -> None:
         if tmux.has(terminal_name(session)):
             tmux.kill(terminal_name(session))
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    clear_sockets(socket_folder(session.id))  # the host of its sandbox was killed before it could
 
 
 def is_abandoned(home: Home, session: Session) -> bool:

@@ -44,6 +44,7 @@ class Call:
         size: Callable[[], tuple[int, int]] = lambda: (80, 24),
         become: Callable[[Sequence[str]], NoReturn] | None = None,
         session_id: str | None = None,
+        is_caller_alive: Callable[[], bool] = lambda: True,
     ) -> None:
         self.id = os.urandom(8).hex()
         """What tells the call from all others, on whatever host."""
@@ -52,6 +53,8 @@ class Call:
         self.umask = umask
         self.pid = pid
         """The process that calls, as the kernel names it."""
+        self.is_caller_alive = is_caller_alive
+        """True if the calling process has not ended; also where the system does not tell."""
         self.session_id = session_id
         """Whose socket the call came through: that of an agent in a sandbox; None at the project's own."""
         self.connections: Any = None
@@ -82,11 +85,15 @@ class Call:
         """Let a call go on that was stopped."""
         self._is_stopped = False
 
-    def wait_while_stopped(self) -> None:
-        """Wait until the call may go on. A call that writes goes on until others can write."""
+    def wait_while_stopped(self) -> float:
+        """Wait until the call may go on, and give the seconds. A call that writes goes on until others can write."""
+        if not self._is_stopped:
+            return 0.0
+        begun = time.monotonic()
         while self._is_stopped and not self.is_writing:
             time.sleep(_STOPPED_PAUSE)
             self.check()
+        return time.monotonic() - begun
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if the call was interrupted since the last look.
@@ -104,6 +111,7 @@ class Call:
         deadline = time.monotonic() + seconds
         while True:
             self.check()
+            self.wait_while_stopped()
             left = deadline - time.monotonic()
             if left <= 0:
                 return
@@ -154,12 +162,13 @@ def is_served(call_id: str) -> bool:
     return call_id in _threads
 
 
-def check_interrupted() -> None:
-    """Raise KeyboardInterrupt if this thread's call was interrupted; wait while it is stopped."""
+def check_interrupted() -> float:
+    """Raise KeyboardInterrupt if this thread's call was interrupted; wait while it is stopped, and give the seconds."""
     call = current()
-    if call is not None:
-        call.check()
-        call.wait_while_stopped()
+    if call is None:
+        return 0.0
+    call.check()
+    return call.wait_while_stopped()
 
 
 def sleep(seconds: float) -> None:
@@ -239,6 +248,13 @@ def _or_closed(stream: TextIO | None, *, is_lost: bool = False) -> TextIO:
     return _Closed(is_lost=is_lost) if stream is None else stream  # type: ignore[return-value]
 
 
+class ClosedStream(OSError):
+    """A standard stream was closed before the process began."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EBADF, os.strerror(errno.EBADF))
+
+
 class _Closed(io.TextIOBase):
     """A stream that was closed before the process began: Python has None in its place."""
 
@@ -252,11 +268,11 @@ class _Closed(io.TextIOBase):
         return self
 
     def read(self, _most: int | None = -1, /) -> NoReturn:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        raise ClosedStream
 
     readline = read
 
     def write(self, data: Any, /) -> int:
         if self._is_lost:
             return len(data)
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        raise ClosedStream

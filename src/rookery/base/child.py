@@ -81,7 +81,9 @@ class Child:
             return b""
         pipe = self._output.fileno()
         while True:
-            self._check_interrupted()
+            stopped = self._check_interrupted()
+            if self._deadline is not None:
+                self._deadline += stopped
             has_ended = self._process.poll() is not None
             if pipe in self._ready(pipe, 0 if has_ended else _left(self._deadline)):
                 return os.read(pipe, _CHUNK)
@@ -98,9 +100,10 @@ class Child:
             timeout = calls.SLICE if timeout is None else min(timeout, calls.SLICE)
         return select.select([pipe] if self._ending is None else [pipe, self._ending], [], [], timeout)[0]
 
-    def _check_interrupted(self) -> None:
+    def _check_interrupted(self) -> float:
+        """The seconds for which we were stopped."""
         try:
-            calls.check_interrupted()
+            return calls.check_interrupted()
         except KeyboardInterrupt:
             if self._process.poll() is None:
                 kill_group(self._process)
@@ -129,7 +132,7 @@ class Child:
         """Its exit status (minus the number of the signal that ended it), or None if it still runs."""
         deadline = time.monotonic() + timeout
         while True:
-            self._check_interrupted()
+            deadline += self._check_interrupted()
             left = max(0.0, deadline - time.monotonic())
             part = calls.sliced(left)
             try:

@@ -30,6 +30,8 @@ _WITH_UMASK = ("/bin/sh", "-c", 'umask "$1" && cd -- "$2" && shift 2 && exec "$@
 # inherited that could not be interrupted. Hang-up, interrupt, quit, pipe, alarm, terminate, by their POSIX numbers.
 DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 
+_OF_AGENTS = ("ROOKERY_TOKEN", "ROOKERY_TURN", "ROOKERY_SESSION")
+
 _started: list[int] = []
 _collecting = allocate_lock()
 """A number that was collected may be given to another thread's child, so one thread at a time collects and forgets."""
@@ -72,9 +74,12 @@ def start_detached(
 
 
 def _give_limits(pid: int) -> None:
-    """Give a child that was started for a call the limits of its caller, as it would have had them from its shell."""
+    """Give a child that was started for a person's call the limits of the person's shell.
+
+    An agent's are its own: what it starts may be another agent's runner.
+    """
     call = calls.current()
-    if call is not None:
+    if call is not None and call.session_id is None and not any(name in call.environ for name in _OF_AGENTS):
         from rookery.base.limits import pass_on
 
         with suppress(OSError, ValueError):  # one of the two has gone

@@ -1,6 +1,6 @@
 """A process's resource limits and nice value: what a shell's `ulimit` and `nice` give to everything started in it.
 
-A daemon has those of the shell that started it. What it starts for another caller gets that caller's.
+A daemon has those of the shell that started it. What it starts for a person gets that person's.
 """
 
 from __future__ import annotations
@@ -8,15 +8,11 @@ from __future__ import annotations
 import os
 import resource
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Limit = tuple[int, int]
-
 _KINDS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 
 
 def pass_on(source: int, target: int) -> None:
-    """Give a process the limits of another; raises OSError or ValueError if ours are too low for that."""
+    """Give a process the limits of another; raises OSError or ValueError where ours are too low for that."""
     for kind in _KINDS:
         wanted = resource.prlimit(source, kind)
         if wanted != resource.prlimit(target, kind):
@@ -27,16 +23,32 @@ def pass_on(source: int, target: int) -> None:
 
 
 def can_pass_on(source: int) -> bool:
-    """True if our own limits allow what the process has."""
+    """True if our own limits allow what the process has; False, too, if that may not be read: it has another group."""
     try:
-        if os.getpriority(os.PRIO_PROCESS, source) < os.getpriority(os.PRIO_PROCESS, 0):
-            return False
-        return not any(_is_more(resource.prlimit(source, kind)[1], resource.getrlimit(kind)[1]) for kind in _KINDS)
+        return all(wanted <= own for wanted, own in _compare(source))
+    except ProcessLookupError:
+        return True  # it will not miss it
     except OSError:
-        return True  # it has gone, and will not miss it
-
-
-def _is_more(one: int, other: int) -> bool:
-    if other == resource.RLIM_INFINITY:
         return False
-    return one == resource.RLIM_INFINITY or one > other
+
+
+def are_higher(source: int) -> bool:
+    """True if the process has more than we in some way, and less in none."""
+    try:
+        pairs = _compare(source)
+    except OSError:
+        return False
+    return all(wanted >= own for wanted, own in pairs) and any(wanted > own for wanted, own in pairs)
+
+
+def _compare(source: int) -> list[tuple[float, float]]:
+    """What the process may have at most, and what we may, kind by kind; less niceness is more."""
+    pairs = [
+        (_as_number(resource.prlimit(source, kind)[1]), _as_number(resource.getrlimit(kind)[1])) for kind in _KINDS
+    ]
+    nice = (-os.getpriority(os.PRIO_PROCESS, source), -os.getpriority(os.PRIO_PROCESS, os.getpid()))
+    return [*pairs, nice]
+
+
+def _as_number(limit: int) -> float:
+    return float("inf") if limit == resource.RLIM_INFINITY else limit

@@ -208,7 +208,7 @@ def _communicate_for_call(child: subprocess.Popen[AnyStr], timeout: float) -> tu
     """The same in short slices: no signal wakes a thread, so it looks for an interrupt before each of them."""
     deadline = time.monotonic() + timeout
     while True:
-        calls.check_interrupted()
+        deadline += calls.check_interrupted()
         left = deadline - time.monotonic()
         try:
             return child.communicate(timeout=calls.sliced(max(0.0, left)))

@@ -1,4 +1,4 @@
-"""The process that agents' programs start at their events: `python -I -S … rookery.cli.hook EVENT`, JSON on its input.
+"""What comes of an event of an agent's program, in the daemon or in the process that the program has started.
 
 For an agent it fails closed: whatever goes wrong at a tool call is exit status 2, and so is taking too long. In a
 person's own session it never stands in the way: whatever goes wrong there is silence.
@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from rookery.config.environ import Environ
 
 DENIED = 2
-_MOST_BYTES = 64 * 1024 * 1024
 
 
-def main() -> NoReturn:
-    """Answer one event."""
+def main(payload: bytes) -> NoReturn:
+    """Answer one event, with what its program has said."""
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     environ = read_environ()
     is_agent = is_agents(environ)
     try:
-        payload = sys.stdin.buffer.read(_MOST_BYTES)
         status, out, err = answer(environ, event, payload)
     except BaseException as error:
         status, out, err = _failed(event, error) if is_agent else (0, "", "")

@@ -10,7 +10,7 @@ import os
 import sys
 from contextlib import suppress
 
-from rookery.base.call import current, current_folder, stderr, stdin, stdout
+from rookery.base.call import ClosedStream, current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, REFUSED, RookError, UsageError
 from rookery.cli.parse import parse_operation
 from rookery.ops import index
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rookery.ops.options import Globals
 
 _BROKEN_PIPE = 141
-_OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.EBADF)
-"""What the disk, or the stream that the output goes to, may say. It is no fault of ours."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+"""What the disk may say, or the stream that the output goes to. It is no fault of ours."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+        if isinstance(error, ClosedStream) or (isinstance(error, OSError) and error.errno in _NO_ROOM):
             place = f" {error.filename}" if error.filename else ""
             _report("io", f"cannot write{place}: {error.strerror}", "make room, or write elsewhere", words)
             return REFUSED

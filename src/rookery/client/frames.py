@@ -4,7 +4,7 @@ The client begins with CALL. The daemon answers TAKEN before it begins to act, t
 at last EXIT. Another version of this is refused.
 """
 
-PROTOCOL = b"2"
+PROTOCOL = b"1"
 
 # From the client.
 CALL = b"C"

@@ -1,7 +1,8 @@
 """What agents' programs start at their events: the message goes to the daemon, its answer comes back.
 
 For an agent it fails closed: without an answer in time, or with one that makes no sense, `pre-tool` ends with 2, which
-keeps the tool from running. Every other event, and a person's own session, ends in silence then.
+keeps the tool from running. What else an agent's program tells (its turn has ended) must not be lost: if no daemon
+takes it, it is answered in this process. A person's own session is not kept waiting.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -24,6 +25,9 @@ SECONDS = 8
 """Programs wait for ten seconds, and then let the tool run."""
 _RETRY_SECONDS = 3.0
 _PAUSE = 0.05
+_MOST_TRIES = 3
+_CAN_BE_REPEATED = ("stop", "session-end")
+"""Events that change nothing the second time."""
 _MOST_BYTES = 60 * 1024 * 1024
 _OFF = b"off"
 _AGENTS = (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN", b"ROOKERY_AGENT", b"ROOKERY_SOCKET")
@@ -39,11 +43,17 @@ def main() -> "NoReturn":
         _signal.signal(_signal.SIGALRM, lambda *_: _fail("the guard did not answer in time"))
         _signal.alarm(SECONDS)
     try:
-        if environ.get(b"ROOKERY_DAEMON", b"") == _OFF and b"ROOKERY_SOCKET" not in environ:
-            from importlib import import_module
-
-            import_module("rookery.cli.hook").main()
-        status = _ask(event, environ, must_answer)
+        message = _read_all()
+        is_off = environ.get(b"ROOKERY_DAEMON", b"") == _OFF or sys.platform != "linux"
+        if is_off and b"ROOKERY_SOCKET" not in environ:
+            _answer_here(message)
+        status = _ask(event, message, environ, must_answer)
+    except NotTaken as error:
+        if must_answer:
+            _fail(f"the guard does not answer: {error}")
+        if any(name in environ for name in _AGENTS) and b"ROOKERY_SOCKET" not in environ:
+            _answer_here(message)
+        status = 0
     except BaseException as error:  # whatever it is, a tool must not run because of it
         if must_answer:
             _fail(f"the guard does not answer: {error}")
@@ -51,8 +61,18 @@ def main() -> "NoReturn":
     posix._exit(status)
 
 
-def _ask(event: str, environ: dict[bytes, bytes], must_answer: bool) -> int:
-    message = _read_all()
+class NotTaken(Exception):
+    """No daemon has taken the event, and nothing has been done."""
+
+
+def _answer_here(message: bytes) -> None:
+    """Answer the event in this process, and end it."""
+    from importlib import import_module
+
+    import_module("rookery.cli.hook").main(message)
+
+
+def _ask(event: str, message: bytes, environ: dict[bytes, bytes], must_answer: bool) -> int:
     root = None if b"ROOKERY_SOCKET" in environ else find_project([], environ)
     if root is None and b"ROOKERY_SOCKET" not in environ:
         if must_answer or b"ROOKERY_ROOT" in environ:
@@ -60,21 +80,31 @@ def _ask(event: str, environ: dict[bytes, bytes], must_answer: bool) -> int:
         return 0  # a person's own session, elsewhere
     begin = hello(frames.HOOK, [event], environ, posix.getcwdb()) + frames.pack(frames.INPUT, message)
     deadline = time.monotonic() + _RETRY_SECONDS
+    tries = 0
     while True:
         connection = connect_from_sandbox(environ, deadline) if root is None else _connect(root, deadline)
         try:
             connection.send(begin)
             kind, _ = connection.receive()
         except Broken as reason:
-            if isinstance(reason, Slow) or not connection.give_up() or time.monotonic() > deadline:
+            if not connection.give_up():
                 raise
+            if isinstance(reason, Slow) or time.monotonic() > deadline:
+                raise NotTaken(reason) from reason
             kind = frames.AGAIN  # it has just left, and not begun
         if kind == frames.TAKEN:
             connection.wait_on()
-            return _answer(connection)
+            try:
+                return _answer(connection)
+            except Broken:  # it was killed: whether it has done it is not known
+                tries += 1
+                if event not in _CAN_BE_REPEATED or tries == _MOST_TRIES:
+                    raise
         connection.close()
-        if kind != frames.AGAIN or time.monotonic() > deadline:
+        if kind not in (frames.AGAIN, frames.TAKEN):
             raise Broken("it makes no sense")
+        if time.monotonic() > deadline:
+            raise NotTaken("it is being replaced again and again")
         time.sleep(_PAUSE)
 
 
@@ -82,9 +112,9 @@ def _connect(root: bytes, deadline: float) -> Connection:
     while True:
         try:
             return connect(root)
-        except NoDaemon:
+        except NoDaemon as error:
             if time.monotonic() > deadline:
-                raise
+                raise NotTaken(error) from error
             time.sleep(_PAUSE)
 
 

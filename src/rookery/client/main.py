@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _FAILED = 1
-_MOST_TRIES = 3
 _RETRY_SECONDS = 3.0
 _PAUSE = 0.05
 _OFF = b"off"
+_PLATFORM = "linux"
+"""What the daemon is made for. Elsewhere every command runs in its own process."""
 _OWN = ("init", "daemon")
 """Commands that make a project, or look after the daemon itself: no daemon is started for them."""
 
@@ -43,9 +44,11 @@ def main(argv: list[str] | None = None) -> int:
     environ = posix.environ
     if b"ROOKERY_SOCKET" in environ:
         return _run_from_sandbox(words, environ)
-    if environ.get(b"ROOKERY_DAEMON", b"") == _OFF or (words and words[0] in _OWN) or _names_own_files(words):
+    is_off = environ.get(b"ROOKERY_DAEMON", b"") == _OFF or sys.platform != _PLATFORM
+    if is_off or (words and words[0] in _OWN) or _names_own_files(words):
         return run_here(words)
-    for _ in range(_MOST_TRIES):
+    deadline = time.monotonic() + _RETRY_SECONDS
+    while time.monotonic() < deadline:
         root = find_project(words, environ) or _look_closer(words, environ)
         if root is None:
             return run_here(words)
@@ -58,6 +61,7 @@ def main(argv: list[str] | None = None) -> int:
             return run_here(words)
         if status is not None:
             return status
+        time.sleep(_PAUSE)
     _say("rook: the daemon is being replaced again and again; running in this process instead")
     return run_here(words)
 
@@ -245,6 +249,10 @@ def _leave(status: int) -> "NoReturn":
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:
+        except BrokenPipeError:
             status = status or _BROKEN_PIPE
+        except OSError as error:
+            if stream is sys.stdout and not status:
+                _say(f"rook: error: cannot write the output: {error.strerror}")
+                status = _FAILED
     posix._exit(status)

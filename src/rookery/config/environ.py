@@ -9,6 +9,7 @@ process instead of the project's daemon. Every other `ROOKERY_…` variable over
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from rookery.base.call import current
@@ -94,8 +95,8 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
 
 
 def uses_daemon() -> bool:
-    """Whether calls go to the project's daemon: unless `ROOKERY_DAEMON` is `off`."""
-    return _environ().get("ROOKERY_DAEMON", "") != "off"
+    """Whether calls go to the project's daemon: on Linux, unless `ROOKERY_DAEMON` is `off`."""
+    return sys.platform == "linux" and _environ().get("ROOKERY_DAEMON", "") != "off"
 
 
 def now() -> float:

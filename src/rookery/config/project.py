@@ -35,9 +35,9 @@ def find_root(start: str, given: str | None = None) -> str:
 
 
 def _check_reachable(state: str) -> None:
-    """Raise UntrustedState if there may be a project, and it cannot be looked into."""
+    """Raise UntrustedState if there may be a project that we cannot look into."""
     if os.path.isdir(state) and not os.access(state, os.X_OK):
-        raise UntrustedState(f"{state} belongs to another user, and may not be read", hint="run `rook` as its owner")
+        raise UntrustedState(f"{state} may not be looked into", hint="run `rook` as its owner, and check its mode")
 
 
 def find_repository(start: str) -> str | None:

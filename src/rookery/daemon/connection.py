@@ -6,9 +6,11 @@ import errno
 import io
 import os
 import queue
+import select
 import signal
 import socket
 import struct
+import sys
 import threading
 from contextlib import contextmanager, suppress
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from typing import NoReturn, TextIO
 
 _CHUNK = 65536
+_LONGEST_REASON = 200
+_SO_PEERPIDFD = 77  # Linux 6.5; Python has no name for it
 _CREDENTIALS = struct.Struct("3i")
 _INTERRUPT, _STOP, _GO_ON = (bytes([number]) for number in (signal.SIGINT, signal.SIGTSTP, signal.SIGCONT))
 
@@ -77,10 +81,33 @@ class Connection:
         """The socket's number; -1 once it is closed."""
         return self._line.fileno()
 
+    def has_data(self) -> bool:
+        """True if the client has said something, or has hung up."""
+        try:
+            self._line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
     def peer(self) -> tuple[int, int]:
         """The process and the user at the other end, as the kernel knows them."""
         pid, uid, _ = _CREDENTIALS.unpack(self._line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return pid, uid
+
+    def is_peer_alive(self) -> bool:
+        """True if the process that connected has not ended, or if the kernel does not tell."""
+        try:
+            process = int.from_bytes(self._line.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, 4), sys.byteorder)
+        except OSError as error:
+            return error.errno == errno.ENOPROTOOPT
+        watch = select.poll()
+        watch.register(process, select.POLLIN)
+        try:
+            return not watch.poll(0)  # a process is ready to be read once it has ended
+        finally:
+            os.close(process)
 
     def receive_hello(self, seconds: float) -> Hello:
         """The first frame. Nothing behind it is read: another process may go on from here."""
@@ -168,11 +195,15 @@ class Connection:
             if self.is_reading:  # what was not asked for is not kept
                 self._input.put(payload)
         elif kind == NO_INPUT:
-            self._input.put(OSError(errno.EBADF, payload.decode("utf-8", "replace")))
+            if self.is_reading:
+                self._input.put(OSError(errno.EBADF, payload[:_LONGEST_REASON].decode("utf-8", "replace")))
         elif kind == SIGNAL and payload == _INTERRUPT:
             self.on_interrupt()
         elif kind == SIGNAL and payload in (_STOP, _GO_ON) and self.can_be_stopped and self.call is not None:
-            self.call.stop() if payload == _STOP else self.call.go_on()
+            if payload == _STOP:
+                self.call.stop()
+            else:
+                self.call.go_on()
         elif kind == SIZE:
             try:
                 self.size = read_size(payload)
@@ -250,6 +281,7 @@ class Connection:
             size=lambda: self.size,
             become=None if session_id else self.become,  # from a sandbox no call gets into a program out here
             session_id=session_id,
+            is_caller_alive=self.is_peer_alive,
         )
         return self.call
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 10.0
 _PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
 _UMASK = 0o077
 
 
@@ -59,13 +60,14 @@ class Link:
             with suppress(OSError):
                 line.recv(1)  # nothing is ever sent: it ends when the daemon does
             line.close()
+            pause = _PAUSE
             while not self._is_closed:
-                time.sleep(_PAUSE)
+                time.sleep(pause)
                 try:
                     line = self._connect()
                     break
                 except (OSError, CannotStart):
-                    continue
+                    pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _connect(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -13,7 +13,7 @@ from rookery.base.proctable import read_one
 from rookery.base.proctree import is_alive, send
 from rookery.base.record import Record
 from rookery.daemon import place
-from rookery.daemon.start import CannotStart, start_daemon
+from rookery.daemon.start import CannotStart, poke, start_daemon
 from rookery.ops.operation import INTEGER, flag, op, option
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 _LEAVE_SECONDS = 15.0
+_DRAIN_SECONDS = 7.0
 _PAUSE = 0.02
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 2.0
@@ -61,9 +62,9 @@ def status(ctx: Context) -> DaemonStatus:
 
 
 def _describe(ctx: Context) -> DaemonStatus:
-    found = place.read_place(ctx.root)
+    found = _find(ctx.root)
     log = place.log_path(ctx.root)
-    if found is None or not place.is_locked(ctx.root):
+    if found is None:
         return DaemonStatus(is_running=False, answers=False, log=log)
     return DaemonStatus(
         is_running=True,
@@ -75,6 +76,19 @@ def _describe(ctx: Context) -> DaemonStatus:
         log=log,
         **_describe_process(found.pid),
     )
+
+
+def _find(root: str) -> place.Place | None:
+    """Where the daemon is. One whose lock file was overwritten writes it again; one whose file is gone leaves."""
+    deadline = time.monotonic() + _ANSWER_SECONDS
+    while True:
+        found = place.read_place(root)
+        if found is not None and place.is_locked(root):
+            return found
+        if not place.find_processes(root) or time.monotonic() > deadline:
+            return None
+        poke(root)
+        sleep(_PAUSE)
 
 
 def _answers(path: str) -> bool:
@@ -99,8 +113,10 @@ def stop(ctx: Context) -> DaemonStatus:
 
 
 def _stop(ctx: Context) -> DaemonStatus:
-    found = place.read_place(ctx.root)
-    if found is None or not place.is_locked(ctx.root):
+    found = _find(ctx.root)
+    if found is None:
+        for each in place.find_processes(ctx.root):  # of an older version, or just about to leave
+            send(each, signal.SIGTERM)
         return DaemonStatus(is_running=False, answers=False, log=place.log_path(ctx.root))
     daemon = found.process
     if daemon is None or not send(daemon, signal.SIGTERM):
@@ -109,9 +125,13 @@ def _stop(ctx: Context) -> DaemonStatus:
         )
     row = read_one(daemon.pid)
     is_stopped = row is not None and row.is_stopped
-    deadline = time.monotonic() + (0.0 if is_stopped else _LEAVE_SECONDS)
+    begun = time.monotonic()
     while is_alive(daemon):
-        if time.monotonic() > deadline:
+        took = time.monotonic() - begun
+        has_made_room = place.read_place(ctx.root) != found or not place.is_locked(ctx.root)
+        if has_made_room and took > _DRAIN_SECONDS:
+            break  # it waits for somebody's input, and is in no one's way
+        if not has_made_room and (is_stopped or took > _LEAVE_SECONDS):
             raise ProgramFailed(
                 f"the daemon, process {found.pid}, {'is stopped' if is_stopped else 'does not leave'}",
                 hint=f"`kill -9 {found.pid}`: nothing is lost",

@@ -16,9 +16,9 @@ import stat
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 
 from rookery.base import holder as holders
+from rookery.base import proctable
 from rookery.base.errors import Refused
 from rookery.base.proctable import Identity
 from rookery.config.project import FOLDER
@@ -32,7 +32,6 @@ _LONGEST_SOCKET = 103
 _MOST_BYTES = 4096
 _TRIES = 20
 _PAUSE = 0.01
-_MOST_SWEPT = 1000
 _BIND_SECONDS = 60.0
 _EMPTY_SECONDS = 3600.0
 
@@ -89,7 +88,9 @@ def shared_folder() -> str:
 def sweep(folder: str, clock: float) -> None:
     """Remove what killed processes have left: sockets at which none listens, and folders that have long been empty."""
     with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, _MOST_SWEPT):
+        if os.path.islink(folder) or os.stat(folder).st_uid != os.geteuid():
+            return
+        for entry in entries:
             with suppress(OSError):
                 found = entry.stat(follow_symlinks=False)
                 age = clock - found.st_mtime
@@ -109,6 +110,18 @@ def _is_served(path: str) -> bool:
         except OSError:
             return True
     return True
+
+
+def find_processes(root: str) -> list[Identity]:
+    """The processes that are, or were, the project's daemon, whatever the lock file says by now."""
+    found = []
+    for pid in proctable.holding(proctable.SERVES, root):
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+            row = proctable.read_one(pid)
+            if any(b"rookery.daemon.main" in word for word in words) and row is not None and not row.is_dead:
+                found.append(row.identity)
+    return found
 
 
 def take_lock(root: str) -> int | None:

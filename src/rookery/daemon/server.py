@@ -14,12 +14,11 @@ from contextlib import suppress
 
 from rookery import __version__
 from rookery.agents.sandbox.model import socket_folder
-from rookery.base import proctable
+from rookery.base import limits, proctable
 from rookery.base.clock import stamp
-from rookery.base.limits import can_pass_on
 from rookery.client.frames import AGAIN, HOOK, LISTEN, TAKEN, YOURSELF
 from rookery.config.environ import read_environ
-from rookery.daemon import calls, place, routing, worker
+from rookery.daemon import calls, place, routing, silent, worker
 from rookery.daemon.connection import Connection, Gone, HungUp
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 512
 _MOST_AT_ONCE = 64
+_MOST_OF_GUEST = 64
 _HELLO_SECONDS = 5.0
 _LOOK_SECONDS = 30.0
 _DRAIN_SECONDS = 5.0
@@ -64,9 +64,10 @@ class Daemon:
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._hooks = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._state = threading.Condition()
-        self._serving: set[Connection] = set()
+        self._serving: dict[Connection, Guest | None] = {}
         self._watched: dict[int, Connection] = {}
         self._events = select.epoll()
+        self._silent = silent.Silent(self._events)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._events.register(self._wake_read, select.EPOLLIN)
         self._is_leaving = False
@@ -107,6 +108,7 @@ class Daemon:
                 self._attend(number)
             if time.monotonic() >= self._look_at and not self._is_leaving:
                 worker.collect()
+                self._silent.drop_late()
                 if self._has_place():
                     self._look_at = time.monotonic() + min(_LOOK_SECONDS, self._ask_when_to_look())
         self._drain()
@@ -149,17 +151,37 @@ class Daemon:
         elif number in self._listeners:
             listener = self._listeners[number]
             for line in listener.accept():
-                self.adopt(line, listener.guest)
+                if listener.guest is not None and self._count_calls(listener.guest) >= _MOST_OF_GUEST:
+                    line.close()  # its client asks again
+                else:
+                    self.adopt(line, listener.guest)
+        elif number in self._silent:
+            self._begin(*self._silent.take(number))
         else:
             connection = self._watched.get(number)
             if connection is not None and not connection.feed():
                 self._unwatch(connection)
                 self._drop_link(connection)
 
+    def _count_calls(self, guest: Guest) -> int:
+        return self._silent.count(guest) + sum(known is guest for known in list(self._serving.values()))
+
     def adopt(self, line: socket.socket, guest: Guest | None = None) -> None:
         """Serve a client that is connected already."""
         line.setblocking(True)
         connection = Connection(line)
+        user = connection.peer()[1]
+        if user != os.geteuid():
+            self._log(f"a call was dropped: it is user {user}")
+            connection.close()
+            return
+        if connection.has_data():
+            self._begin(connection, guest)
+            return
+        self._silent.add(connection, guest)
+        self._look_at = min(self._look_at, time.monotonic() + silent.SECONDS)
+
+    def _begin(self, connection: Connection, guest: Guest | None) -> None:
         try:
             self._threads.run(lambda: self._receive(connection, guest))
         except RuntimeError as error:  # no thread can be started: its client asks again, or acts by itself
@@ -169,12 +191,15 @@ class Daemon:
     def _receive(self, connection: Connection, guest: Guest | None) -> None:
         """A thread's work for one connection, from its first byte to its last."""
         with self._state:
-            self._serving.add(connection)
+            self._serving[connection] = guest
         try:
             self._serve(connection, guest)
         except HungUp:
             return  # it only looked whether a daemon listens, or gave up
-        except (Gone, BrokenPipeError, OtherVersion) as error:
+        except OtherVersion as error:
+            if not self._is_outdated():  # else its client finds the next one
+                self._log(f"a call was dropped: {error}")
+        except (Gone, BrokenPipeError) as error:
             self._log(f"a call was dropped: {error}")
         except Exception as error:
             self._log(f"a call failed: {type(error).__name__}: {error}")
@@ -183,16 +208,14 @@ class Daemon:
                 self._unwatch(connection)
                 connection.close()
             with self._state:
-                self._serving.discard(connection)
+                self._serving.pop(connection, None)
                 self.last_call = self._clock()
                 self._state.notify_all()
 
     def _serve(self, connection: Connection, guest: Guest | None) -> None:
-        pid, user = connection.peer()
-        if user != os.geteuid():
-            raise Gone(f"it is user {user}")
+        pid, _ = connection.peer()
         hello = connection.receive_hello(_HELLO_SECONDS)
-        if self._is_leaving or self._is_outdated() or self._is_too_small(hello, guest, pid):
+        if self._is_leaving or self._is_outdated() or self._makes_way(hello, guest, pid):
             self._has_made_room.wait(_CUT_SECONDS)
             connection.send(AGAIN)
             return
@@ -216,7 +239,8 @@ class Daemon:
 
     def _run(self, connection: Connection, hello: Hello, pid: int, session_id: str | None) -> None:
         way = routing.route(hello.words, hello.folder, self.root)
-        if way == routing.CLIENT and session_id is None:
+        is_left_to_client = way == routing.CLIENT or (way == routing.PROCESS and not limits.can_pass_on(pid))
+        if is_left_to_client and session_id is None:
             connection.send(YOURSELF)
         elif way == routing.THREAD:
             with self._commands:
@@ -228,7 +252,9 @@ class Daemon:
                 calls.run_command(connection, call, hello.words)
         else:
             code = self._fingerprint.loaded if self.can_be_replaced else sys.maxsize
-            worker.hand_over(connection, hello, pid, session_id, code, self.environ)
+            # Marked as the daemon is: if it comes to lie under an agent's runner, it does not end with that agent.
+            env = {**self.environ, proctable.SERVES: self.root}
+            worker.hand_over(connection, hello, pid, session_id, code, env)
 
     def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
         """Listen for an agent in a sandbox, for as long as its host holds the connection."""
@@ -242,8 +268,10 @@ class Daemon:
         try:
             connection.send(AGAIN if self._is_leaving else TAKEN)
             self._watch(connection)
-        except BaseException:
+        except BaseException as error:
             self._drop_link(connection)
+            if self._is_leaving:
+                raise HungUp("the daemon leaves, and has dropped it already") from error
             raise
         if self._is_leaving:  # the next daemon has to do it
             self._drop_link(connection)
@@ -265,22 +293,16 @@ class Daemon:
             with suppress(OSError, ValueError):
                 self._events.unregister(number)
 
-    def _is_too_small(self, hello: Hello, guest: Guest | None, pid: int) -> bool:
-        """True, and the daemon leaves, if what it starts for a person would have less than the person's shell gives.
-
-        One that an agent's call has started has an agent above it: what it starts could not call `rook` for the
-        person. One that was started with lower limits cannot raise them again.
-        """
+    def _makes_way(self, hello: Hello, guest: Guest | None, pid: int) -> bool:
+        """True, and the daemon leaves, if a person's call would start a better one."""
+        if guest is not None or not self.can_be_replaced or read_environ(hello.environ).is_agents_process:
+            return False
         if self.was_started_by_agent:
-            reason = "an agent's call had started it, and a person's starts the next one"
-        elif self.can_be_replaced and not can_pass_on(pid):
-            reason = "it was started with lower limits than the caller has"
-        else:
-            return False
-        if guest is not None or read_environ(hello.environ).is_agents_process:
-            return False
-        self.stop(reason)
-        return True
+            # What it starts for the person has an agent above it, and could not call `rook` for the person.
+            self.stop("an agent's call had started it, and a person's starts the next one")
+        elif limits.are_higher(pid):
+            self.stop("it was started with lower limits than the caller has")
+        return self._is_leaving
 
     def _is_outdated(self) -> bool:
         """True, and the daemon leaves, if its code was replaced on the disk by a newer one."""
@@ -301,6 +323,11 @@ class Daemon:
         if not is_there:
             self.stop("the project is gone")
         else:
+            if self._is_outdated():
+                return False
+            if place.read_place(self.root) != self._place:
+                self._log("something else was written into the lock file: written again")
+                place.write_place(self._lock_file, self._place)
             for listener in list(self._listeners.values()):
                 if not listener.is_there():
                     self._log(f"{listener.path} was removed: listening again")

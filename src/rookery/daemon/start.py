@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 from rookery.base.detach import start_detached
-from rookery.base.errors import RookError
+from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.proctable import SERVES
 from rookery.base.proctree import send
 from rookery.base.python import module_command
@@ -23,6 +23,7 @@ from rookery.ops.state import check_state
 _SECONDS = 10.0
 _PAUSE = 0.005
 _STUCK_SECONDS = 2.0
+_MOST_STARTS = 3
 
 
 class CannotStart(Exception):
@@ -45,6 +46,8 @@ def start_daemon(root: bytes | str) -> str:
             _take(turn.fileno())
             path = find_socket(folder)
             return path if path is not None else _start(folder, begun)
+    except ProgramFailed as error:
+        raise CannotStart(error.message) from error
     except RookError as error:
         raise NotServed(error.message) from error
     except OSError as error:
@@ -58,7 +61,7 @@ def _check_owner(root: str) -> None:
         try:
             name = pwd.getpwuid(owner).pw_name
         except KeyError:
-            name = f"#{owner}"
+            name = f"'#{owner}'"
         raise CannotStart(f"the project belongs to {name}: use `sudo -u {name} rook …`")
 
 
@@ -79,8 +82,8 @@ def find_socket(root: str) -> str | None:
 def _start(root: str, begun: float) -> str:
     deadline = time.monotonic() + _SECONDS
     stuck = begun + _STUCK_SECONDS  # whoever waited for its turn has waited for the same daemon
-    has_started = False
-    _poke(root)
+    has_started, is_asked, starts = False, False, 0
+    poke(root)
     while time.monotonic() < deadline:
         if not has_started and not place.is_locked(root):
             child = start_detached(
@@ -90,23 +93,36 @@ def _start(root: str, begun: float) -> str:
                 output=place.log_path(root),
             )
             has_started = True
+            starts += 1
         elif not has_started and time.monotonic() > stuck:
             raise CannotStart("one is there and does not answer: see `rook daemon status`")
+        elif not has_started and not is_asked and time.monotonic() > stuck - _STUCK_SECONDS / 2:
+            is_asked = True  # it listens where nobody finds it, as one of an older version may
+            for process in place.find_processes(root):
+                send(process, signal.SIGTERM)
         time.sleep(_PAUSE)
         path = find_socket(root)
         if path is not None:
             return path
         if has_started and _has_ended(child.pid):
-            raise CannotStart(f"it ended at once: see {place.log_path(root)}")
+            if starts == _MOST_STARTS:
+                raise CannotStart(f"it ended at once: see {place.log_path(root)}")
+            has_started = False  # another process may have been first, and gone since
     raise CannotStart(f"it is not ready after {_SECONDS:g} s: see {place.log_path(root)}")
 
 
-def _poke(root: str) -> None:
-    """Let a daemon that is there look after its socket, which something may have removed."""
-    found = place.read_place(root)
-    process = None if found is None else found.process
-    if process is not None and place.is_locked(root):
-        send(process, signal.SIGUSR1)
+def poke(root: str) -> None:
+    """Let a daemon that is there look after its socket and its lock file, which something may have removed."""
+    for process in place.find_processes(root):
+        if _handles(process.pid, signal.SIGUSR1):  # one that is just starting would be ended by it
+            send(process, signal.SIGUSR1)
+
+
+def _handles(pid: int, number: int) -> bool:
+    with suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        caught = next((line.split()[1] for line in file if line.startswith("SigCgt:")), "0")
+        return bool(int(caught, 16) & 1 << (number - 1))
+    return False
 
 
 def _has_ended(pid: int) -> bool:

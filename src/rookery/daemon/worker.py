@@ -17,7 +17,8 @@ from rookery.base import limits
 from rookery.base.attached import spawn, wait
 from rookery.base.call import Call
 from rookery.base.python import module_command
-from rookery.client.frames import AGAIN, TAKEN, YOURSELF
+from rookery.client.frames import AGAIN, TAKEN
+from rookery.config.environ import read_environ
 from rookery.daemon import calls
 from rookery.daemon.connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
@@ -80,12 +81,9 @@ def main() -> None:
     if Fingerprint().loaded > code:
         connection.send(AGAIN)
         return
-    try:
-        limits.pass_on(pid, os.getpid())
-    except (OSError, ValueError):
-        if not sys.argv[5] and not limits.can_pass_on(pid):
-            connection.send(YOURSELF)
-            return
+    if not sys.argv[5] and not read_environ(hello.environ).is_agents_process:
+        with suppress(OSError, ValueError):  # it has gone
+            limits.pass_on(pid, os.getpid())
     connection.send(TAKEN)
     with suppress(OSError):  # gone: the command says so
         os.chdir(hello.folder)

@@ -246,11 +246,12 @@ class Transaction:
                 calls.check_interrupted()
             self._wait_for_turn()
             try:
+                self._note_writing(True)
                 self._db.execute(self._begin)
             except BaseException:
+                self._note_writing(False)
                 self._end_turn()
                 raise
-            self._note_writing(True)
         self._db._depth += 1
         return self._db
 

@@ -15,7 +15,8 @@ runner that was killed, has nobody above it that tells; so has one that gets ano
 desktop, a tmux of the user's own) to start it. The sandbox closes these ways, because in it there is only the socket.
 Where there is no `/proc` (macOS), parents are not looked at: there only the variables tell, and an agent outside of a
 sandbox that drops them passes for a person. A process whose environment we cannot read (another user's) is not taken
-for an agent's.
+for an agent's. Before Linux 6.5 nothing tells whether the process that connected has ended, and its number has been
+given to another one.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
     if environ.is_agents_process or environ.is_confined:
         raise ForgedSender("an agent's process cannot speak as a person")
     _check_descent(os.getpid() if call is None else call.pid)
+    if call is not None and not call.is_caller_alive():  # and so its number was its own while we looked
+        raise ForgedSender("the calling process has ended, and nobody can say whose it was")
     return PERSON
 
 

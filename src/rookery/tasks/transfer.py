@@ -116,8 +116,12 @@ def _as_lines(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: li
 
 def _write_whole(path: str, text: str) -> None:
     target = os.path.realpath(path)  # a link stays one
+    stream = _stream_number(path)
     try:
-        if os.path.lexists(path) and not os.path.isfile(target):  # a pipe, or a device: nothing may take its place
+        if stream is not None:
+            with open(stream, "w", encoding="utf-8", closefd=False) as file:  # behind what others have written there
+                file.write(text)
+        elif os.path.lexists(path) and not os.path.isfile(target):  # a pipe, or a device: nothing may take its place
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
         else:
@@ -126,6 +130,14 @@ def _write_whole(path: str, text: str) -> None:
         raise Refused(
             f"cannot write {path}: {error.strerror}", hint="choose a file in a folder that you may write to", code="io"
         ) from error
+
+
+def _stream_number(path: str) -> int | None:
+    """The number of the open file that `/dev/stdout` or `/dev/fd/3` stands for; None for any other path."""
+    link = os.readlink(path) if os.path.dirname(path) == "/dev" and os.path.islink(path) else path
+    folder, name = os.path.split(link)
+    is_open_file = name.isdigit() and folder in ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
+    return int(name) if is_open_file else None
 
 
 def _read(path: str) -> Any:

@@ -136,6 +136,7 @@ def test_a_lead_is_told_to_sling_a_builder(bounds: Bounds) -> None:
     "words",
     [
         *("task list -C/other", "task list -C /other", "task list --directory=/other", "-C /other task list"),
+        *("status -C$X", "status -qC$X", "status $A -C /other", "task list $A --directory=/x", "mail check $A -c a=b"),
         *("mail check -qc tasks.lease=1h", "mail check -ctasks.lease=1h", "-c=tasks.lease=1h mail check"),
     ],
 )

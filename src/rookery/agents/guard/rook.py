@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _POLLED = names("mail status inspect events feed logs task agents run trace")
 _READING = names("check list get show status")
 _WAIT = "end your turn: mail wakes you; or wait with `rook mail wait`"
+_ELSEWHERE = ("`rook` with -C or -c acts for another place or with other settings", "call `rook` as it is")
+_PLACES = frozenset("Cc")
 _UNKNOWN = "\0"
 """Stands in a word for what is only known when it runs; no word of a command can hold it."""
 
@@ -67,7 +69,14 @@ def _read_globals(case: Case, words: list[Word]) -> tuple[Globals, list[Word]]:
 
 def _check_place(case: Case, settings: Globals) -> None:
     if settings.directory or settings.config:
-        case.deny("rook", "`rook` with -C or -c acts for another place or with other settings", "call `rook` as it is")
+        case.deny("rook", *_ELSEWHERE)
+
+
+def _may_be_elsewhere(text: str) -> bool:
+    """True if what is known of a word may be the beginning of -C or -c, also behind other letters."""
+    if text.startswith("--"):
+        return text.partition("=")[0] in ("--directory", "--config")
+    return text.startswith("-") and not _PLACES.isdisjoint(text)
 
 
 def _find(case: Case, words: list[Word]) -> tuple[Op | None, list[Word]]:
@@ -106,6 +115,8 @@ def _read(case: Case, operation: Op, words: list[Word], before: Globals) -> dict
     else:
         _check_place(case, settings)
         return values
+    if any(_may_be_elsewhere(word.text) for word in words):
+        case.deny("rook", *_ELSEWHERE)
     # What is not known may be an option, several words, or the `--` behind which nothing is one.
     if operation.owns or any(param.acts_as for param in operation.params):
         _check_role(case, operation)

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-from rookery.agents.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan
+from rookery.agents.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, clear_sockets
 from rookery.base import proctable
 from rookery.base.attached import spawn, wait
 from rookery.base.json import loads
@@ -60,7 +60,7 @@ def main() -> int:
     finally:
         _release(plan.holds)
         _remove_links(os.path.join(os.path.dirname(plan.packed[0]), "objects"))
-        _clear(plan.sockets)
+        clear_sockets(plan.sockets)
 
 
 class Packed:
@@ -152,16 +152,8 @@ def _outside(plan: Plan, inside: str) -> str:
 
 def _make_room(folder: str) -> None:
     """An empty folder for the sockets; a host that was killed may have left its own."""
-    _clear(folder)
+    clear_sockets(folder)
     os.makedirs(folder, mode=0o700)
-
-
-def _clear(folder: str) -> None:
-    with suppress(FileNotFoundError):
-        for name in os.listdir(folder):
-            with suppress(FileNotFoundError):  # the daemon removes its own
-                os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)
 
 
 def _hold(folders: Sequence[str]) -> None:

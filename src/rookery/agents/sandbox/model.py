@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from rookery.base.errors import Refused
 from rookery.base.record import Record
@@ -28,6 +29,15 @@ RELAY_PORT = 3128
 def socket_folder(session_id: str) -> str:
     """Where the sockets of a session's sandbox lie outside: a socket's path may have 107 bytes."""
     return f"/tmp/rookery-{os.getuid()}/sandbox-{session_id[-16:].lower()}"  # noqa: S108 - a private folder
+
+
+def clear_sockets(folder: str) -> None:
+    """Remove such a folder with everything in it."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            with suppress(FileNotFoundError):  # the daemon removes its own
+                os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
 
 
 RO, RW, HIDE, BLANK = "ro", "rw", "hide", "blank"
