@@ -134,22 +134,29 @@ def _skip_env_option(case: Case, words: list[Word], at: int) -> int:
     word = words[at]
     if word.text == "--":
         return at + 1
-    name, equals, value = word.text.partition("=")
-    if name.startswith("--"):
-        letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name)) or "?"
-    else:
-        before, _, value = word.text[1:].partition("u")
-        letters, equals = before + "u" * (len(before) + 1 < len(word.text)) or "i", value
+    letters, value = _read_env_option(word.text)
     if "i" in letters:
         case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
     if not set(letters) <= set("uv0"):
         case.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
     if "u" not in letters:
         return at + 1
-    removed = word.replace(text=value) if equals else words[at + 1] if at + 1 < len(words) else None
-    if removed is None or not removed.known or removed.text.startswith(OWN):
+    names = words[at + 1 : at + 2] if value is None else [word.replace(text=value)]
+    if not names or not names[0].known or names[0].text.startswith(OWN):
         case.deny("identity", "that is not yours to unset", "leave the environment as it is")
-    return at + (1 if equals else 2)
+    return at + (2 if value is None else 1)
+
+
+def _read_env_option(text: str) -> tuple[str, str | None]:
+    """The letters that an option of env stands for, and the value that is written with it, if one is."""
+    if text == "-":
+        return "i", None
+    if text.startswith("--"):
+        name, equals, value = text.partition("=")
+        letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name))
+        return letters or "?", value if equals else None
+    letters, u, value = text[1:].partition("u")
+    return letters + u, value or None
 
 
 def _exec(case: Case, words: list[Word], scene: Scene) -> Inner:
