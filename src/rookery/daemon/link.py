@@ -68,6 +68,7 @@ class Link:
                     break
                 except (OSError, CannotStart):
                     pause = min(2 * pause, _LONGEST_PAUSE)
+        line.close()  # it was closed while we connected again
 
     def _connect(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
