@@ -53,7 +53,8 @@ def main(argv: list[str] | None = None) -> int:
         if root is None:
             return run_here(words)
         try:
-            status = _call(connect(root), words, environ)
+            begin = _begin(words, environ)
+            status = _call(connect(root), begin)
         except Yours:
             return run_here(words)
         except NoDaemon as reason:
@@ -79,7 +80,8 @@ def _run_from_sandbox(words: list[str], environ: dict[bytes, bytes]) -> int:
     reason: object = "it is being replaced again and again"
     try:
         while time.monotonic() < deadline:
-            status = _call(connect_from_sandbox(environ, deadline), words, environ)
+            begin = _begin(words, environ)
+            status = _call(connect_from_sandbox(environ, deadline), begin)
             if status is not None:
                 return status
             time.sleep(_PAUSE)
@@ -163,14 +165,18 @@ def _names_own_files(words: list[str]) -> bool:
     return any("/dev/" in word or "/proc/" in word for word in words)
 
 
-def _call(connection: Connection, words: list[str], environ: dict[bytes, bytes]) -> int | None:
-    """Have the daemon run the command; None if another daemon has to be asked, Yours if none."""
+def _begin(words: list[str], environ: dict[bytes, bytes]) -> bytes:
+    """The first frame of the call. It is ready before we connect: the daemon need not wait for it."""
     try:
-        folder = posix.getcwdb()
+        return hello(frames.RUN, words, environ, posix.getcwdb())
     except OSError:
         raise Yours from None  # it says that the folder is gone
+
+
+def _call(connection: Connection, begin: bytes) -> int | None:
+    """Have the daemon run the command; None if another daemon has to be asked, Yours if none."""
     try:
-        connection.send(hello(frames.RUN, words, environ, folder))
+        connection.send(begin)
         kind, _ = connection.receive()
     except Broken as reason:
         if not connection.give_up():

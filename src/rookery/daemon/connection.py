@@ -77,6 +77,15 @@ class Connection:
         """What of the daemon's room the call takes up; not while it only waits for input."""
         self.on_interrupt: Callable[[], None] = self._interrupt_call
 
+    @property
+    def may_take_longer(self) -> bool:
+        """True if a daemon that leaves does not interrupt it.
+
+        A call that only waits for its caller's input has not begun. A hook's program waits for it anyway, and would
+        take an interrupted one for answered.
+        """
+        return self.is_reading or self.is_hook
+
     def fileno(self) -> int:
         """The socket's number; -1 once it is closed."""
         return self._line.fileno()

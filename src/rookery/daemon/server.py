@@ -215,7 +215,7 @@ class Daemon:
     def _serve(self, connection: Connection, guest: Guest | None) -> None:
         pid, _ = connection.peer()
         hello = connection.receive_hello(_HELLO_SECONDS)
-        if self._is_leaving or self._is_outdated() or self._makes_way(hello, guest, pid):
+        if self._is_leaving or self._is_outdated() or self._is_an_agents(hello, guest):
             self._has_made_room.wait(_CUT_SECONDS)
             connection.send(AGAIN)
             return
@@ -239,8 +239,13 @@ class Daemon:
 
     def _run(self, connection: Connection, hello: Hello, pid: int, session_id: str | None) -> None:
         way = routing.route(hello.words, hello.folder, self.root)
-        is_left_to_client = way == routing.CLIENT or (way == routing.PROCESS and not limits.can_pass_on(pid))
-        if is_left_to_client and session_id is None:
+        if way == routing.PROCESS and session_id is None and not limits.can_pass_on(pid):
+            if self._is_too_small(hello, pid):
+                self._has_made_room.wait(_CUT_SECONDS)
+                connection.send(AGAIN)
+            else:
+                connection.send(YOURSELF)
+        elif way == routing.CLIENT and session_id is None:
             connection.send(YOURSELF)
         elif way == routing.THREAD:
             with self._commands:
@@ -293,16 +298,22 @@ class Daemon:
             with suppress(OSError, ValueError):
                 self._events.unregister(number)
 
-    def _makes_way(self, hello: Hello, guest: Guest | None, pid: int) -> bool:
-        """True, and the daemon leaves, if a person's call would start a better one."""
-        if guest is not None or not self.can_be_replaced or read_environ(hello.environ).is_agents_process:
+    def _is_an_agents(self, hello: Hello, guest: Guest | None) -> bool:
+        """True, and the daemon leaves, if an agent's call started it and now a person calls.
+
+        Whatever it starts for the person would have an agent above it, and could not call `rook` for the person.
+        """
+        if not self.was_started_by_agent or guest is not None or read_environ(hello.environ).is_agents_process:
             return False
-        if self.was_started_by_agent:
-            # What it starts for the person has an agent above it, and could not call `rook` for the person.
-            self.stop("an agent's call had started it, and a person's starts the next one")
-        elif limits.are_higher(pid):
-            self.stop("it was started with lower limits than the caller has")
-        return self._is_leaving
+        self.stop("an agent's call had started it, and a person's starts the next one")
+        return True
+
+    def _is_too_small(self, hello: Hello, pid: int) -> bool:
+        """True, and the daemon leaves, if a person has higher limits than it can give to what it starts."""
+        if not self.can_be_replaced or read_environ(hello.environ).is_agents_process or not limits.are_higher(pid):
+            return False
+        self.stop("it was started with lower limits than the caller has")
+        return True
 
     def _is_outdated(self) -> bool:
         """True, and the daemon leaves, if its code was replaced on the disk by a newer one."""
@@ -360,11 +371,9 @@ class Daemon:
             self._lock_file = -1
         self._has_made_room.set()
         threading.Thread(target=self._attend_while_draining, daemon=True).start()
-        # One that only waits for its caller's input has not begun, and is in nobody's way. Nor is a hook: its program
-        # waits for it anyway, and would take an interrupted one for answered.
-        while not self._wait_for_calls(_DRAIN_SECONDS) and any(_may_take_longer(each) for each in list(self._serving)):
+        while not self._wait_for_calls(_DRAIN_SECONDS) and any(each.may_take_longer for each in list(self._serving)):
             for connection in list(self._serving):
-                if not _may_take_longer(connection):
+                if not connection.may_take_longer:
                     connection.on_interrupt()
         for connection in list(self._serving):
             connection.on_interrupt()
@@ -388,7 +397,3 @@ class Daemon:
                     return False
                 self._state.wait(left)
         return True
-
-
-def _may_take_longer(connection: Connection) -> bool:
-    return connection.is_reading or connection.is_hook
