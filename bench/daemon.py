@@ -230,9 +230,5 @@ def _resident(pid: int) -> int:
 
 
 def _processor(pid: int) -> float:
-    """Seconds, by the scheduler's own count: ticks are too coarse for what hardly runs."""
-    total = 0
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
-            total += int(file.read().split()[0])
-    return total / 1e9
+    """Seconds that the process has computed, threads that have ended included, as its own clock of the kernel says."""
+    return time.clock_gettime(~pid << 3 | 2)
