@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from rookery.base.clock import Clock
 
 _MOST_THREADS = 512
-_MOST_AT_ONCE = 64
-_MOST_OF_GUEST = 64
+_MOST_AT_ONCE = _MOST_OF_GUEST = 64
 _HELLO_SECONDS = 5.0
 _LOOK_SECONDS = 30.0
 _DRAIN_SECONDS = 5.0
@@ -73,6 +72,7 @@ class Daemon:
         self._is_leaving = False
         self._has_made_room = threading.Event()
         self._look_at = 0.0
+        self._was_poked = False
         self.was_started_by_agent = any(proctable.session_of(each) for each in proctable.line_of(os.getpid()))
         self.last_call = clock()
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
@@ -109,8 +109,10 @@ class Daemon:
             if time.monotonic() >= self._look_at and not self._is_leaving:
                 worker.collect()
                 self._silent.drop_late()
-                if self._has_place():
-                    self._look_at = time.monotonic() + min(_LOOK_SECONDS, self._ask_when_to_look())
+                was_poked, self._was_poked = self._was_poked, False
+                if self._has_place() and not (was_poked and self._is_outdated()):
+                    most = silent.SECONDS if self._silent else _LOOK_SECONDS
+                    self._look_at = time.monotonic() + min(most, self._ask_when_to_look())
         self._drain()
 
     def _ask_when_to_look(self) -> float:
@@ -128,8 +130,9 @@ class Daemon:
         self.look()
 
     def look(self) -> None:
-        """Look soon whether the socket is still there. May be called from a signal's handler."""
+        """Look soon whether the socket is still there, and our code. May be called from a signal's handler."""
         self._look_at = 0.0
+        self._was_poked = True
         with suppress(BlockingIOError):
             os.write(self._wake_write, b"x")
 
@@ -334,8 +337,6 @@ class Daemon:
         if not is_there:
             self.stop("the project is gone")
         else:
-            if self._is_outdated():
-                return False
             if place.read_place(self.root) != self._place:
                 self._log("something else was written into the lock file: written again")
                 place.write_place(self._lock_file, self._place)

@@ -21,6 +21,9 @@ class Silent:
         self._events = events
         self._clients: dict[int, tuple[Connection, Guest | None, float]] = {}
 
+    def __len__(self) -> int:
+        return len(self._clients)
+
     def __contains__(self, number: int) -> bool:
         return number in self._clients
 
