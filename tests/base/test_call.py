@@ -271,6 +271,7 @@ def test_a_lock_that_is_handed_over_reaches_no_other_child(mark: Mark, tmp_path:
     assert end_tree(one, mark.pair, 0) == []
 
 
+@pytest.mark.slow
 def test_the_time_for_which_a_call_is_stopped_does_not_count_against_its_child() -> None:
     call = make_call()
     call.stop()
