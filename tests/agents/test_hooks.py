@@ -31,6 +31,7 @@ class Nest:
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ["HOME"],
+            "ROOKERY_DAEMON": "off",
             "ROOKERY_ROOT": str(den.folder),
             "ROOKERY_AGENT": "bee",
             "ROOKERY_SESSION": self.session["id"],

@@ -47,6 +47,21 @@ class Entry(Record):
     data: dict[str, Any]
 
 
+def _create(connection: apsw.Connection) -> None:
+    """Make the tables; others may do the same at this moment."""
+    bear = patience()
+    tries = 0
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = wal")
+            break
+        except apsw.BusyError:  # SQLite asks no busy handler for this one
+            if not bear(tries):
+                raise
+            tries += 1
+    connection.execute("BEGIN IMMEDIATE;" + _SCHEMA + "PRAGMA user_version = 1; COMMIT")
+
+
 class Telemetry:
     """The records of one project."""
 
@@ -59,8 +74,7 @@ class Telemetry:
             connection = apsw.Connection(path)
             connection.set_busy_handler(patience())
             if connection.pragma("user_version") == 0:
-                connection.execute("PRAGMA journal_mode = wal")
-                connection.execute("BEGIN IMMEDIATE;" + _SCHEMA + "PRAGMA user_version = 1; COMMIT")
+                _create(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
         except apsw.Error as error:
             raise storage_failed(error, path) from error
