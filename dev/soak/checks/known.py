@@ -1,0 +1,80 @@
+"""Faults that are known and not yet repaired: what a soak finds of them is counted and shown, and does not fail it.
+
+Take an entry out when its fault is repaired; from then on the soak fails on it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dev.soak.checks.model import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A fault: how a violation is recognised as one of it, and why it is tolerated."""
+
+    name: str
+    check: str
+    pattern: str
+    reason: str
+
+    def fits(self, violation: Violation) -> bool:
+        """True if the violation is one of this fault."""
+        return violation.check == self.check and re.search(self.pattern, violation.text) is not None
+
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "killed-sling-leaves-worktree",
+        "leftovers",
+        r"^worktree \S+ is (on the disk|known to git), and rook worktree list does not know it$",
+        "a sling that is killed during `git worktree add` leaves its worktree and branch",
+    ),
+    Known(
+        "killed-gate-leaves-scratch",
+        "leftovers",
+        r"^scratch folder ",
+        "the scratch folder of a killed gate stays until `rook doctor --fix`",
+    ),
+    Known(
+        "killed-gate-leaves-scratch",
+        "doctor",
+        r"^merge/landings: scratch folders were left behind",
+        "the scratch folder of a killed gate stays until `rook doctor --fix`",
+    ),
+    Known(
+        "killed-git-index-leaves-folder",
+        "leftovers",
+        r"^temporary file \S+/rook-index-\w+$",
+        "a process that is killed while it has an index of its own leaves `rook-index-…` in TMPDIR; nothing sweeps it",
+    ),
+    Known(
+        "two-mergers-clean-one-worktree",
+        "events",
+        r"^worktree\.cleaned of \S+ is told more than once",
+        "two mergers that clean the worktree of the same agent at once both tell of it",
+    ),
+    Known(
+        "two-cleanings-at-once",
+        "leftovers",
+        r"worktrees/\.[^/ ]+\.removed",
+        "two `rook worktree clean NAME` at once leave `.NAME.removed`",
+    ),
+)
+"""A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a
+crashed agent's task is given to another one, and zombies are no leftovers."""
+
+
+def sort_out(found: list[Violation]) -> tuple[list[Violation], list[tuple[Known, Violation]]]:
+    """What is new, and what is known with the fault that it is one of."""
+    fresh: list[Violation] = []
+    known: list[tuple[Known, Violation]] = []
+    for violation in found:
+        fault = next((each for each in KNOWN if each.fits(violation)), None)
+        if fault is None:
+            fresh.append(violation)
+        else:
+            known.append((fault, violation))
+    return fresh, known

@@ -1,0 +1,68 @@
+"""Nothing is left over: no process, lock, scratch folder, temporary file or forgotten worktree."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dev.soak.checks.model import Violation, git
+
+if TYPE_CHECKING:
+    from dev.soak.processes import Process
+
+_WORKTREES = ".rookery/worktrees"
+
+
+def check_processes(found: Iterable[Process]) -> Iterator[Violation]:
+    """No process of the project is alive."""
+    for each in found:
+        if not each.is_zombie:
+            yield Violation("leftovers", f"process {each.pid} ({each.kind}) is alive: {each.words[:200]}")
+
+
+def check_locks(repo: Path) -> Iterator[Violation]:
+    """Git has no lock, and nobody holds one of the project's own."""
+    for folder, _, names in os.walk(repo / ".git"):
+        for name in sorted(names):
+            if name.endswith(".lock"):
+                yield Violation("leftovers", f"lock file {Path(folder, name).relative_to(repo)}")
+    for path in sorted((repo / ".rookery" / "run").glob("*")):
+        if path.is_file() and not path.is_symlink() and _is_held(path):
+            yield Violation("leftovers", f"lock of {path.relative_to(repo)} is held")
+
+
+def _is_held(path: Path) -> bool:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def check_folders(repo: Path, temporary: Path) -> Iterator[Violation]:
+    """Scratch folders and temporary files are gone."""
+    scratch = repo / ".rookery" / "scratch"
+    for path in sorted(scratch.iterdir()) if scratch.is_dir() else ():
+        yield Violation("leftovers", f"scratch folder {path.relative_to(repo)}")
+    for path in sorted(temporary.iterdir()) if temporary.is_dir() else ():
+        yield Violation("leftovers", f"temporary file {path}")
+
+
+def check_worktrees(repo: Path, listed: list[dict[str, Any]]) -> Iterator[Violation]:
+    """Every worktree on the disk or in git is one that `rook worktree list` knows, and the other way round."""
+    known = {each["path"] for each in listed}
+    folder = repo / _WORKTREES
+    there = {str(path) for path in folder.iterdir()} if folder.is_dir() else set()
+    blocks = git(repo, "worktree", "list", "--porcelain", "-z").split("\0\0")
+    paths = {block.split("\0")[0].removeprefix("worktree ") for block in blocks if block.strip("\0")}
+    registered = paths - {str(repo.resolve())}
+    for path in sorted(there - known):
+        yield Violation("leftovers", f"worktree {path} is on the disk, and rook worktree list does not know it")
+    for path in sorted(registered - known):
+        yield Violation("leftovers", f"worktree {path} is known to git, and rook worktree list does not know it")
+    for path in sorted(registered - there):
+        yield Violation("leftovers", f"worktree {path} is known to git, and is not there")
