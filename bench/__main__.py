@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from bench import agents, claude, cold, daemon, hard, hooks, in_process, landing, mail, project, transfer, writers
+from bench import agents, claude, cold, daemon, hard, hooks, in_process, landing, loop, mail, project, transfer, writers
 from bench.table import Table, render
 
 TYPE_CHECKING = False
@@ -29,6 +29,7 @@ TOPICS: dict[str, Topic] = {
     "hooks": hooks.measure,
     "claude": claude.measure,
     "landing": landing.measure,
+    "loop": loop.measure,
 }
 
 _PLACE = os.path.abspath(".dev")

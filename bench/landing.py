@@ -6,20 +6,24 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 
+import rookery
 from bench.table import Figure, Table
-from rookery.agents.home import Home
+from rookery.agents.home import CLIENT, Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path
+from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
 from rookery.merge import predict, queue, radar, service
 from rookery.merge.desk import Desk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from bench.project import Size
 
@@ -29,6 +33,18 @@ _BAD, _CLASHING, _GOOD = (4, 11), 3, 15
 _GATE = "sleep 0.3; ! grep -lq broken *.txt"
 _MOST_RUNS = 0.65
 _MOST_RADAR = 500.0
+_MOST_LANDING = 2.5
+_COUNTING = """
+import sys
+import apsw
+statements = []
+apsw.connection_hooks.append(lambda each: each.set_exec_trace(lambda cursor, sql, values: not statements.append(sql)))
+from rookery.cli.main import main
+status = main(["merge", "--branch", "counted"])
+modules = [name for name in sys.modules if name.partition(".")[0] == "rookery"]
+print(len(statements), statements.count("BEGIN IMMEDIATE"), len(modules), file=sys.stderr)
+sys.exit(status)
+"""
 
 
 def measure(root: str, size: Size) -> Table:
@@ -88,15 +104,52 @@ def _steps(folder: str, rounds: int) -> Iterator[Figure]:
         entry = service.draft(desk, name, "main")
         ours.append(_timed(lambda entry=entry: predict.predict(desk, entry)))
     yield Figure("prediction", statistics.median(ours), statistics.median(bare), min(ours))
-    bare, ours = [], []
-    for number in range(rounds):
-        for kind in ("bare", "ours"):
-            _branch(folder, f"{kind}{number}", {f"{kind}{number}.txt": kind})
-        bare.append(_timed(lambda number=number: _git(folder, "merge", "-q", "--no-ff", "--no-edit", f"bare{number}")))
-        (entry,) = service.enqueue(desk, [f"ours{number}"], "main")
-        ours.append(_timed(lambda entry=entry: queue.work(desk, "main", {entry.id})))
-    yield Figure("landing without gates", statistics.median(ours), statistics.median(bare), min(ours))
     desk.db.close()
+    yield from _clean_landings(folder, rounds)
+
+
+def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
+    """A landing without gates where the base is checked out, beside `git merge`: in process, and by a client's call."""
+    desk = _desk(folder, "merge:\n  tiers: []\n")
+    start_daemon(folder)
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "ROOKERY_PYTHON": sys.executable}
+    env["ROOKERY_DAEMON"] = "on"
+    client = [os.path.join(CLIENT, "rook")]
+    work: dict[str, Callable[[str], object]] = {
+        "bare": lambda name: _git(folder, "merge", "-q", "--no-ff", "--no-edit", name),
+        "ours": lambda name: queue.land_branches(desk, [name], "main"),
+        "call": lambda name: _run([*client, "merge", "--branch", name], folder, env),
+    }
+    times: dict[str, list[float]] = {kind: [] for kind in work}
+    try:
+        for number in range(rounds):
+            for kind in work:
+                _branch(folder, f"{kind}{number}", {f"{kind}{number}.txt": kind})
+            for kind, land in work.items():
+                times[kind].append(_timed(lambda land=land, name=f"{kind}{number}": land(name)))
+    finally:
+        desk.db.close()
+        _run([*client, "daemon", "stop"], folder, env)
+    bare = statistics.median(times["bare"])
+    for kind, name in (("ours", "clean landing, in process"), ("call", "clean landing, a client's call of the daemon")):
+        yield Figure(name, statistics.median(times[kind]), bare, min(times[kind]), most_ratio=_MOST_LANDING)
+    yield from _usage(folder)
+
+
+def _usage(folder: str) -> Iterator[Figure]:
+    """What the whole command of a clean landing uses, counted in a process of its own."""
+    _branch(folder, "counted", {"counted.txt": "counted"})
+    with tempfile.TemporaryDirectory(prefix="rook-traces-") as traces:
+        source = os.path.dirname(os.path.dirname(rookery.__file__))
+        env = os.environ | {"PYTHONPATH": source, "ROOKERY_DAEMON": "off", "GIT_TRACE2_EVENT": traces}
+        words = [sys.executable, "-c", _COUNTING]
+        done = subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True, text=True)
+        gits = len(os.listdir(traces))
+    statements, writes, modules = (int(each) for each in done.stderr.split())
+    yield Figure("clean landing: git processes", gits, unit="", most=8)
+    yield Figure("clean landing: write transactions", writes, unit="", most=4)
+    yield Figure("clean landing: SQL statements", statements, unit="")
+    yield Figure("clean landing: modules of ours loaded", modules, unit="")
 
 
 def _radar(folder: str, rounds: int) -> Iterator[Figure]:
@@ -166,3 +219,7 @@ def _timed(work: object) -> float:
 
 def _git(folder: str, *args: str, check: bool = True) -> None:
     subprocess.run(["git", *args], cwd=folder, check=check, capture_output=True)
+
+
+def _run(words: list[str], folder: str, env: dict[str, str]) -> None:
+    subprocess.run(words, cwd=folder, env=env, check=True, capture_output=True)

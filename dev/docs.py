@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rookery
+from rookery.agents import model as sessions
 from rookery.base.errors import BUG, INTERRUPTED, RookError
 from rookery.cli import completion
 from rookery.cli.help import ABOUT
@@ -104,7 +105,7 @@ def _index(operations: list[Op]) -> str:
         "",
         "- [Configuration](configuration.md)",
         "- [Errors and exit statuses](errors.md)",
-        "- [States of a task](states.md)",
+        "- [States of tasks, landings and sessions](states.md)",
         "",
     ]
     return "\n".join(lines)
@@ -161,25 +162,17 @@ def _anchor(operation: Op) -> str:
 
 def _states() -> str:
     lines = [
-        "# States of a task",
+        "# States",
         "",
-        "Every step is a compare-and-set from the states named here; from any other state it is refused with",
-        "`invalid_state`. Archived is a flag beside the state.",
+        "Each table names the steps and the states from which they are possible. Every change of the state of a task",
+        "or a landing is such a step, a compare-and-set; from any other state it is refused with `invalid_state`.",
         "",
-        "| Step | From | To |",
-        "| --- | --- | --- |",
-        *(
-            f"| {step} | {', '.join(f'`{state}`' for state in STATES if state in sources)} | `{target}` |"
-            for step, (sources, target) in TRANSITIONS.items()
-        ),
+        "## Of a task",
         "",
-        "```mermaid",
-        "stateDiagram-v2",
-        f"    [*] --> {STATES[0]}",
-        *_arrows(),
-        "```",
+        "Archived is a flag beside the state.",
         "",
-        "## Three questions that look alike",
+        *_steps(STATES, TRANSITIONS),
+        "### Three questions that look alike",
         "",
         "| State | Active: can be worked on | Finished: its parent need not wait | Satisfies a blocker |",
         "| --- | --- | --- | --- |",
@@ -187,30 +180,50 @@ def _states() -> str:
         "",
         "A cancelled blocker still blocks, because nobody did what the blocked task waits for.",
         "",
-        "# States of a landing",
+        "## Of a landing",
         "",
         "An entry of the merge queue. Only `waiting` needs a person: files of a checkout are in the way.",
         "",
+        *_steps(merges.STATES, merges.TRANSITIONS),
+        "## Of a session",
+        "",
+        "One session of an agent. How it ended is kept apart: "
+        + ", ".join(f"`{outcome}`" for outcome in sessions.OUTCOMES)
+        + ".",
+        "",
+        *_steps(sessions.STATES, sessions.TRANSITIONS),
+    ]
+    return "\n".join(lines)
+
+
+def _steps(states: tuple[str, ...], transitions: dict[str, tuple[frozenset[str], str]]) -> list[str]:
+    """The steps between states, as a table and as a diagram."""
+    return [
         "| Step | From | To |",
         "| --- | --- | --- |",
         *(
-            f"| {step} | {', '.join(f'`{state}`' for state in merges.STATES if state in sources)} | `{target}` |"
-            for step, (sources, target) in merges.TRANSITIONS.items()
+            f"| {step} | {', '.join(f'`{state}`' for state in states if state in sources)} | `{target}` |"
+            for step, (sources, target) in transitions.items()
         ),
         "",
+        "```mermaid",
+        "stateDiagram-v2",
+        f"    [*] --> {states[0]}",
+        *_arrows(states, transitions),
+        "```",
+        "",
     ]
-    return "\n".join(lines)
 
 
 def _marks(state: str) -> Iterator[str]:
     return ("yes" if state in states else "" for states in (ACTIVE, FINISHED, SATISFIES_BLOCKER))
 
 
-def _arrows() -> Iterator[str]:
+def _arrows(states: tuple[str, ...], transitions: dict[str, tuple[frozenset[str], str]]) -> Iterator[str]:
     """One arrow for each pair of states, with every step that leads along it."""
     steps: dict[tuple[str, str], list[str]] = {}
-    for step, (sources, target) in TRANSITIONS.items():
-        for source in STATES:
+    for step, (sources, target) in transitions.items():
+        for source in states:
             if source in sources and source != target:
                 steps.setdefault((source, target), []).append(step)
     return (f"    {source} --> {target}: {', '.join(names)}" for (source, target), names in steps.items())

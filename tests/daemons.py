@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rookery.base.proctable import SERVES, Identity, environ_of, read_all
-from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.config.environ import now, read_daemon_environ
 from rookery.daemon import place
@@ -90,6 +89,26 @@ def workers_of(folder: Path) -> list[int]:
     return found
 
 
+def loops_of(folder: Path) -> list[int]:
+    """The processes that run the project's loop without a daemon."""
+    return background_of(folder, b"rookery.flows.start")
+
+
+def background_of(folder: Path, module: bytes = b"rookery.") -> list[int]:
+    """The processes that run a module of ours for the project: its daemon, runners, keeper and loop."""
+    found = []
+    for name in os.listdir("/proc"):
+        with suppress(OSError):
+            words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0") if name.isdigit() else []
+            if any(module in word for word in words) and os.fsencode(folder) in words and _is_running(name):
+                found.append(int(name))
+    return found
+
+
+def _is_running(name: str) -> bool:
+    return Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 def daemons_under(folder: Path) -> list[Identity]:
     """The daemons whose projects lie under the folder, wherever their files are by now."""
     start = f"{SERVES}={folder}{os.sep}"
@@ -107,15 +126,14 @@ def has_daemon(root: Path) -> bool:
 
 
 def end_daemon(root: Path) -> None:
-    """End the project's daemon, by its number."""
-    found = place.read_place(str(root))
-    daemon = None if found is None else found.process
-    if found is not None and daemon is not None and has_daemon(root):
-        os.kill(found.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while is_alive(daemon):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+    """End the project's daemon, by its number, with its keeper and the runners, which would start another."""
+    deadline = time.monotonic() + 20
+    while has_daemon(root) or background_of(root):
+        assert time.monotonic() < deadline
+        for pid in background_of(root):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
 
 
 def hello(

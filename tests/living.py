@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rookery.agents import store
 from rookery.agents.home import Home
-from rookery.agents.model import READY, WORKING
+from rookery.agents.model import READY
 from rookery.agents.reserve import Request, reserve
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -30,7 +30,7 @@ class Agent:
         self.worktree = session.worktree
         without = {"runner_pid": None, "runner_start": None}
         with db.write():
-            store.change_session(db, session, "", actor=name, at=home.now(), state=WORKING, step=READY, **without)
+            store.change_session(db, session, "", actor=name, at=home.now(), move="begin turn", step=READY, **without)
         db.close()
         self.session_id = session.id
         token = (root / ".rookery" / "sessions" / session.id / "token").read_text()

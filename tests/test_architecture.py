@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("costs",),
     ("agents",),
     ("merge",),
+    ("location",),
     ("review",),
     ("notify",),
     ("watch",),
@@ -71,17 +72,15 @@ FINDS_STATE = {
 }
 OPENS_STATE = {
     "rookery.ops.state": "the way to the state, which refuses what is not ours",
-    "rookery.ops.context": "has found the project by `ops.state`",
 }
 """Beside `db` itself, and the checks: the doctor gives them no root whose state is refused."""
 ASKS_THE_CLOCK = {
     "rookery.config.environ": "the one clock, which tests put forward",
     "rookery.base.ids": "only the order of ids counts",
     "rookery.config.compiled": "compares with the times of files",
-    "rookery.vcs.git_store": "compares with the times of files",
+    "rookery.vcs.git_moves": "compares with the times of files",
     "rookery.vcs.git_locks": "compares with the times of files",
     "rookery.vcs.index_claim": "makes two notes of one process differ",
-    "rookery.merge.observer": "for a line of its log",
 }
 ABOVE_THE_OPERATIONS = ("cli", "daemon", "client", "mcp", "web", "tui")
 PROCESS_GLOBALS = {
@@ -102,9 +101,10 @@ USES_PROCESS_GLOBALS = {
     "rookery.base.proctree": "never leaves what it has frozen",
     "rookery.config.environ": "the system's word for the home, where the environment has none",
     "rookery.agents.interrupt": "is the runner's, a program of its own",
+    "rookery.agents.journal": "its writer is the runner's, a program of its own",
+    "rookery.agents.runner": "is a program of its own",
     "rookery.agents.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
     "rookery.merge.bounds": "is a program of its own: the hook of an agent that resolves",
-    "rookery.merge.observer": "is a program of its own",
     "rookery.runtimes.scripted_agent.__main__": "is a program of its own",
     "rookery.runtimes.scripted_agent.prompt": "belongs to that program",
     "rookery.runtimes.scripted_agent.steps": "belongs to that program",

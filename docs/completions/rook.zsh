@@ -6,7 +6,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar events config daemon doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar loop events config env daemon doctor completion" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -26,7 +26,9 @@ _rook() {
     "worktree ") words="clean list rebase" ;;
     "merge ") words=" cancel enqueue explain list predict retry run undo" ;;
     "gate ") words="list run" ;;
+    "loop ") words="explain run" ;;
     "config ") words="explain show" ;;
+    "env ") words="refresh show" ;;
     "daemon ") words="logs restart status stop" ;;
     "init ") words="--yes --force --json --quiet --no-color --directory --config" ;;
     "task archive") words="--json --quiet --no-color --directory --config" ;;
@@ -148,9 +150,13 @@ _rook() {
     "gate list") words="--json --quiet --no-color --directory --config" ;;
     "gate run") words="--branch --commit --fresh --json --quiet --no-color --directory --config" ;;
     "radar ") words="--into --json --quiet --no-color --directory --config" ;;
-    "events ") words="--follow --since --agent --type --limit --json --quiet --no-color --directory --config" ;;
+    "loop explain") words="--json --quiet --no-color --directory --config" ;;
+    "loop run") words="--json --quiet --no-color --directory --config" ;;
+    "events ") words="--follow --since --agent --type --after --limit --json --quiet --no-color --directory --config" ;;
     "config explain") words="--json --quiet --no-color --directory --config" ;;
     "config show") words="--json --quiet --no-color --directory --config" ;;
+    "env refresh") words="--only --dry-run --json --quiet --no-color --directory --config" ;;
+    "env show") words="--json --quiet --no-color --directory --config" ;;
     "daemon logs") words="--limit --follow --json --quiet --no-color --directory --config" ;;
     "daemon restart") words="--json --quiet --no-color --directory --config" ;;
     "daemon status") words="--json --quiet --no-color --directory --config" ;;

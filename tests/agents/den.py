@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from conftest import Rook, git
-from rookery.base.proctree import marked
+from daemons import loops_of
+from rookery.agents.interrupt import find_runner
+from rookery.base.proctree import Identity, marked
 from rookery.base.python import module_command
+from rookery.flows import loop
 from support import die_at, wait_for_agent, wait_until
 from templates import init_project
 
@@ -25,6 +31,13 @@ class Den:
         (repo / ".rookery" / "config.local.yaml").write_text(
             "agents:\n  stop_grace: 0.3s\nprovision:\n  ports: 0\nsandbox:\n  mode: off\n"
         )
+
+    @classmethod
+    def at(cls, folder: Path) -> Den:
+        """A project that is there already, such as a copy."""
+        den = cls.__new__(cls)
+        den.folder, den.rook = folder, Rook(folder)
+        return den
 
     def task(self, title: str, steps: list[Any] | None = None, *more: str) -> str:
         """A task whose description is a script."""
@@ -64,9 +77,46 @@ class Den:
         ran = self.rook(*words, env={"ROOKERY_TEST_KILL": step})
         assert ran.status == -signal.SIGKILL, (step, ran)
 
-    def kill_runner(self, step: str, session_id: str) -> None:
-        """Drive an agent in a process that is killed right after a step."""
-        die_at(step, [*module_command("rookery.agents.runner"), str(self.folder), session_id], self.folder)
+    def kill_loop(self, step: str) -> None:
+        """Run the loop in a process that is killed right after a step."""
+        die_at(step, [*module_command("rookery.flows.start"), str(self.folder)], self.folder)
+
+    @contextmanager
+    def without_loop(self) -> Iterator[None]:
+        """No process runs the loop, and none begins to."""
+        files: list[int] = []
+
+        def is_taken() -> bool:
+            for pid in loops_of(self.folder):
+                os.kill(pid, signal.SIGKILL)
+            file = loop.take_lock(str(self.folder))
+            files.extend([] if file is None else [file])
+            return bool(files)
+
+        wait_until(is_taken)
+        try:
+            yield
+        finally:
+            os.close(files[0])
+
+    def runner(self, name: str) -> Identity:
+        """The process that runs an agent's turn, once there is one."""
+        db = self.rook.open()
+        found: list[Identity] = []
+
+        def is_there() -> bool:
+            turn = db.value(
+                "SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id "
+                "WHERE s.agent = ? AND t.state = 'running'",
+                (name,),
+            )
+            runner = None if turn is None else find_runner(str(self.folder), turn)
+            found.extend([] if runner is None else [runner])
+            return bool(found)
+
+        wait_until(is_there, 60)
+        db.close()
+        return found[0]
 
     def assert_tidy(self, *, worktrees: int, branches: int) -> None:
         """There is just what should be there, and no process is left over."""

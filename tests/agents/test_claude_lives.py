@@ -16,7 +16,6 @@ from dev.model_server import ModelServer
 from claude import model as model
 from claude import settings_for
 from conftest import git
-from rookery.base import holder
 from rookery.base.proctree import end_tree, send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
@@ -41,7 +40,7 @@ class ClaudeDen(Den):
     def row(self, name: str) -> dict[str, Any]:
         """The session as it is stored."""
         db = self.rook.open()
-        columns = ("id", "runner_pid", "runner_start", "runtime_session")
+        columns = ("id", "runtime_session")
         found = db.one(f"SELECT {', '.join(columns)} FROM sessions WHERE agent = ? ORDER BY seq DESC", (name,))
         db.close()
         assert found is not None
@@ -209,7 +208,7 @@ def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
     wait_until(lambda: once in den.transcript(), 60)
     row = den.row("bee")
     assert row["runtime_session"]
-    send(holder.read(row["runner_pid"], row["runner_start"]).identity, signal.SIGKILL)
+    send(den.runner("bee"), signal.SIGKILL)
     end_tree(None, ("ROOKERY_SESSION", row["id"]), 0)
     den.wait_for("bee", "completed")
     assert den.row("bee")["runtime_session"] == row["runtime_session"]

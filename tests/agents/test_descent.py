@@ -13,8 +13,8 @@ from den import DONE, Den
 
 from conftest import git
 from rookery.agents.home import Home
-from rookery.base import holder, proctable
-from rookery.base.proctree import Identity, identify, is_alive
+from rookery.base import proctable
+from rookery.base.proctree import identify, is_alive
 from rookery.base.python import module_command
 from rookery.config.environ import read_environ
 from rookery.daemon.connection import Connection
@@ -111,14 +111,12 @@ def test_what_says_that_it_is_a_runner_is_said_of_it_alone(den: Den, tmp_path: P
 
 
 def test_a_runner_that_an_agent_woke_outlives_it(den: Den, tmp_path: Path) -> None:
-    """By then it is a child of that agent's own runner, which took it in."""
     go = tmp_path / "go"
     den.sling(den.task("Listen", [{"wait": "mail"}, wait_step(go), DONE]), "--name", "owl")
     den.wait_for("owl", "waiting")
     den.sling(den.task("Wake", [{"mail": {"to": "owl", "subject": "wake up"}}, {"hang": True}]), "--name", "bee")
     den.wait_for("owl", "working")
-    woken, waker = runner(den, "owl"), runner(den, "bee")
-    wait_until(lambda: waker.pid in proctable.line_of(woken.pid), 20)
+    woken, waker = den.runner("owl"), den.runner("bee")
     den.rook("stop", "bee")
     wait_until(lambda: not is_alive(waker), 20)
     assert is_alive(woken)
@@ -139,15 +137,6 @@ def test_the_terminals_of_others_outlive_the_agent_that_began_them(den: Den) -> 
     den.rook("stop", "queen")
     assert is_alive(program)
     den.rook("stop", "owl")
-
-
-def runner(den: Den, name: str) -> Identity:
-    db = den.rook.open()
-    try:
-        pid, start = db.one("SELECT runner_pid, runner_start FROM sessions WHERE agent = ?", (name,)) or (0, "")
-        return holder.read(pid, start).identity
-    finally:
-        db.close()
 
 
 def pane(den: Den, name: str) -> int:

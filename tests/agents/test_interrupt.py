@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from den import DONE, Den
 
-from rookery.base import holder
 from rookery.base.proctree import send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
@@ -96,13 +95,13 @@ def test_there_must_be_a_turn_and_an_agent(den: Den) -> None:
 def test_a_signal_without_a_request_for_this_turn_does_nothing(den: Den) -> None:
     tree = start_busy(den, steps=[{"run": "touch busy; while [ ! -e go ]; do sleep 0.05; done"}, DONE])
     db = den.rook.open()
-    pid, start, session = db.all("SELECT runner_pid, runner_start, id FROM sessions")[0]
+    session = db.value("SELECT id FROM sessions")
     db.close()
     stale = den.folder / ".rookery/sessions" / session / "interrupt.json"
     for text in (None, "{", json.dumps({"turn_id": "trn_of_yesterday", "by": "human"})):
         if text is not None:
             stale.write_text(text)
-        assert send(holder.read(pid, start).identity, signal.SIGUSR1)
+        assert send(den.runner("bee"), signal.SIGUSR1)
     os.close(os.open(tree / "go", os.O_CREAT))
     den.wait_for("bee", "completed")
     assert [state for state, _ in turns(den)] == ["done"]
@@ -111,12 +110,11 @@ def test_a_signal_without_a_request_for_this_turn_does_nothing(den: Den) -> None
 @pytest.mark.slow
 def test_an_interrupt_of_a_turn_whose_runner_was_killed_is_refused(den: Den) -> None:
     start_busy(den)
-    db = den.rook.open()
-    pid, start = db.all("SELECT runner_pid, runner_start FROM sessions")[0]
-    db.close()
-    send(holder.read(pid, start).identity, signal.SIGKILL)
-    refused = den.rook.json("interrupt", "bee").error
-    assert "nobody runs" in refused["message"]
+    with den.without_loop():
+        send(den.runner("bee"), signal.SIGKILL)
+        refused = den.rook.json("interrupt", "bee").error
+        assert "nobody runs" in refused["message"]
+    den.rook("status")
     den.wait_for("bee", "completed")
     assert [state for state, _ in turns(den)] == ["lost", "done"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,12 @@ from conftest import git
 from rookery.agents import stop, store
 from rookery.agents.home import Home
 from rookery.agents.model import Session
-from rookery.agents.recovery import _mend
-from rookery.agents.wake import start_runner
-from rookery.base.holder import is_gone, read
-from rookery.base.python import module_command
+from rookery.agents.turns import start_turn
+from rookery.base.proctree import Identity, is_alive
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
-from support import INTERRUPTS, child_environ, run_interrupted, wait_until
+from rookery.flows import sessions
+from support import IN_DAEMON, INTERRUPTS, child_environ, run_interrupted, wait_until
 
 _WORK = [
     {"edit": {"path": "work.txt", "text": "work\n"}},
@@ -90,16 +90,14 @@ def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
 
 
+@pytest.mark.skipif(IN_DAEMON, reason="the loop runs in the daemon")
 @pytest.mark.slow
 @pytest.mark.sweep
-@pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted", "turn settled"])
-def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
+@pytest.mark.parametrize("step", ["turn opened", "runner started", "turn snapshotted", "turn settled"])
+def test_a_loop_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     task = den.task("Task", _WORK)
     den.killed("ready", "sling", task, "--name", "bee")
-    db = den.rook.open()
-    session = db.value("SELECT id FROM sessions")
-    db.close()
-    den.kill_runner(step, session)
+    den.kill_loop(step)
 
     assert den.rook("status").status == 0
 
@@ -113,12 +111,10 @@ def test_a_runner_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
 
 @pytest.mark.slow
 def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None:
-    task = den.task("Task", _WORK)
-    den.killed("ready", "sling", task, "--name", "bee")
-    db = den.rook.open()
-    session = db.value("SELECT id FROM sessions")
-    db.close()
-    den.kill_runner("turn started", session)
+    go = den.folder / "go"
+    task = den.task("Task", [{"run": f"while ! test -e {go}; do sleep 0.02; done"}, *_WORK])
+    den.sling(task, "--name", "bee")
+    runner = den.runner("bee")
     locks = [
         den.folder / ".git/worktrees/bee/index.lock",
         den.folder / ".git/worktrees/bee/HEAD.lock",
@@ -127,28 +123,26 @@ def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None
     for lock in locks:
         lock.touch()
         os.utime(lock, (1, 1))
-
-    assert den.rook("status").status == 0
+    go.touch()
+    os.kill(runner.pid, signal.SIGKILL)
 
     den.wait_for("bee", "completed", "crashed")
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
     assert not any(lock.exists() for lock in locks)
 
 
+@pytest.mark.skipif(IN_DAEMON, reason="the loop runs in the daemon")
 @pytest.mark.slow
 @pytest.mark.sweep
-@pytest.mark.parametrize("step", ["turn started", "turn ran", "turn snapshotted"])
+@pytest.mark.parametrize("step", ["turn opened", "runner started", "turn snapshotted"])
 def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str) -> None:
     task = den.task(
         "Task", [{"until": {"mail_type": "status"}}, {"edit": {"path": "m.txt", "text": "{mail.body}"}}, DONE]
     )
     den.sling(task, "--name", "bee")
     den.wait_for("bee", "waiting")
-    db = den.rook.open()
-    session = db.value("SELECT id FROM sessions")
-    db.close()
     _send_without_waking(den, "bee", "the news")
-    den.kill_runner(step, session)
+    den.kill_loop(step)
 
     assert den.rook("status").status == 0
 
@@ -160,8 +154,8 @@ def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str
 def _send_without_waking(den: Den, to: str, body: str) -> None:
     """As if the sender were killed right after its commit, before it wakes anybody."""
     script = (
-        "import sys, rookery.agents.wake as w; w.wake = lambda *_: None; import rookery.agents.pulse as p; "
-        "p.notice = lambda *_: None; from rookery.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        "import sys, rookery.flows.process as p; p.react = lambda *_: None; "
+        "from rookery.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     words = ["mail", "send", to, "--subject", "News", "--body", body]
     subprocess.run([sys.executable, "-c", script, *words], cwd=den.folder, env=child_environ(), check=True)
@@ -185,6 +179,7 @@ def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     den.assert_no_process()
 
 
+@pytest.mark.skipif(IN_DAEMON, reason="the loop runs in the daemon")
 @pytest.mark.slow
 def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
     den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
@@ -192,11 +187,11 @@ def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
     db = den.rook.open()
     session = db.value("SELECT id FROM sessions")
 
-    argv = [*module_command("rookery.agents.runner"), str(den.folder), session]
-    subprocess.run(argv, cwd=den.folder, env=child_environ(), check=True, timeout=60)
+    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    start_turn(home, session)
 
     assert db.value("SELECT count(*) FROM turns") == 0
-    assert db.value("SELECT runner_pid FROM sessions") is None
+    assert not list((den.folder / ".rookery/run/journals").iterdir())
     db.close()
     den.assert_no_process()
 
@@ -207,17 +202,17 @@ def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypa
     db = den.rook.open()
     home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
     announce = stop._announce
+    runners: list[Identity] = []
 
     def begin_first(home: Home, session: Session, by: str) -> Session:
-        start_runner(home.root, session.id)
-        wait_until(lambda: db.value("SELECT runner_pid FROM sessions") is not None)
+        start_turn(home, session.id)
+        runners.append(den.runner("bee"))
         return announce(home, session, by)
 
     monkeypatch.setattr(stop, "_announce", begin_first)
     stop.stop(home, "bee", "enough", by="human")
 
-    pid, start = db.all("SELECT runner_pid, runner_start FROM sessions")[0]
-    assert pid is None or is_gone(read(pid, start))
+    assert not is_alive(runners[0])
     db.close()
     den.assert_no_process()
 
@@ -227,26 +222,18 @@ def test_a_killed_runner_leaves_no_orphan(den: Den) -> None:
     task = den.task("Task", [{"edit": {"path": "a.txt", "text": "a\n"}}, {"sleep": 1}, DONE])
     den.sling(task, "--name", "bee")
     wait_until(lambda: "a.txt" in den.rook("logs", "bee").out.decode(), 60)
-    db = den.rook.open()
-    pid = db.value("SELECT runner_pid FROM sessions")
-    db.close()
-    if pid is not None:
-        os.kill(pid, 9)
-    assert den.rook("status").status == 0
+    os.kill(den.runner("bee").pid, signal.SIGKILL)
     den.wait_for("bee", "completed")
     den.assert_no_process()
 
 
 @pytest.mark.slow
-def test_a_sling_that_ends_while_recovery_looks_is_left_alone(den: Den) -> None:
+def test_a_sling_that_ends_while_the_loop_looks_is_left_alone(den: Den) -> None:
     """The row was read while the sling was at it, its process seen after it had finished and gone."""
     den.sling(den.task("Long", [{"hang": True}]), "--name", "bee")
     db = den.rook.open()
     home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
-    read_before = store.sessions(db, alive=True)[0].replace(
-        state="booting", step="instructed", runner_pid=os.getpid(), runner_start="of another life"
-    )
-    _mend(home, read_before)
+    sessions.ACTIONS["undo sling"](home, store.sessions(db, alive=True)[0].id)
     assert den.wait_for("bee", "working")["outcome"] is None
     db.close()
     den.rook("stop", "bee", "--clean")

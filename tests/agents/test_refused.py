@@ -50,6 +50,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
         _scenes.append(make_scene(root))
         for name in _scenes[0].agents:
             _make_worktree(_scenes[0], name)
+        assert _scenes[0].rook("task", "list").status == 0  # it writes down where the project is
     return _scenes[0]
 
 
@@ -101,7 +102,18 @@ def check_refusal(code: str, message: str, hint: str, words: list[str]) -> None:
 
 def test_what_reaches_beyond_the_work_is_for_people() -> None:
     """The list above follows the table; this one does not."""
-    for group in ("attach", "daemon", "data", "doctor", "gate run", "guard", "hooks install", "init", "mail purge"):
+    for group in (
+        "attach",
+        "daemon",
+        "data",
+        "doctor",
+        "env",
+        "gate run",
+        "guard",
+        "hooks install",
+        "init",
+        "mail purge",
+    ):
         assert {each for each in OPERATIONS if each.startswith(group)} <= {*OF_PEOPLE}, group
     assert {"agent restore", "vcs cleanup", "worktree clean", "hooks uninstall"} <= {*OF_PEOPLE} <= {*BY_ROLE}
 

@@ -15,6 +15,7 @@ from rookery.agents.lookout import Lookout
 from rookery.base.proctree import end_tree
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
+from rookery.flows.process import react
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
@@ -79,7 +80,7 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
     den.sling(den.task("Talk", [{"say": "Here I am"}, {"hang": True}]), "--name", "bee", "--tmux")
     db = den.rook.open()
     home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
-    with Lookout(home) as lookout:
+    with Lookout(home, lambda: react(home)) as lookout:
         wait_until(lambda: "Here I am" in lookout.screens().get("bee", ""), 30)
         assert "Here I am" in str(look.status(home, screens=lookout.screens())[0].doing)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rookery.base.proctable import Identity
+from daemons import background_of
+from rookery.base.proctable import Identity, holding
 from rookery.base.proctree import is_alive
 from rookery.daemon import place
 from rookery.runtimes.hooks import hook_command
@@ -118,9 +119,16 @@ class Live:
                 if stream is not None:
                     with suppress(BrokenPipeError):
                         stream.close()
-        if place.read_place(self.root) is not None and is_alive(self.identity):
-            os.kill(self.identity.pid, signal.SIGCONT)
-            self.kill()
+        # All of them at once: runners and keepers start a daemon that was killed again.
+        wait_until(lambda: not self._end_all())
+
+    def _end_all(self) -> bool:
+        """Kill whatever runs for the project; False if nothing did."""
+        found = [*background_of(self.folder), *holding("ROOKERY_ROOT", self.root)]
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return bool(found)
 
 
 def processes_of(folder: str) -> list[str]:

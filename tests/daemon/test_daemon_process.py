@@ -59,10 +59,10 @@ def report(live: Live, limit: tuple[int, int]) -> dict[str, Any]:
     return found
 
 
-def test_when_it_is_ready_no_thread_runs_and_a_computing_one_will_not_hold_the_others(live: Live) -> None:
+def test_when_it_is_ready_only_the_loop_has_a_thread_and_a_computing_one_will_not_hold_the_others(live: Live) -> None:
     found = report(live, (256, 1024))
     assert found["switch"] == pytest.approx(0.0005)
-    assert (found["threads"], found["listens"], found["frozen"], found["umask"]) == (1, True, True, 0o077)
+    assert (found["threads"], found["listens"], found["frozen"], found["umask"]) == (2, True, True, 0o077)
 
 
 @pytest.mark.parametrize(("given", "raised"), [((256, 1024), 1024), ((256, 8192), 4096), ((6000, 8192), 6000)])

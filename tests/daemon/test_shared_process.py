@@ -11,6 +11,7 @@ import pytest
 
 from daemons import OwnDaemon
 from rookery.daemon.routing import CLIENT, PROCESS, THREAD, route
+from rookery.db.commits import SUFFIX
 from support import child_environ
 from test_architecture import PROCESS_GLOBALS, Module, _process_globals, make_tree, read_modules, source
 
@@ -124,7 +125,8 @@ _is_watching = False
 def _watch(event: str, args: tuple[object, ...]) -> None:
     """Note copies of the process, and files of a database that Python opens; apsw does so by itself."""
     is_fork = event in ("os.fork", "os.forkpty")
-    if _is_watching and (is_fork or (event == "open" and "rookery.db" in str(args[0]))):
+    is_database = event == "open" and "rookery.db" in str(args[0]) and not str(args[0]).endswith(SUFFIX)
+    if _is_watching and (is_fork or is_database):
         _seen.append(f"{event} {args}")
 
 

@@ -354,3 +354,26 @@ def test_root_starts_none_for_somebody_elses_project(live: Live) -> None:
     found = live.run("task", "list", "--json", env={"SUDO_UID": "65534"})
     assert b"use `sudo -u nobody rook" in found.err
     assert place.read_place(live.root) is None
+
+
+@pytest.mark.parametrize("has_long_path", [False, True])
+def test_a_moved_project_gets_a_daemon_of_its_own_at_once(live: Live, has_long_path: bool) -> None:
+    """The one that was started at the old place holds the lock, which was moved with it.
+
+    With a long path the socket lies elsewhere, and still leads to that one.
+    """
+    with tempfile.TemporaryDirectory(prefix="rk-", dir="/tmp") as short:
+        top = live.folder.parent if has_long_path else Path(short)
+        first, moved = Live(top / "first"), Live(top / "moved")
+        shutil.copytree(live.folder, first.folder)
+        first.run("task", "create", "one")
+        old = first.identity
+        first.folder.rename(moved.folder)
+        try:
+            ran = moved.run("task", "list", "--json")
+            assert len(ran.data) == 1
+            assert ran.err == b""  # it was not run in the client's own process
+            assert moved.identity != old
+            wait_until(lambda: not is_alive(old))
+        finally:
+            moved.close()

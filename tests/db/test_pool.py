@@ -1,8 +1,7 @@
-"""Connections that are kept for the next call, and threads that write one after the other."""
+"""Connections that are kept for the next call."""
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -68,37 +67,3 @@ def test_what_was_left_undone_is_not_handed_on(path: str) -> None:
         assert db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'half_done'") == 0
         db.close()
     call.connections.close()
-
-
-def test_threads_wait_for_their_turn_to_write_and_an_interrupt_ends_that(path: str) -> None:
-    pool = Pool()
-    turn = pool.wait_for_turn(path)
-    call = make_call()
-    call.connections = pool
-    ended: list[BaseException] = []
-
-    def write() -> None:
-        with serving(call):
-            db = Database.open(path)
-            try:
-                with db.write():
-                    db.execute("CREATE TABLE written (a)")
-            except KeyboardInterrupt as error:
-                ended.append(error)
-            db.close()
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    call.interrupt()
-    thread.join(20)
-    assert len(ended) == 1
-    turn.release()
-    thread = threading.Thread(target=write)
-    thread.start()
-    thread.join(20)
-    assert len(ended) == 1
-    with serving(call):
-        db = Database.open(path)
-        assert db.value("SELECT count(*) FROM sqlite_schema WHERE name = 'written'") == 1
-        db.close()
-    pool.close()

@@ -103,3 +103,58 @@ def test_the_newest_are_shown_unless_all_are_asked_for(rook: Rook) -> None:
     assert len(_types(rook)) == 50
     assert len(_types(rook, "--limit", "0")) == 60
     assert len(_types(rook, "--since", NOW)) == 60
+
+
+def _numbers(rook: Rook, *words: str) -> list[int]:
+    ran = rook("events", "--json", *words)
+    assert ran.status == 0, ran
+    return [json.loads(each)["data"]["seq"] for each in ran.out.splitlines()]
+
+
+def test_pages_go_on_where_the_last_one_ended(rook: Rook) -> None:
+    db = rook.open()
+    with db.write():
+        for number in range(120):
+            store.publish(db, "test.odd" if number % 2 else "test.even", str(number), {}, actor="human", at=NOW)
+    first, last = (int(db.value(f"SELECT {each}(seq) FROM events WHERE type GLOB 'test.*'")) for each in ("min", "max"))
+    db.close()
+    assert _numbers(rook, "--after", str(first - 1)) == list(range(first, first + 50))
+    pages, after = [], first - 1
+    while page := _numbers(rook, "--after", str(after), "--limit", "25", "--type", "test.odd"):
+        pages.append(len(page))
+        after = page[-1]
+    assert (pages, after) == ([25, 25, 10], last)
+    assert _numbers(rook, "--after", str(last)) == []
+    assert _numbers(rook, "--after", str(last - 2), "--since", "1h") == []
+    assert rook.json("events", "--after", "-1").error["code"] == "invalid_input"
+
+
+def test_a_follower_goes_on_from_a_number_and_misses_nothing(rook: Rook) -> None:
+    db = rook.open()
+    with db.write():
+        for number in range(70):
+            store.publish(db, "test.told", str(number), {}, actor="human", at=NOW)
+    last = store.last_seq(db)
+    db.close()
+    follower = _Follower(rook.folder, "--after", str(last - 60), "--type", "test", "task.created")
+    short = _Follower(rook.folder, "--after", str(last - 60), "--limit", "5", "--type", "test")
+    try:
+        assert [follower.next()["seq"] for _ in range(60)] == list(range(last - 59, last + 1))
+        assert [short.next()["seq"] for _ in range(60)] == list(range(last - 59, last + 1))
+        rook("task", "create", "after")
+        assert follower.next()["type"] == "task.created"
+    finally:
+        follower.stop()
+        short.stop()
+
+
+def test_a_clock_that_was_set_back_hides_nothing(rook: Rook) -> None:
+    db = rook.open()
+    times = ["2026-05-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z", "2026-05-02T00:00:00.000Z"]
+    with db.write():
+        for at in times:
+            store.publish(db, "test.told", at, {}, actor="human", at=at)
+    since = "2026-04-01T00:00:00.000Z"
+    assert [each.subject for each in store.read(db, since=since)] == [times[0], times[2]]
+    assert [each.subject for each in store.read(db, since=since, kinds=("test",))] == [times[0], times[2]]
+    db.close()

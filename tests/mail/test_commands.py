@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from rookery.config.environ import read_environ
-from rookery.mail import group_ops, ops
-from rookery.ops.context import Context
 
-from .hive import NOBODYS, Agent, Hive
+from .hive import Agent, Hive
 
 
 def test_a_question_and_its_answer(hive: Hive, bee: Agent, queen: Agent) -> None:
@@ -99,34 +95,6 @@ def test_purging_tells_how_many(hive: Hive, bee: Agent) -> None:
     assert hive.rook("mail", "purge", "--older-than", "30d").out == "deleted 0 messages\n"
     assert hive.rook("mail", "purge", "--all", "--json").data == {"deleted": 1}
     assert hive.rook("mail", "purge", "--json").code == "invalid_input"
-
-
-def test_sending_wakes_the_recipients_once_it_is_committed(hive: Hive, bee: Agent, drone: Agent) -> None:
-    woken: list[tuple[str, ...]] = []
-    ctx = Context(cwd=str(hive.folder), environ=NOBODYS)
-
-    def wake(names: Sequence[str]) -> None:
-        assert not ctx.db.connection.in_transaction
-        assert hive.db.value("SELECT count(*) FROM messages") > 0
-        woken.append(tuple(names))
-
-    ctx.wake = wake
-    blank = {"body": None, "type": None, "priority": None, "thread": None, "payload": None}
-    sent = ops.send(ctx, recipient="@builders", to=(), subject="hello", **blank)
-    ctx.close()
-    ctx = Context(cwd=str(hive.folder), environ=bee.environ())
-    ctx.wake = wake
-    ops.reply(ctx, message=sent.messages[0].id, body="yes", type=None, priority=None, payload=None)
-    ctx.close()
-    assert woken == [("bee", "drone"), ("human",)]
-
-
-def test_without_anybody_to_wake_sending_just_sends(hive: Hive, bee: Agent) -> None:
-    ctx = Context(cwd=str(hive.folder), environ=NOBODYS)
-    group_ops.create(ctx, name="hive", member=("bee",))
-    ctx.wake(("bee",))
-    assert hive.inbox("bee") == []
-    ctx.close()
 
 
 def test_tokens_and_turns_are_no_settings() -> None:

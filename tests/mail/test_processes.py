@@ -45,15 +45,6 @@ found = inbox.wait(db, caller, inbox.Filter(), float(sys.argv[2]), lambda: "2026
 print(time.time(), found and found.subject)
 """
 
-_LOADED = """
-import sys
-before = set(sys.modules)
-from rookery.cli.main import main
-status = main(sys.argv[2:])
-print(*sorted(set(sys.modules) - before), file=sys.stderr)
-sys.exit(status)
-"""
-
 
 def test_nothing_is_lost_when_eight_processes_send_at_once(hive: Hive, bee: Agent, queen: Agent) -> None:
     env = bee.variables()
@@ -136,39 +127,6 @@ def test_an_ended_agent_waits_no_longer(hive: Hive, bee: Agent) -> None:
 def test_the_wait_command_says_when_the_time_is_up(hive: Hive, bee: Agent) -> None:
     assert hive.rook("mail", "wait", "--timeout", "0.1s", "--json", as_=bee).data is None
     assert hive.rook("mail", "wait", "--timeout", "0.1s").out == "No mail came.\n"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("mail", "send", "bee", "--subject", "s", "--body", "b", "--json"),
-        ("mail", "send", "@all", "--subject", "s", "--type", "escalation", "--payload", '{"severity": "error"}'),
-        ("mail", "check"),
-        ("mail", "check", "--json"),
-        ("mail", "check", "--inject"),
-    ],
-)
-def test_hot_commands_load_only_what_they_need(hive: Hive, bee: Agent, queen: Agent, words: tuple[str, ...]) -> None:
-    hive.send(None, "queen")
-    child = hive.start_python(_LOADED, *words, env=queen.variables())
-    _, err = child.communicate(timeout=60)
-    assert child.returncode == 0, err
-    loaded = set(err.decode().split())
-    costly = {
-        "dataclasses",
-        "typing",
-        "pathlib",
-        "subprocess",
-        "yaml",
-        "rich",
-        "inspect",
-        "hashlib",
-        "difflib",
-        "datetime",
-    }
-    assert "rookery.mail.service" in loaded
-    assert not loaded & costly
-    assert not [name for name in loaded if name.startswith(("rookery.tasks", "rookery.vcs", "rookery.config.loader"))]
 
 
 def _waits(child: subprocess.Popen[bytes]) -> None:

@@ -335,6 +335,5 @@ def test_a_terminal_message_of_an_earlier_life_does_not_count(hive: Hive, bee: A
 def test_rookerys_own_message_joins_the_callers_transaction(hive: Hive, bee: Agent) -> None:
     with hive.db.write():
         assert service.send_from_system(hive.db, ["bee", "human"], "hello", now=NOW).recipients == ("bee", "human")
-        hive.db.execute("ROLLBACK")
-        hive.db.execute("BEGIN IMMEDIATE")
+        hive.db.connection.execute("ROLLBACK; BEGIN IMMEDIATE")
     assert hive.everything()[0] == []

@@ -8,7 +8,6 @@ import pytest
 
 from conftest import git
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED
 from rookery.tasks.store import Author
 
 from .yard import Yard
@@ -21,7 +20,7 @@ def approve(yard: Yard, task_id: str, by: str) -> None:
     db = yard.rook.open()
     with db.write():
         task = tasks.get(db, task_id)
-        tasks.change(db, task, "task.approved", Author(by, task.updated_at), state=APPROVED)
+        tasks.take_step(db, task, "approve", Author(by, task.updated_at))
     db.close()
 
 

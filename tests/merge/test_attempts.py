@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from conftest import git
-from rookery.merge import gates, queue, service
+from rookery.merge import gates, queue, run, service
 from rookery.merge.desk import Desk
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
@@ -118,16 +118,22 @@ def test_force_is_for_people_and_for_branches_that_are_named(yard: Yard) -> None
     assert "a.txt" not in files_of_main(yard)
 
 
-def test_a_task_given_up_while_its_gate_runs_does_not_land(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_gate", [True, False])
+def test_a_task_given_up_while_its_gate_runs_or_its_candidate_is_built_does_not_land(
+    yard: Yard, has_gate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = yard.finished("bee", WHOLE[:-1])
-    before, run_gates = yard.main(), gates.run_gates
+    place, name = (gates, "run_gates") if has_gate else (run, "build")
+    before, step = yard.main(), getattr(place, name)
 
-    def cancel_meanwhile(desk: Desk, *args: Any, **named: Any) -> gates.Verdict:
+    def cancel_meanwhile(desk: Desk, *args: Any, **named: Any) -> Any:
         with desk.db.write() as db:
             lifecycle.cancel(db, task, Author("human", NOW))
-        return run_gates(desk, *args, **named)
+        return step(desk, *args, **named)
 
-    monkeypatch.setattr(gates, "run_gates", cancel_meanwhile)
+    monkeypatch.setattr(place, name, cancel_meanwhile)
+    if has_gate:
+        yard.settings("", "true")
     desk = yard.desk()
     try:
         (entry,) = service.enqueue(desk, ["bee"], "main")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rookery.vcs.git_moves import Fenced, read_fence
+from rookery.vcs.jj import Jj
 from support import run_rook
 from vcs.repositories import ColocatedRepository, JjRepository, find_jj
 
@@ -72,3 +74,19 @@ def test_a_lock_of_a_killed_git_stops_no_landing(place: JjRepository, name: str)
     assert ran.envelope["ok"], ran.envelope
     (entry,) = ran.data["entries"]
     assert place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id") == entry["commit"]
+
+
+def test_a_bookmark_lands_after_the_lease_was_taken_over_and_a_replaced_merger_moves_none(place: JjRepository) -> None:
+    work(place, "one", "a.txt", "a\n")
+    place.jj("new", "main")
+    killed = run_rook(place.path, "merge", "--branch", "one", env={"ROOKERY_TEST_KILL": "lease checked"})
+    assert killed.status < 0
+    (entry,) = run_rook(place.path, "merge", "run", "--json").data["entries"]
+    assert entry["state"] == "landed"
+    base = place.jj("log", "--no-graph", "-r", "main", "-T", "commit_id")
+    assert base == entry["commit"]
+    merging = Jj(str(place.path), 60).merging()
+    assert read_fence(merging.store, "main")
+    with pytest.raises(Fenced):
+        merging.move("main", entry["tip"], base, "x", fence="")
+    assert merging.tip("main") == base

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rookery.agents.pulse import _is_amiss
 from rookery.agents.stop import is_abandoned
 from rookery.base import holder as holders
 from rookery.base import proctable
@@ -16,13 +15,13 @@ from rookery.base.call import serving
 from rookery.base.clock import stamp
 from rookery.base.holder import HolderId
 from rookery.base.proctree import Identity
+from rookery.flows import landings, sessions
 from rookery.merge import lease, scratch
 from rookery.merge.lease import Holder, Lease
-from rookery.merge.pulse import _left_behind
 from rookery.vcs.index_claim import Claim
 from served import Served, make_call
 
-from .yard import Yard
+from .yard import Yard, unfenced
 
 
 def away() -> list[HolderId]:
@@ -37,16 +36,20 @@ def away() -> list[HolderId]:
 @pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
 def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> None:
     desk, holder = yard.desk(), away()[number]
-    ctx: Any = SimpleNamespace(db=desk.db, now=desk.now)
+
+    def left_behind() -> list[str]:
+        plan = landings.decide(landings.read(desk.home), desk.home.clock())
+        return [each.subject for each in plan.actions]
+
     desk.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
         ("main", holder.pid, holder.text, "2999-01-01T00:00:00.000Z"),
     )
     assert lease.acquire(desk, "main") == Holder("bee", holder.pid)
-    assert _left_behind(ctx) == []
+    assert left_behind() == []
     desk.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
-    assert _left_behind(ctx) == ["main"]
-    assert lease.acquire(desk, "main") == Lease("main", 8, is_inherited=True)
+    assert left_behind() == ["main"]
+    assert unfenced(lease.acquire(desk, "main")) == Lease("main", 8, is_inherited=True)
     desk.db.close()
 
 
@@ -62,7 +65,7 @@ def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
         assert acquire() == Lease("main", 1)
         assert isinstance(Served(make_call(), acquire).value(), Holder)
     # It has ended without letting go, and its process lives on.
-    assert Served(make_call(), acquire).value() == Lease("main", 2, is_inherited=True)
+    assert unfenced(Served(make_call(), acquire).value()) == Lease("main", 2, is_inherited=True)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
@@ -102,14 +105,39 @@ def test_an_agent_that_is_stopped_from_elsewhere_is_not_taken_for_abandoned_at_o
     for age, is_over in ((1, False), (3600, True)):
         session: Any = SimpleNamespace(reason=reason, updated_at=stamp(now - age))
         assert is_abandoned(desk.home, session) is is_over
-        assert _is_amiss("working", "headless", "ready", reason, None, None, 0, int(is_over), 0) is is_over
+        facts = _facts(state="working", updated=now - age, stopper=sessions._stopper(reason))
+        assert [each.name for each in sessions.decide([facts], now).actions] == ["finish stop"] * is_over
     desk.db.close()
 
 
-def test_an_agent_that_is_driven_from_elsewhere_is_left_to_it() -> None:
+def test_a_sling_from_elsewhere_is_left_to_it() -> None:
     for holder in away():
-        assert not _is_amiss("working", "headless", "ready", None, holder.pid, holder.text, 0, 1, 0)
-    assert _is_amiss("working", "headless", "ready", None, 4_000_000, f"{proctable.this_boot()}-123", 0, 1, 0)
+        driver = sessions._driver(holder.pid, holder.text)
+        facts = _facts(state="booting", step="reserved", driver=driver)
+        assert sessions.decide([facts], 1e9).actions == ()
+    gone = sessions._driver(4_000_000, f"{proctable.this_boot()}-123")
+    facts = _facts(state="booting", step="reserved", driver=gone)
+    assert [each.name for each in sessions.decide([facts], 1e9).actions] == ["undo sling"]
+
+
+def _facts(**changes: Any) -> sessions.Facts:
+    whole: dict[str, Any] = {
+        "id": "ses_x",
+        "agent": "bee",
+        "mode": "headless",
+        "state": "waiting",
+        "step": "ready",
+        "updated": 0.0,
+        "driver": sessions.Driver(),
+        "stopper": sessions.Driver(),
+        "turn": "",
+        "turn_ended": 0.0,
+        "is_run": False,
+        "lost": 0,
+        "mail": 0,
+        "nudged": 0,
+    }
+    return sessions.Facts(**(whole | changes))
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])

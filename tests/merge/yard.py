@@ -11,14 +11,21 @@ import yaml
 
 from conftest import Rook, git
 from rookery.agents.home import Home
-from rookery.agents.observing import unseen_ends
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.flows.radar import unseen_ends
 from rookery.merge.desk import Desk
-from support import Ran, wait_for_agent
+from rookery.merge.lease import Holder, Lease
+from support import Ran, wait_for_agent, wait_until
 from templates import init_project
+
+
+def unfenced(found: Lease | Holder) -> Lease | Holder:
+    """A lease without the value of its fence, which differs each time."""
+    return found.replace(fence="") if isinstance(found, Lease) else found
+
 
 DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "Done"}}
 
@@ -90,6 +97,15 @@ class Yard:
         """True if a branch is on another."""
         done = subprocess.run(["git", "merge-base", "--is-ancestor", branch, within], cwd=self.folder, check=False)
         return done.returncode == 0
+
+    def wait_for_loop(self) -> None:
+        """Wait until a daemon, if there is one, has done what is to be done: a call may be answered before that."""
+
+        def is_quiet() -> bool:
+            found = self.rook.json("loop", "explain").data
+            return not found["actions"] and not found["facts"]["landings"]  # nor has anybody a lease
+
+        wait_until(is_quiet)
 
     def killed(self, step: str, *words: str) -> None:
         """Run `rook` in a process that is killed right after a step."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rookery.agents import store
 from rookery.agents.home import Home, write_token
-from rookery.agents.model import READY, WORKING
+from rookery.agents.model import READY
 from rookery.agents.reserve import Request, reserve
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
@@ -32,7 +32,7 @@ def plant(root: Path, canary: Path) -> None:
             "",
             actor="human",
             at=home.now(),
-            state=WORKING,
+            move="begin turn",
             step=READY,
             worktree=".",
             token_hash=hash_token(token),

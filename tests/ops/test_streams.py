@@ -37,7 +37,7 @@ def prepare(project: Path) -> None:
     ctx = open_context(project)
     home = Home.of(ctx)
     session = reserve(home, Request(add(ctx.db), "builder", "human", "0" * 40, name="ada"))
-    store.change_session(ctx.db, session, "", actor="ada", at=NOW, state="waiting", step="ready", runner_pid=None)
+    store.change_session(ctx.db, session, "", actor="ada", at=NOW, move="wait", step="ready", runner_pid=None)
     telemetry = Telemetry(home.path("telemetry.db"))
     for number in range(3):
         telemetry.add(

@@ -138,3 +138,23 @@ SCREENS = {
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_screen_that_waits_for_input(screen: str) -> None:
     assert claude.is_ready(screen) == SCREENS[screen]
+
+
+def test_the_login_is_that_of_the_environment_that_the_program_will_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that of the process which starts it: it may be anybody's."""
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder, token in ((own, "mine"), (other, "not mine")):
+        (folder / ".claude").mkdir(parents=True)
+        login = {"claudeAiOauth": {"accessToken": token}}
+        (folder / ".claude" / ".credentials.json").write_text(json.dumps(login))
+    monkeypatch.setenv("HOME", str(other))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-caller")
+    environ = {"HOME": str(own)}
+    assert claude.turn_command(launch(tmp_path, environ=environ), "x").env["CLAUDE_CODE_OAUTH_TOKEN"] == "mine"
+    key = {"HOME": str(own), "ANTHROPIC_API_KEY": "sk-ant-recorded-0123456789"}
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in claude.turn_command(launch(tmp_path, environ=key), "x").env
+    write_folder(launch(tmp_path, environ=key))
+    remembered = json.loads((tmp_path / "session/claude/.claude.json").read_text())
+    assert remembered["customApiKeyResponses"]["approved"] == ["sk-ant-recorded-0123456789"[-20:]]

@@ -36,7 +36,7 @@ def test_a_held_parent_is_left_to_its_holder(db: Database) -> None:
     epic, task, subtask = _line(db)
     with db.write():
         held = store.get(db, task)
-        lifecycle.begin(db, held, "task.started", AUTHOR, assignee="ada", lease_until=None)
+        lifecycle.begin(db, held, "start", AUTHOR, assignee="ada", lease_until=None)
     _complete(db, subtask)
     assert _states(db, epic, task, subtask) == ["PENDING", "IN_PROGRESS", "COMPLETED"]
 

@@ -187,7 +187,7 @@ class Project(RuleBasedStateMachine):
         one = ready[number % len(ready)]
         with self.db.write():
             task = store.get(self.db, one)
-            lifecycle.begin(self.db, task, "task.started", self.author, assignee=agent, lease_until=None)
+            lifecycle.begin(self.db, task, "start", self.author, assignee=agent, lease_until=None)
         self.reference.begin(one, agent, None)
 
     @rule(task=_picks, agent=_agents, lease=_leases)

@@ -119,6 +119,44 @@ def test_clear_keeps_a_backup_that_can_be_imported(full: Database, empty: Databa
     assert agrees(full)
 
 
+def test_the_backup_is_written_before_anybody_has_to_wait(
+    full: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.json"
+    transfer.export_file(full, str(path), NOW)
+    held: list[bool] = []
+    export = transfer.export_file
+
+    def listen(db: Database, path: str, now: str) -> transfer.Exported:
+        held.append(db.connection.in_transaction)
+        return export(db, path, now)
+
+    monkeypatch.setattr(transfer, "export_file", listen)
+    assert _import(full, path, clear=True).deleted == 9
+    assert held == [False]
+
+
+def test_what_is_added_while_the_backup_is_written_is_in_it(
+    full: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.json"
+    transfer.export_file(full, str(path), NOW)
+    export = transfer.export_file
+    late: list[str] = []
+
+    def add_meanwhile(db: Database, path: str, now: str) -> transfer.Exported:
+        done = export(db, path, now)
+        if not late:
+            late.append(add(db, "late"))
+        return done
+
+    monkeypatch.setattr(transfer, "export_file", add_meanwhile)
+    done = _import(full, path, clear=True)
+    assert done.deleted == 10
+    assert done.backup is not None
+    assert late[0] in Path(done.backup).read_text()
+
+
 def test_ids_that_are_there_already_are_refused(full: Database, tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     transfer.export_file(full, str(path), NOW)

@@ -6,13 +6,13 @@ import os
 
 from rookery.agents import store
 from rookery.agents.home import MARK, Home
-from rookery.agents.recovery import recover
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.base.proctree import end_tree, marked
+from rookery.base.proctable import environ_of
+from rookery.base.proctree import Identity, end_tree, marked
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
-from rookery.config.project import database_path, is_project
+from rookery.config.project import FOLDER, database_path, is_project
 from rookery.db.database import Database
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ _CATEGORY = "agents"
 
 
 def check_agents(place: Place) -> Iterator[Finding]:
-    """Nobody was left behind by a kill, and no process outlived its agent."""
+    """No process outlived its agent, and every worktree has one."""
     if place.root is None or not is_project(place.root):
         return
     try:
@@ -32,12 +32,7 @@ def check_agents(place: Place) -> Iterator[Finding]:
     except RookError:
         return  # the database's and the configuration's own checks say so
     try:
-        alive = store.sessions(db, alive=True)
-        mended = recover(home)
-        for each in mended:
-            yield Finding(_CATEGORY, each.agent, OK, f"{each.found}: {each.done}")
-        if not mended:
-            yield Finding(_CATEGORY, "lives", OK, f"{len(alive)} agents are alive, none is left behind")
+        yield Finding(_CATEGORY, "sessions", OK, f"{len(store.sessions(db, alive=True))} agents are alive")
         yield from _orphans(home)
         yield from _strays(home)
     finally:
@@ -46,7 +41,7 @@ def check_agents(place: Place) -> Iterator[Finding]:
 
 def _orphans(home: Home) -> Iterator[Finding]:
     for session in store.sessions(home.db):
-        if session.is_alive or not marked(MARK, session.id):
+        if session.is_alive or not _left_by(home, session.id):
             continue
         yield Finding(
             _CATEGORY,
@@ -72,9 +67,25 @@ def _strays(home: Home) -> Iterator[Finding]:
         )
 
 
+def _left_by(home: Home, session_id: str) -> list[Identity]:
+    """Processes of a session in this very project: the sessions of a copy have the same ids as the original's."""
+    return [each for each in marked(MARK, session_id) if _belongs_to(home, each)]
+
+
+def _belongs_to(home: Home, process: Identity) -> bool:
+    start = "ROOKERY_ROOT="
+    try:
+        roots = [each.removeprefix(start) for each in environ_of(process.pid) if each.startswith(start)]
+        return not roots or os.path.samefile(os.path.join(roots[0], FOLDER), home.path())
+    except OSError:
+        return False
+
+
 def _end(home: Home, session_id: str) -> str:
-    ended = end_tree(None, (MARK, session_id), home.config.agents.stop_grace)
-    return f"ended {len(ended)} processes"
+    found = _left_by(home, session_id)
+    for process in found:
+        end_tree(process, None, home.config.agents.stop_grace)
+    return f"ended {len(found)} processes"
 
 
 CHECKS = (check_agents,)

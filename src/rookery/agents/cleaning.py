@@ -14,7 +14,7 @@ from rookery.agents.model import COMPLETED, NoSuchAgent, Session
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, to_stored
 from rookery.events.store import publish
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import tree_size
@@ -290,7 +290,8 @@ def rescue_name(agent: str, now: str) -> str:
 
 
 def _tell(project: Project, place: Place, rescue: str | None, actor: str) -> None:
-    data = {"path": place.path, "branch": place.branch, "rescue": None if rescue is None else f"refs/rookery/{rescue}"}
+    stored = to_stored(os.path.realpath(project.root), place.path)
+    data = {"path": stored, "branch": place.branch, "rescue": None if rescue is None else f"refs/rookery/{rescue}"}
     with project.db.write() as db:
         publish(db, "worktree.cleaned", place.agent, data, actor=actor, at=project.now())
 

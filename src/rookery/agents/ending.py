@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.agents import store, worktrees
+from rookery.agents import journal, store, worktrees
 from rookery.agents.identity import write_identity
 from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.agents.roles import NOTHING, find_role
@@ -12,7 +12,7 @@ from rookery.base.text import one_line
 from rookery.mail import service as mail
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import IN_PROGRESS, PENDING_REVIEW
+from rookery.tasks.model import IN_PROGRESS
 from rookery.tasks.store import Author
 
 TYPE_CHECKING = False
@@ -23,45 +23,68 @@ if TYPE_CHECKING:
 def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
     """End a life once; whoever comes second finds it ended."""
     found = store.session(home.db, session_id)
-    commit, spent = _tip(home, found), read_spent(home, found, store.running_turn(home.db, session_id))
+    turn = store.running_turn(home.db, session_id)
+    commit, spent = find_tip(home, found), read_spent(home, found, turn)
     with home.db.write() as db:
         session = store.session(db, session_id)
         if session.state == ENDED:
             return session
         now = home.now()
-        turn = store.running_turn(db, session.id)
-        if turn is not None:
-            store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
-            store.add_usage(db, turn.id, spent)
-            mail.redeliver(db, turn.id, now)
-        ended = store.change_session(
+        running = store.running_turn(db, session.id)
+        if running is not None:
+            store.change_turn(db, running, state=TURN_LOST, ended_at=now)
+            store.add_usage(db, running.id, spent)
+            mail.redeliver(db, running.id, now)
+        ended = settle_end(home, session, outcome, reason, commit, tell_parent=tell_parent)
+    if turn is not None:
+        journal.remove(home.root, turn.id)
+    return ended
+
+
+def settle_end(
+    home: Home,
+    session: Session,
+    outcome: str,
+    reason: str,
+    commit: str | None,
+    *,
+    tell_parent: bool = True,
+    is_swept: bool = True,
+) -> Session:
+    """Within the caller's transaction: the life is over; `commit` holds its work, as `find_tip` found it before.
+
+    If not `is_swept`, the loop ends the processes that are left.
+    """
+    db, now = home.db, home.now()
+    ended = store.change_session(
+        db,
+        session,
+        "agent.ended",
+        actor=session.agent,
+        at=now,
+        move="end",
+        outcome=outcome,
+        reason=reason,
+        ended_at=now,
+        swept_at=now if is_swept else None,
+        runner_pid=None,
+        runner_start=None,
+    )
+    _settle_task(home, ended, commit, Author(session.agent, now))
+    if tell_parent and outcome != COMPLETED:
+        mail.send_from_system(
             db,
-            session,
-            "agent.ended",
-            actor=session.agent,
-            at=now,
-            state=ENDED,
-            outcome=outcome,
-            reason=reason,
-            ended_at=now,
-            runner_pid=None,
-            runner_start=None,
+            session.parent,
+            one_line(f"{session.agent} {outcome}: {reason}", 200),
+            f"{session.agent}, a {session.role}, has ended ({outcome}): {reason}\n"
+            f"Its branch is {session.branch}; nothing that it made is lost.",
+            type="worker_died",
+            payload={"agent": session.agent, "task_id": session.task_id or "", "reason": reason[:2000]},
+            priority="high",
+            now=now,
         )
-        _settle_task(home, ended, commit, Author(session.agent, now))
-        if tell_parent and outcome != COMPLETED:
-            mail.send_from_system(
-                db,
-                session.parent,
-                one_line(f"{session.agent} {outcome}: {reason}", 200),
-                f"{session.agent}, a {session.role}, has ended ({outcome}): {reason}\n"
-                f"Its branch is {session.branch}; nothing that it made is lost.",
-                type="worker_died",
-                payload={"agent": session.agent, "task_id": session.task_id or "", "reason": reason[:2000]},
-                priority="high",
-                now=now,
-            )
-        write_identity(home, session.agent)
-        return ended
+    write_identity(home, session.agent)
+    return ended
 
 
 def _settle_task(home: Home, session: Session, commit: str | None, author: Author) -> None:
@@ -82,10 +105,10 @@ def _settle_task(home: Home, session: Session, commit: str | None, author: Autho
         except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
             lifecycle.release(db, task.id, author, agent=session.agent)
     else:
-        tasks.change(db, task, "task.submitted", author, state=PENDING_REVIEW, lease_until=None, commit=commit)
+        lifecycle.submit(db, task, author, commit=commit)
 
 
-def _tip(home: Home, session: Session) -> str | None:
+def find_tip(home: Home, session: Session) -> str | None:
     """The commit that holds the agent's work."""
     try:
         return worktrees.open_repository(home.root, home.config.vcs).branches(session.branch).get(session.branch)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+from rookery.agents.environment.service import project_environ
 from rookery.base.clock import stamp
 from rookery.base.json import loads
 from rookery.base.proctable import MARK as MARK
-from rookery.config.environ import now, unmarked_environ
+from rookery.config.environ import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def agent_environ(home: Home, session: Session, provided: dict[str, str]) -> dic
     """The environment of everything that an agent runs. The mark by which its processes are found is in it."""
     with open(_token_path(home, session.id), encoding="ascii") as file:
         token = file.read()
-    env = unmarked_environ() | provided
+    env = project_environ(home.root) | provided
     # `rook` must be the one that slung the agent, whatever else is on the path.
     own = [CLIENT, os.path.dirname(sys.executable)]
     env["PATH"] = os.pathsep.join([*own, *(each for each in env.get("PATH", "").split(os.pathsep) if each not in own)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rookery.agents.hook_model import Answer, Caller, refuse
 from rookery.base.json import loads
 from rookery.base.token import hash_token
+from rookery.config.project import from_stored, root_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def find_caller(db: Database, session_id: str, token: str | None) -> Caller | No
         raise PermissionError("that is not this agent's token")
     told = loads(settings)
     scope = tuple(told["files"])
+    worktree = from_stored(root_of(db.path), worktree)
     return Caller(session_id, agent, role, profile, worktree, branch, told["base"], scope, task_id, mode, turn_id)
 
 

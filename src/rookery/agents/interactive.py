@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rookery.agents import store
-from rookery.agents.ending import end_session
-from rookery.agents.model import COMPLETED, TURN_DONE, WAITING, Session
-from rookery.agents.observing import notice_ends
+from rookery.agents.ending import end_session, find_tip, settle_end
+from rookery.agents.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
 from rookery.agents.spent import read_spent
+from rookery.agents.start import terminal_name
+from rookery.agents.stop import end_processes
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
-from rookery.agents.wake import start_runner, wake
 from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail.inject import render
@@ -16,6 +16,8 @@ from rookery.mail.inject import render
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.agents.home import Home
+
+YOU_HAVE_MAIL = "You have mail."
 
 
 def begin_turn(home: Home, session_id: str) -> tuple[str, str]:
@@ -48,24 +50,52 @@ def end_turn(home: Home, session_id: str) -> None:
     if turn is None:
         return
     snapshot, spent = take_snapshot(home, session, turn.number), read_spent(home, session, turn)
+    tip = find_tip(home, session)
     with home.db.write() as db:
         session = store.session(db, session.id)
         store.change_turn(db, turn, snapshot=snapshot)
         store.add_usage(db, turn.id, spent)
         _close(home, session, turn.id)
         finished = mail.terminal_since(db, session.id)
-        if finished:
-            end_session(home, session.id, COMPLETED, f"said {finished.type}")
+        session = store.session(db, session.id)
+        if finished:  # the program still runs, and calls us: the loop ends it
+            settle_end(home, session, COMPLETED, f"said {finished.type}", tip, is_swept=False)
         else:
-            store.change_session(
-                db, store.session(db, session.id), "agent.waiting", actor=session.agent, at=home.now(), state=WAITING
-            )
-        has_mail = mail.waiting(db, session.agent)
-    if finished:
-        start_runner(home.root, session.id)  # it sees that the life is over, and ends what is left of it
-    elif has_mail:
-        wake(home.root, home.db, [session.agent])
-    notice_ends(home.root, home.db)
+            store.change_session(db, session, "agent.waiting", actor=session.agent, at=home.now(), move="wait")
+
+
+def speak(home: Home, session_id: str) -> None:
+    """Tell an agent in its terminal that it has mail; once for each message, twice if killed in between."""
+    from rookery.terminal.tmux import Tmux
+
+    session = store.session(home.db, session_id)
+    newest = mail.newest_waiting(home.db, session.agent)
+    if session.state != WAITING or newest <= session.nudged:
+        return
+    tmux, name = Tmux(home.tmux_socket), terminal_name(session)
+    if tmux.has(name):
+        tmux.send_text(name, YOU_HAVE_MAIL)
+        tmux.enter(name)
+    with home.db.write() as db:
+        session = store.session(db, session_id)
+        store.change_session(db, session, "", actor=session.agent, at=session.updated_at, nudged=newest)
+
+
+def end_terminal(home: Home, session_id: str) -> None:
+    """End the session of a program that has ended in its terminal; nothing if it runs."""
+    from rookery.terminal.tmux import Tmux
+
+    session = store.session(home.db, session_id)
+    if not session.is_alive or is_stopping(session):
+        return
+    pane = Tmux(home.tmux_socket).list().get(terminal_name(session))
+    if pane is not None and not pane.dead:
+        return
+    end_processes(home, session)
+    take_snapshot(home, session, store.last_number(home.db, session.id) + 1)
+    status = "its terminal is gone" if pane is None else f"exit status {pane.exit_status}"
+    finished = mail.terminal_since(home.db, session.id)
+    end_session(home, session.id, COMPLETED if finished else CRASHED, status)
 
 
 def _close(home: Home, session: Session, turn_id: str) -> None:

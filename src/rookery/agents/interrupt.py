@@ -10,6 +10,7 @@ import json
 import os
 import signal
 
+from rookery.agents import journal
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
 from rookery.base.holder import process_of, read
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rookery.agents.home import Home
     from rookery.agents.model import Session, Turn
     from rookery.base.child import Child
+    from rookery.base.proctree import Identity
 
 SIGNAL = signal.SIGUSR1
 
@@ -30,10 +32,20 @@ SIGNAL = signal.SIGUSR1
 def request(home: Home, session: Session, turn: Turn, by: str) -> bool:
     """Ask the runner to interrupt that turn; False if nobody runs it any more."""
     write_whole(_path(home, session), json.dumps({"turn_id": turn.id, "by": by}))
-    if session.runner_pid is None or session.runner_start is None:
+    if not journal.is_running(home.root, turn.id):
         return False
-    runner = process_of(read(session.runner_pid, session.runner_start))
+    if journal.find(home.root, turn.id, journal.RUNNER) is None:
+        return True  # it is just starting, and looks for requests once the conversation has begun
+    runner = find_runner(home.root, turn.id)
     return runner is not None and send(runner, SIGNAL)
+
+
+def find_runner(root: str, turn_id: str) -> Identity | None:
+    """The process that runs a turn, as its journal says; None if it has ended or cannot be seen from here."""
+    if not journal.is_running(root, turn_id):
+        return None
+    found = journal.find(root, turn_id, journal.RUNNER)
+    return None if found is None else process_of(read(found["pid"], found["start"]))
 
 
 def stay_alive() -> None:
@@ -47,10 +59,10 @@ def stay_alive() -> None:
 class Ear:
     """Listens while a turn runs; `by` is who interrupted it."""
 
-    def __init__(self, home: Home, session: Session, turn: Turn, child: Child, line: str | None) -> None:
+    def __init__(self, path: str, turn_id: str, child: Child, line: str | None) -> None:
         self.by = ""
-        self._path = _path(home, session)
-        self._turn_id = turn.id
+        self._path = path
+        self._turn_id = turn_id
         self._child = child
         self._line = line
         self._has_begun = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rookery.agents import interrupt as requests
 from rookery.agents import store
 from rookery.agents.home import Home
-from rookery.agents.model import TURN_INTERRUPTED, WAITING, NoSuchAgent, Session, Turn
+from rookery.agents.model import TURN_INTERRUPTED, NoSuchAgent, Session, Turn
 from rookery.agents.spent import read_spent
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
@@ -77,7 +77,7 @@ def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> No
         mail.acknowledge(db, turn.id, now)
         data = {"turn_id": turn.id, "number": turn.number, "ok": False, "interrupted_by": by}
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
-        store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, state=WAITING)
+        store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
     tmux.send_key(name, open_runtime(session.runtime).INTERRUPT_KEY)
     snapshot, spent = take_snapshot(home, session, turn.number), read_spent(home, session, turn)
     with home.db.write() as db:

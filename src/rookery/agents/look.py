@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from rookery.agents import store
+from rookery.agents.log import describe
 from rookery.agents.model import COMPLETED, NoSuchAgent, Run, Session, Turn
-from rookery.agents.records import describe
 from rookery.base.record import Record
 from rookery.events.telemetry import Telemetry
 from rookery.tasks import store as tasks

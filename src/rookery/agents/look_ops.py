@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rookery.agents import look, moments, store
 from rookery.agents.home import Home
-from rookery.agents.recovery import recover
 from rookery.agents.roles import ROLES
 from rookery.agents.start import terminal_name
 from rookery.base.clock import parse_duration, stamp
@@ -15,7 +14,7 @@ from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rookery.agents.model import Session
     from rookery.ops.context import Context
@@ -38,15 +37,14 @@ _FOLLOW = flag("follow", "Go on and show what happens, until interrupted.")
 def status(ctx: Context, all: bool, watch: bool) -> Iterator[list[look.AgentStatus]]:
     """Show who does what."""
     home = Home.of(ctx)
-    recover(home)
-    return _watch(home, all) if watch else iter([look.status(home, everybody=all)])
+    return _watch(home, all, ctx.react) if watch else iter([look.status(home, everybody=all)])
 
 
-def _watch(home: Home, everybody: bool) -> Iterator[list[look.AgentStatus]]:
+def _watch(home: Home, everybody: bool, react: Callable[[], None]) -> Iterator[list[look.AgentStatus]]:
     from rookery.agents.lookout import Lookout
 
     seen = None
-    with Lookout(home) as lookout:
+    with Lookout(home, react) as lookout:
         while True:
             found = look.status(home, everybody=everybody, screens=lookout.screens())
             if found != seen:

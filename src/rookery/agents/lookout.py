@@ -1,12 +1,12 @@
 """Waiting for something to happen to any agent: the panes of all interactive ones through one tmux client.
 
-A program that dies in its terminal is seen at once and mended; what the others show is read without a process each.
+A program that dies in its terminal is seen at once, and the loop ends its session. What the others show is read without
+a process each.
 """
 
 from __future__ import annotations
 
 from rookery.agents import store
-from rookery.agents.recovery import recover
 from rookery.agents.start import terminal_name
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
@@ -14,6 +14,7 @@ from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Self
 
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 class Lookout:
     """One person's view of all agents, for as long as they look."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, react: Callable[[], None]) -> None:
         self._home = home
+        self._react = react
         self._watcher: Watcher | None = None
 
     def wait(self, timeout: float) -> None:
-        """Come back when a terminal has changed, or after `timeout`; what has died meanwhile is mended."""
+        """Come back when a terminal has changed, or after `timeout`; the loop sees to what has died."""
         watcher = self._open()
         if watcher is None:
             calls.sleep(timeout)
@@ -41,7 +43,7 @@ class Lookout:
             happened = []  # the last terminal went, and the server with it
             self.close()
         if self._watcher is None or any(event.kind != "output" for event in happened):
-            recover(self._home)
+            self._react()
 
     def screens(self) -> dict[str, str]:
         """What each interactive agent's terminal shows, by the agent's name."""

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 BOOTING = "booting"
 WORKING = "working"
 WAITING = "waiting"
-STALLED = "stalled"
 ENDED = "ended"
-STATES = (BOOTING, WORKING, WAITING, STALLED, ENDED)
+STATES = (BOOTING, WORKING, WAITING, ENDED)
 
 COMPLETED = "completed"
 FAILED = "failed"
@@ -24,10 +23,9 @@ SUPERSEDED = "superseded"
 OUTCOMES = (COMPLETED, FAILED, STOPPED, CRASHED, SUPERSEDED)
 
 TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
-    "begin turn": (frozenset({BOOTING, WORKING, WAITING, STALLED}), WORKING),
-    "wait": (frozenset({BOOTING, WORKING, STALLED}), WAITING),
-    "stall": (frozenset({WORKING, WAITING}), STALLED),
-    "end": (frozenset({BOOTING, WORKING, WAITING, STALLED}), ENDED),
+    "begin turn": (frozenset({BOOTING, WORKING, WAITING}), WORKING),
+    "wait": (frozenset({BOOTING, WORKING}), WAITING),
+    "end": (frozenset({BOOTING, WORKING, WAITING}), ENDED),
 }
 
 # The steps of a sling, in order. The session's row says which is done; what comes after is undone or done again.
@@ -91,6 +89,9 @@ class Settings(Record):
     """First port and how many."""
     sandbox: str = ""
     """`bubblewrap` if it is in force, else why it is not."""
+    umask: int = 0o022
+    limits: dict[str, Any] = {}
+    """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
 
 
 class Session(Record):
@@ -123,6 +124,10 @@ class Session(Record):
     updated_at: str
     active_at: str
     ended_at: str | None
+    swept_at: str | None = None
+    """When the processes that it may have left were ended."""
+    nudged: int = 0
+    """Up to which message it was told, in its terminal, that it has mail."""
 
     @property
     def is_alive(self) -> bool:
@@ -131,8 +136,12 @@ class Session(Record):
 
     def to_json(self) -> dict[str, Any]:
         """The session as every interface gives it; the token's hash is nobody's business."""
-        data = self.as_dict() | {"settings": self.settings.as_dict()}
-        del data["token_hash"]
+        settings = self.settings.as_dict()
+        data = self.as_dict() | {"settings": settings}
+        for name in ("token_hash", "swept_at", "nudged"):
+            del data[name]
+        for name in ("umask", "limits"):
+            del settings[name]
         return data
 
 
@@ -161,6 +170,14 @@ class Run(Record):
     started_by: str
     created_at: str
     completed_at: str | None
+
+
+STOPPING = "stopping"
+
+
+def is_stopping(session: Session) -> bool:
+    """True if a process stops the agent, or died while it did."""
+    return session.reason is not None and session.reason.startswith(STOPPING)
 
 
 def next_state(step: str, session: Session) -> str:

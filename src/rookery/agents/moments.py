@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents.records import describe
+from rookery.agents.log import describe
 from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.events import store as events
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from rookery.events.model import Event
     from rookery.events.telemetry import Entry
 
+    Place = tuple[int, int]
+
 _POLL_SECONDS = 0.15
+_PAGE = 500
 _BAD = {"turn.lost", "merge.failed"}
+_CAN_BE_BAD = ("agent", "merge.failed", "turn.ended", "turn.lost")
+"""The types, and families of types, that errors are among."""
 
 
 class Moment(Record):
@@ -50,41 +55,115 @@ class Filter(Record):
         """True if the moment is wanted."""
         if self.agents and moment.agent not in self.agents and moment.subject not in self.agents:
             return False
-        if self.subjects and moment.subject not in self.subjects and moment.data.get("task_id") not in self.subjects:
+        if self.subjects and moment.subject not in self.subjects:
             return False
         return moment.is_error or not self.errors
 
 
 def read(home: Home, wanted: Filter, limit: int) -> list[Moment]:
-    """The newest moments that fit, in order."""
-    found = [moment for moment in _all(home, wanted, 0, 0)[0] if wanted.fits(moment)]
-    return found[-limit:] if limit else found
+    """The newest moments that fit, in order; all of them if there is no limit."""
+    return _newest(home, wanted, limit, _ends(home))
 
 
 def follow(home: Home, wanted: Filter, limit: int) -> Iterator[Moment]:
     """The newest moments that fit, and then every further one as it happens."""
-    moments, seen, done = _all(home, wanted, 0, 0)
-    yield from [moment for moment in moments if wanted.fits(moment)][-limit:]
+    ends = _ends(home)
+    yield from _newest(home, wanted, limit, ends)
     while True:
-        moments, seen, done = _all(home, wanted, seen, done)
-        yield from (moment for moment in moments if wanted.fits(moment))
         calls.sleep(_POLL_SECONDS)
+        begins, ends = ends, _ends(home)
+        if begins != ends:
+            yield from _between(home, wanted, begins, ends)
 
 
-def _all(home: Home, wanted: Filter, after_event: int, after_entry: int) -> tuple[list[Moment], int, int]:
-    facts: list[Event] = []
-    if not wanted.doings_only:
-        facts = events.read(home.db, after=after_event, since=wanted.since if not after_event else None)
-    doings: list[Entry] = []
+def _ends(home: Home) -> Place:
+    """How far the outbox and the telemetry go just now."""
     path = home.path("telemetry.db")
-    if os.path.exists(path):
-        telemetry = Telemetry(path)
-        doings = telemetry.read(after=after_entry, since=wanted.since if not after_entry else None)
+    if not os.path.exists(path):
+        return events.last_seq(home.db), 0
+    telemetry = Telemetry(path)
+    try:
+        return events.last_seq(home.db), telemetry.last_seq()
+    finally:
         telemetry.close()
-    moments = [_of_event(each) for each in facts] + [_of_entry(each) for each in doings]
-    last_event = max([after_event, *(each.seq for each in facts)])
-    last_entry = max([after_entry, *(each.seq for each in doings)])
-    return sorted(moments, key=lambda moment: moment.at), last_event, last_entry
+
+
+def _newest(home: Home, wanted: Filter, limit: int, ends: Place) -> list[Moment]:
+    """Of both books the last moments up to a place: page by page backwards, until there are enough."""
+    found: list[Moment] = []
+    for source, end in zip((_facts, _doings), ends, strict=True):
+        before, fitting = end + 1, []  # type: tuple[int, list[Moment]]
+        while True:
+            page = source(home, wanted, 0, before, _PAGE if limit else -1)
+            fitting = [moment for _, moment in page if wanted.fits(moment)] + fitting
+            if not page or not limit or len(fitting) >= limit:
+                break
+            before = page[0][0]
+        found += fitting
+    found.sort(key=lambda moment: moment.at)
+    return found[-limit:] if limit else found
+
+
+def _between(home: Home, wanted: Filter, begins: Place, ends: Place) -> list[Moment]:
+    found = [
+        moment
+        for source, begin, end in zip((_facts, _doings), begins, ends, strict=True)
+        for _, moment in source(home, wanted, begin, end + 1, -1)
+        if wanted.fits(moment)
+    ]
+    return sorted(found, key=lambda moment: moment.at)
+
+
+def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[tuple[int, Moment]]:
+    """The last events between two numbers that can fit, each with its number, oldest first."""
+    if wanted.doings_only:
+        return []
+    about: list[dict[str, str]] = [{"actor": name} for name in wanted.agents]
+    about += [{"subject": name} for name in wanted.agents or wanted.subjects]
+    found = {
+        event.seq: event
+        for each in about or [{}]
+        for event in events.read(
+            home.db,
+            after=after,
+            before=before,
+            since=wanted.since,
+            kinds=_CAN_BE_BAD if wanted.errors else (),
+            limit=limit,
+            newest=True,
+            **each,
+        )
+    }
+    return _last([(seq, _of_event(found[seq])) for seq in sorted(found)], limit)
+
+
+def _doings(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[tuple[int, Moment]]:
+    """The last records between two numbers that can fit, each with its number, oldest first."""
+    path = home.path("telemetry.db")
+    if not os.path.exists(path):
+        return []
+    telemetry = Telemetry(path)
+    try:
+        found = {
+            entry.seq: entry
+            for name in wanted.agents or wanted.subjects or (None,)
+            for entry in telemetry.read(
+                after=after,
+                before=before,
+                agent=name,
+                errors=wanted.errors,
+                since=wanted.since,
+                limit=limit,
+                newest=True,
+            )
+        }
+    finally:
+        telemetry.close()
+    return _last([(seq, _of_entry(found[seq])) for seq in sorted(found)], limit)
+
+
+def _last(found: list[tuple[int, Moment]], limit: int) -> list[tuple[int, Moment]]:
+    return found[-limit:] if limit > 0 else found
 
 
 def _of_event(event: Event) -> Moment:

@@ -7,7 +7,6 @@ import os
 from rookery.agents import store
 from rookery.agents.home import Home
 from rookery.agents.model import NoSuchAgent, Session, Settings
-from rookery.agents.pulse import notice
 from rookery.agents.reserve import Request
 from rookery.agents.roles import PROFILES, ROLES
 from rookery.agents.sling import sling as sling_agent
@@ -89,7 +88,7 @@ def sling(
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     caller = ctx.caller.name
-    notice(ctx)
+    ctx.react()  # an agent that a kill has left half made may hold the name or the task
     home = Home.of(ctx)
     request = Request(
         task=task,
@@ -154,7 +153,6 @@ def nudge(ctx: Context, name: str, message: str | None) -> Nudged:
         raise InvalidState(f"{name} has ended", hint="`rook sling` brings one to life")
     words = message or "Please say with a status message where you are and what you wait for."
     sent = mail.send(ctx.db, ctx.caller, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
-    ctx.wake([name])
     return Nudged(name, sent.messages[0].id)
 
 

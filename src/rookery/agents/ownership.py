@@ -10,6 +10,7 @@ import os
 
 from rookery.agents.rights import ANY, BENEATH
 from rookery.base.errors import Refused
+from rookery.events.store import last_actor
 from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS
 from rookery.tasks import store as tasks
 
@@ -119,11 +120,9 @@ def _parent(db: Database, name: str) -> str | None:
 
 def _check_group(db: Database, caller: Caller, name: str) -> None:
     bare = name.removeprefix("@")
-    maker = db.value(
-        "SELECT actor FROM events WHERE type = 'group.created' AND subject = ? ORDER BY seq DESC LIMIT 1", (bare,)
-    )
+    maker = last_actor(db, "group.created", bare)
     if maker is not None and maker != caller.name:
-        raise _not_yours(MAIL_GROUPS, f"{maker} made @{bare}", str(maker))
+        raise _not_yours(MAIL_GROUPS, f"{maker} made @{bare}", maker)
 
 
 def _check_checkout(caller: Caller, folder: str) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 
+from rookery.agents.environment.masking import mask, secret_values
+from rookery.agents.environment.service import project_environ
 from rookery.base.draft import draft_name, write_whole
 from rookery.base.errors import InvalidInput, ProgramFailed, Refused, StorageFailed
 from rookery.base.json import dumps, loads
 from rookery.base.process import run
 from rookery.base.record import Record
-from rookery.config.environ import child_environ
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import ignore_line
 from rookery.vcs.porcelain import ADDED, UNTRACKED
@@ -95,7 +96,7 @@ def provision(
         _place(root, worktree, settings.copy, _copy, copied)
         _place(root, worktree, settings.link, _link, linked)
         if settings.setup:
-            _set_up(worktree, settings, env, enclose)
+            _set_up(root, worktree, settings, env, enclose)
     finally:
         made = _hide_loose(vcs, hide) if settings.setup else ()
         found = tuple(_find_secrets(worktree, copied))
@@ -193,13 +194,17 @@ def _copy(source: str, target: str, top: str) -> None:
 
 
 def _link(source: str, target: str, top: str) -> None:
-    """A link to the main checkout's own; one that is there already stays."""
+    """A link to the main checkout's own; one that is there already stays.
+
+    It is relative, so that in a copied or moved project it leads to that project's own files.
+    """
     _refuse_outside(source, top)
-    if os.path.islink(target) and os.readlink(target) == source:
+    relative = os.path.relpath(source, os.path.realpath(os.path.dirname(target)))
+    if os.path.islink(target) and os.readlink(target) in (relative, source):
         return
     if os.path.lexists(target):
         raise ProvisionFailed(f"{target} is there already", hint="what is tracked cannot be linked")
-    os.symlink(source, target)
+    os.symlink(relative, target)
 
 
 def _port_variables(ports: tuple[int, int] | None) -> dict[str, str]:
@@ -212,17 +217,18 @@ def _port_variables(ports: tuple[int, int] | None) -> dict[str, str]:
     }
 
 
-def _set_up(worktree: str, settings: ProvisionConfig, env: dict[str, str], enclose: Enclose | None) -> None:
+def _set_up(root: str, worktree: str, settings: ProvisionConfig, env: dict[str, str], enclose: Enclose | None) -> None:
     argv: Sequence[str] = ("/bin/sh", "-c", settings.setup)
-    whole = child_environ() | env
-    if enclose is not None:
+    if enclose is None:
+        whole = project_environ(root) | env
+    else:
         argv, whole = enclose(tuple(argv), env)
     try:
         done = run(argv, cwd=worktree, timeout=settings.setup_timeout, env=whole, check=False)
     except ProgramFailed as error:
         raise ProvisionFailed(f"the setup command failed: {error.message}", hint="see provision.setup") from error
     if not done.ok:
-        said = (done.stdout + done.stderr)[-_LAST_CHARACTERS:].strip()
+        said = mask(done.stdout + done.stderr, secret_values(whole))[-_LAST_CHARACTERS:].strip()
         raise ProvisionFailed(
             f"the setup command `{settings.setup}` exited with {done.status}:\n{said}", hint="see provision.setup"
         )

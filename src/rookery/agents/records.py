@@ -1,20 +1,15 @@
-"""One line of an agent's log, from a process that lives for one event: the same three places as `journal`, faster."""
+"""One record of what an agent did: in the telemetry, and in the files of its session."""
 
 from __future__ import annotations
 
 import os
 
-from rookery.base.json import dumps, loads
-from rookery.base.text import one_line
+from rookery.agents import log
 from rookery.events.telemetry import Telemetry
-from rookery.events.traces import may_hold_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-LONGEST = 20_000
-_LINE_WIDTH = 300
 
 
 def write_record(
@@ -32,86 +27,13 @@ def write_record(
 ) -> None:
     """Write one record down, redacted and bounded."""
     folder = os.path.join(root, ".rookery", "sessions", session_id)
-    kept = clean(data, _secrets(folder))
+    kept = log.clean(data, log.read_secrets(root, folder))
     telemetry = Telemetry(os.path.join(root, ".rookery", "telemetry.db"))
     who: dict[str, Any] = {"agent": agent, "session_id": session_id, "turn_id": turn_id}
     try:
         telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)
     finally:
         telemetry.close()
-    record = {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
-    _append(folder, "events.ndjson", dumps(record))
-    _append(folder, "log.txt", text_line(at, kind, name, is_error, kept))
-
-
-def text_line(at: str, kind: str, name: str, is_error: bool, data: dict[str, Any]) -> str:
-    """A record as people read it."""
-    return f"{at}  {'! ' if is_error else ''}{kind:<6} {name} {one_line(describe(data), _LINE_WIDTH)}"
-
-
-def describe(data: dict[str, Any]) -> str:
-    """The gist of a record on a line."""
-    for key in ("text", "message", "command", "change"):
-        if isinstance(data.get(key), str):
-            return str(data[key])
-    told = data.get("input", data)
-    if isinstance(told, dict):
-        return ", ".join(f"{key}={value}" for key, value in told.items())
-    return str(told)
-
-
-def clean(data: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:
-    """The data without secrets, long texts cut."""
-    text = dumps(data)
-    if not _is_unicode(text):
-        text = text.encode(errors="replace").decode()
-        data = loads(text)
-    if may_hold_secret(text) or any(each in text or dumps(each)[1:-1] in text for each in secrets):
-        from rookery.events.redact import redact_all
-
-        data = redact_all(data, secrets)
-    found: dict[str, Any] = bounded(data)
-    return found
-
-
-def _is_unicode(text: str) -> bool:
-    """False for halves of characters, which JSON can name and no database keeps."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def bounded(value: Any) -> Any:
-    """Long texts are cut, so that one `cat` of a big file does not fill the disk."""
-    if isinstance(value, str) and len(value) > LONGEST:
-        return value[:LONGEST] + f"… [{len(value) - LONGEST} more characters]"
-    if isinstance(value, dict):
-        return {key: bounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [bounded(each) for each in value]
-    return value
-
-
-def _secrets(folder: str) -> tuple[str, ...]:
-    """What we know to be secret: the agent's token, and what the files hold that it was given."""
-    token = _content(folder, "token")
-    provided = _content(folder, "provision.json")
-    return (*([token] if token else []), *(loads(provided)["secrets"] if provided else ()))
-
-
-def _content(folder: str, name: str) -> str:
-    try:
-        with open(os.path.join(folder, name), "rb") as file:
-            return file.read().decode(errors="surrogateescape")
-    except FileNotFoundError:
-        return ""
-
-
-def _append(folder: str, name: str, line: str) -> None:
-    handle = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(handle, (line + "\n").encode(errors="backslashreplace"))
-    finally:
-        os.close(handle)
+    log.append(
+        folder, {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
+    )

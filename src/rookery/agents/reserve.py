@@ -21,6 +21,8 @@ from rookery.agents.model import (
 )
 from rookery.agents.roles import find_role
 from rookery.agents.worktrees import path_of
+from rookery.base import call as calls
+from rookery.base import limits
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.holder import myself
 from rookery.base.ids import RUN, SESSION, new_id
@@ -35,8 +37,11 @@ from rookery.tasks.work import branch_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rookery.agents.home import Home
     from rookery.agents.roles import Role
+    from rookery.db.database import Database
 
 
 class Request(Record):
@@ -89,7 +94,7 @@ def reserve(home: Home, request: Request) -> Session:
                 worktree=path_of(home.root, name),
                 branch=branch,
                 base_commit=request.base_commit,
-                settings=request.settings,
+                settings=request.settings.replace(**_shell(db, request)),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
                 runner_start=me.text,
@@ -101,12 +106,24 @@ def reserve(home: Home, request: Request) -> Session:
             )
             store.insert_session(db, session, actor=request.caller, at=now)
             author = Author(name, now)
-            held = lifecycle.begin(db, task, "task.started", author, assignee=name, lease_until=None)
+            held = lifecycle.begin(db, task, "start", author, assignee=name, lease_until=None)
             tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)
             return session
     except BaseException:
         _forget_token(home, session_id)
         raise
+
+
+def _shell(db: Database, request: Request) -> dict[str, Any]:
+    """The umask and limits of the person's shell; those of the agent's own session if an agent slings."""
+    caller = None if request.caller == HUMAN else store.living(db, request.caller)
+    if caller is not None:
+        return {"umask": caller.settings.umask, "limits": caller.settings.limits}
+    call = calls.current()
+    return {
+        "umask": calls.current_umask(),
+        "limits": limits.describe(os.getpid() if call is None else call.pid),
+    }
 
 
 def _parent(home: Home, request: Request, role: Role) -> tuple[str, int]:

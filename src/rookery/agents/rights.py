@@ -53,6 +53,8 @@ RIGHTS: dict[str, Mapping[str, str]] = {
     "data.read": _PEOPLE,
     "data.write": _PEOPLE,
     "doctor.write": _PEOPLE,
+    "environment.read": _PEOPLE,
+    "environment.write": _PEOPLE,
     "gate.write": _PEOPLE,  # `rook gate run` runs a branch's code outside of the sandbox
     "guard.read": _PEOPLE,
     "mailbox.write": _PEOPLE,

@@ -10,6 +10,7 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.record import Record
 from rookery.base.text import check_text
+from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.operation import TASKS, arg, op, option
 from rookery.tasks import store as tasks
@@ -73,7 +74,8 @@ def write_spec(ctx: Context, task: str, body: str) -> Spec:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_whole(path, body if body.endswith("\n") else body + "\n")
     with ctx.db.write() as db:
-        publish(db, "spec.written", task_id, {"path": path, "size": len(body)}, actor=ctx.actor, at=ctx.now())
+        data = {"path": to_stored(root_of(db.path), path), "size": len(body)}
+        publish(db, "spec.written", task_id, data, actor=ctx.actor, at=ctx.now())
     return Spec(task_id, path, body)
 
 

@@ -1,138 +1,263 @@
-"""The process that drives a headless agent: turn after turn while there is something to do, and then it is gone.
+"""The process around one turn of a headless agent: it starts the program, keeps its streams, and writes a journal.
 
-A waiting agent costs nothing at all: mail starts a runner again. At most one drives an agent; a second one sees the
-first and goes. `python -m rookery.agents.runner ROOT SESSION`.
+It outlives whatever started it, and never opens the database: the loop reads the journal and settles the turn. If no
+loop runs, because its process was killed, the runner starts one. `python … rookery.agents.runner ROOT JOURNAL ORDER`:
+the last two are open files, the journal with its lock and what to do.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
+import random
 import sys
+import threading
+import time
+from contextlib import suppress
 
-from rookery.agents import store
-from rookery.agents.ending import end_session
-from rookery.agents.home import MARK, Home
-from rookery.agents.interrupt import stay_alive
-from rookery.agents.model import CRASHED, ENDED, TURN_LOST, WAITING, Session, Turn
-from rookery.agents.spent import read_spent
-from rookery.agents.stop import end_processes, is_stopping
-from rookery.agents.turns import AGAIN, BEGIN, MAIL, open_turn, prompt_of, run_turn
-from rookery.base import holder as holders
-from rookery.base.proctree import end_tree
-from rookery.base.subreaper import adopt_orphans
-from rookery.events.store import publish
-from rookery.mail import service as mail
-from rookery.vcs.git_locks import of_worktree, remove_dead
+from rookery.agents import journal, log
+from rookery.agents.heard import Heard, Said
+from rookery.agents.interrupt import Ear, stay_alive
+from rookery.base import holder, limits
+from rookery.base.clock import stamp
+from rookery.base.detach import start_detached
+from rookery.base.errors import ProgramFailed, RookError
+from rookery.base.json import dumps, loads
+from rookery.base.process import start
+from rookery.base.proctable import MARK
+from rookery.base.proctree import end_tree, identify
+from rookery.base.record import Record
+from rookery.base.subreaper import adopt_orphans, adopts_orphans, collect_orphans
+from rookery.config import steps
+from rookery.config.environ import forget_runner, now, unmarked_environ
+from rookery.runtimes.index import open_runtime
+from rookery.runtimes.model import ERROR, RESULT, SESSION, TurnEvent
 
-_MOST_LOST_TURNS = 3
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.base.child import Child
+
+_LAST_SECONDS = 10
+_LINGERING_SECONDS = 60
+"""How long a program may take to end after it has given its result."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 
-def drive(home: Home, session_id: str) -> None:
-    """Run turns until the agent waits or has ended."""
-    if not _take(home, session_id):
-        return
+class Order(Record):
+    """Everything that a runner has to know."""
+
+    root: str
+    session_id: str
+    turn_id: str
+    agent: str
+    runtime: str
+    folder: str
+    """The private folder of the session."""
+    worktree: str
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    stdin: str | None
+    interrupt: str | None
+    timeout: float
+    grace: float
+    umask: int
+    limits: dict[str, Any]
+    loop_lock: str
+    """The file whose lock is held while a loop runs."""
+    loop_command: tuple[str, ...]
+
+    def write(self) -> int:
+        """The order as an open file that no name leads to: it holds secrets."""
+        file = os.memfd_create("order") if sys.platform == "linux" else _temporary_file()
+        os.write(file, dumps(self.as_dict()).encode("utf-8", "surrogateescape"))
+        os.lseek(file, 0, os.SEEK_SET)
+        return file
+
+    @classmethod
+    def read(cls, file: int) -> Order:
+        """The order that was written to an open file."""
+        with open(file, encoding="utf-8", errors="surrogateescape") as source:
+            data = loads(source.read())
+        return cls(**(data | {name: tuple(data[name]) for name in ("argv", "loop_command")}))
+
+
+def _temporary_file() -> int:
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Runner:
+    """One turn."""
+
+    def __init__(self, order: Order, writer: journal.Writer) -> None:
+        self._order = order
+        self._journal = writer
+        self._secrets = log.read_secrets(order.root, order.folder)
+        self._runtime = open_runtime(order.runtime)
+        self._heard = Heard(order.worktree, self._record, self._begin)
+
+    def run(self) -> None:
+        """Run the program to its end and write down how it ended."""
+        me = holder.myself()
+        self._journal.add(journal.RUNNER, at=self._now(), pid=me.pid, start=me.text)
+        end = self._run_child()
+        # Whatever the program left running belongs to the turn and ends with it.
+        above = identify(os.getpid()) if adopts_orphans() else None
+        end_tree(above, (MARK, self._order.session_id), self._order.grace)
+        if adopts_orphans():
+            collect_orphans()
+        self._journal.add(journal.ENDED, at=self._now(), **end)
+        self._journal.finish()
+        steps.reached("turn ran")
+
+    def _run_child(self) -> dict[str, Any]:
+        order, heard = self._order, self._heard
+        talks = order.interrupt is not None
+        try:
+            given = None if talks else order.stdin
+            child = start(order.argv, cwd=order.worktree, env=order.env, stdin=given, talks=talks)
+        except RookError as error:
+            heard.take(TurnEvent(ERROR, {"message": error.message}))
+            return self._end(-1, "", "")
+        path = os.path.join(order.folder, "interrupt.json")
+        try:
+            with Ear(path, order.turn_id, child, order.interrupt) as ear:
+                self._journal.add(
+                    journal.CHILD, at=self._now(), pid=child.identity.pid, start=holder.of(child.identity).text
+                )
+                steps.reached("turn started")
+                if talks:
+                    self._tell(child)
+                for line in child.lines(order.timeout):
+                    self._hear(line, child, ear)
+            status = child.wait(_LAST_SECONDS)
+        except ProgramFailed:
+            end_tree(child.identity, (MARK, order.session_id), order.grace)
+            status = child.wait(_LAST_SECONDS)
+            if heard.has_result:
+                status = 0  # it had said everything, and only its process stayed
+            else:
+                words = f"the turn did not end within {order.timeout:g} s (agents.turn_timeout)"
+                heard.take(TurnEvent(ERROR, {"message": words}))
+        finally:
+            heard.finish()
+            last_words = child.last_words
+            child.close()
+        return self._end(-1 if status is None else status, last_words, ear.by)
+
+    def _hear(self, line: str, child: Child, ear: Ear) -> None:
+        for event in self._runtime.read_line(line):
+            self._heard.take(event)
+            if event.kind == SESSION:
+                ear.begin()
+            if event.kind == RESULT and self._order.interrupt is not None:
+                child.close_input()
+                child.hasten(_LINGERING_SECONDS)
+
+    def _tell(self, child: Child) -> None:
+        """Give the prompt to a program that is listened to; one that has ended already says why by itself."""
+        with suppress(ProgramFailed):
+            child.send(self._order.stdin or "")
+
+    def _end(self, status: int, last_words: str, interrupted_by: str) -> dict[str, Any]:
+        is_ok = status == 0 and not self._heard.failure
+        return log.clean(
+            {
+                "status": status,
+                "last_words": (self._heard.failure or last_words)[-4000:],
+                "is_ok": is_ok,
+                "interrupted_by": "" if is_ok else interrupted_by,
+                "problem": self._heard.problem,
+                "usage": self._heard.usage,
+            },
+            self._secrets,
+        )
+
+    def _begin(self, conversation: str) -> None:
+        self._journal.add(journal.CONVERSATION, at=self._now(), id=conversation)
+
+    def _record(self, said: Said) -> None:
+        order, at = self._order, self._now()
+        data = log.clean(said.data, self._secrets)
+        record = said.as_dict() | {"data": data}
+        self._journal.add(journal.RECORD, at=at, record=record)
+        who = {"agent": order.agent, "session_id": order.session_id, "turn_id": order.turn_id}
+        with suppress(OSError):  # the files are for people; a full disk must not cost the turn
+            log.append(order.folder, {"at": at, **who, **record})
+
+    def _now(self) -> str:
+        return stamp(now())
+
+
+def keep_loop(order: Order) -> None:
+    """Wait until no loop runs, and start one, again and again; ever more slowly if that does not help."""
+    pause = _FIRST_PAUSE
     while True:
-        _sweep(home, session_id)
-        found = _next_turn(home, session_id)
-        if found is None:
-            return
-        session, turn, prompt = found
-        run_turn(home, session, turn, prompt)
+        _wait_for_lock(order.loop_lock)
+        time.sleep(pause * random.random())  # noqa: S311 - so that of many runners one comes first
+        if start_loop(order):
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        else:
+            pause = _FIRST_PAUSE
 
 
-def _take(home: Home, session_id: str) -> bool:
-    """Become the one that drives this agent; False if another does, or if it is being stopped."""
-    me = holders.myself()
-    if not me.identity.start:
-        raise LookupError("this process cannot be identified")
-    with home.db.write() as db:
-        session = store.session(db, session_id)
-        if session.state == ENDED or is_stopping(session) or is_driven(session):
-            return False
-        store.change_session(
-            db, session, "", actor=session.agent, at=home.now(), runner_pid=me.pid, runner_start=me.text
+def start_loop(order: Order) -> bool:
+    """Start a loop unless one runs; False if one does."""
+    if _is_locked(order.loop_lock):
+        return False
+    logs = os.path.join(order.root, ".rookery", "logs")
+    with suppress(FileExistsError):
+        os.mkdir(logs, 0o700)
+    with suppress(RookError):
+        start_detached(
+            order.loop_command, cwd=order.root, env=unmarked_environ(), output=os.path.join(logs, "loop.log")
         )
     return True
 
 
-def is_driven(session: Session) -> bool:
-    """True if a living process drives the agent, or is still bringing it to life; one elsewhere counts as living."""
-    if session.runner_pid is None or session.runner_start is None:
-        return False
-    return not holders.is_gone(holders.read(session.runner_pid, session.runner_start))
+def _wait_for_lock(path: str) -> None:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+    finally:
+        os.close(file)
 
 
-def _sweep(home: Home, session_id: str) -> None:
-    """End what a killed runner left of its turn, and give the turn's mail back."""
-    turn = store.running_turn(home.db, session_id)
-    if turn is None:
-        return
-    end_tree(None, (MARK, session_id), home.config.agents.stop_grace)
-    session = store.session(home.db, session_id)
-    remove_dead(of_worktree(home.root, session.worktree))
-    spent = read_spent(home, session, turn)
-    with home.db.write() as db:
-        store.change_turn(db, turn, state=TURN_LOST, ended_at=home.now())
-        store.add_usage(db, turn.id, spent)
-        mail.redeliver(db, turn.id, home.now())
-        agent = store.session(db, session_id).agent
-        publish(db, "turn.lost", agent, {"turn_id": turn.id, "number": turn.number}, actor=agent, at=home.now())
-
-
-def _next_turn(home: Home, session_id: str) -> tuple[Session, Turn, str] | None:
-    """Open the next turn, or let go of the agent: mail that comes just before is seen, just after finds it waiting."""
-    with home.db.write() as db:
-        session = store.session(db, session_id)
-        if session.state == ENDED:
-            return None
-        cause = _cause(home, session)
-        if cause == "":
-            end_session(home, session.id, CRASHED, f"{_MOST_LOST_TURNS} turns in a row were cut off")
-            return None
-        if cause is None:
-            store.change_session(
-                db,
-                session,
-                "agent.waiting",
-                actor=session.agent,
-                at=home.now(),
-                state=WAITING,
-                runner_pid=None,
-                runner_start=None,
-            )
-            return None
-        turn, letters = open_turn(home, session, cause)
-        return store.session(db, session.id), turn, prompt_of(session, cause, letters)
-
-
-def _cause(home: Home, session: Session) -> str | None:
-    turns = store.turns(home.db, session.id)
-    if not turns:
-        return BEGIN
-    lost = next((number for number, turn in enumerate(reversed(turns)) if turn.state != TURN_LOST), len(turns))
-    if lost >= _MOST_LOST_TURNS:
-        return ""
-    if lost:
-        return AGAIN if lost < len(turns) else BEGIN
-    return MAIL if mail.waiting(home.db, session.agent) else None
+def _is_locked(path: str) -> bool:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def main() -> None:
-    """Drive one agent."""
-    from rookery.config.compiled import read_config
-    from rookery.config.environ import forget_runner, read_environ
-    from rookery.ops.state import open_state
-
+    """Run one turn."""
     forget_runner()
     adopt_orphans()
     stay_alive()
-    root, session_id = sys.argv[1:3]
-    db = open_state(root)
-    home = Home(root, db, read_config(root, read_environ(), {}))
-    session = store.session(db, session_id)
-    if session.state == ENDED:
-        end_processes(home, session)
-    else:
-        drive(home, session_id)
+    file = int(sys.argv[2])
+    os.set_inheritable(file, False)
+    order = Order.read(int(sys.argv[3]))
+    os.umask(order.umask)
+    limits.take(order.limits)
+    threading.Thread(target=_keep_loop, args=(order,), daemon=True).start()
+    Runner(order, journal.Writer(file)).run()
+    with suppress(OSError):
+        start_loop(order)
+
+
+def _keep_loop(order: Order) -> None:
+    with suppress(OSError):  # the project is gone
+        keep_loop(order)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`rook sling` as a saga: reserve, check out, provision, instruct, launch. Each step is recorded when it is done.
 
-A failure undoes what was done and tells the real cause. A kill in between is found by `recovery`, which undoes it, or
+A failure undoes what was done and tells the real cause. A kill in between is found by the loop, which undoes it, or
 carries on where the agent's life has begun already.
 """
 
@@ -10,6 +10,7 @@ import os
 
 from rookery.agents import overlay, provision, store, worktrees
 from rookery.agents.ending import end_session
+from rookery.agents.environment.service import record_sling, search_path
 from rookery.agents.home import MARK, agent_environ
 from rookery.agents.model import (
     CHECKED_OUT,
@@ -27,30 +28,36 @@ from rookery.agents.sandbox.model import BUBBLEWRAP
 from rookery.agents.sandbox.probe import decide
 from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.start import launch_of, settings_of, start_terminal
-from rookery.agents.wake import start_runner
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
 from rookery.base.proctree import end_tree
 from rookery.config import steps
+from rookery.config.environ import HUMAN
+from rookery.ops.location import check_can_run_agents
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS, Command
 from rookery.tasks import service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rookery.agents.home import Home
     from rookery.agents.provision import Enclose
 
 
 def sling(home: Home, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
+    check_can_run_agents(home.root, home.db)
     name = request.runtime or home.config.agents.runtime
-    open_runtime(name).check_installed(settings_of(home, name))
+    open_runtime(name).check_installed(settings_of(home, name), search_path(home.root, request.caller))
     settings = request.settings.replace(sandbox=decide(home))
     session = reserve(home, request.replace(settings=settings))
     steps.reached("reserved")
     try:
+        if request.caller == HUMAN:
+            record_sling(home.root, home.now())
         return carry_out(home, session)
     except BaseException as error:
         reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
@@ -66,7 +73,7 @@ def carry_out(home: Home, session: Session) -> Session:
     if session.step == CHECKED_OUT:
         session = _provision(home, session)
     if session.step == PROVISIONED:
-        _instruct(home, session)
+        instruct(home, session)
         session = _done(home, session, INSTRUCTED)
     if session.step == INSTRUCTED:
         session = _launch(home, session)
@@ -88,7 +95,7 @@ def undo(home: Home, session: Session, reason: str) -> None:
     end_session(home, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
 
 
-def _done(home: Home, session: Session, step: str, **changes: object) -> Session:
+def _done(home: Home, session: Session, step: str, **changes: Any) -> Session:
     with home.db.write() as db:
         session = store.change_session(
             db,
@@ -140,7 +147,7 @@ def _enclosing(home: Home, session: Session) -> Enclose | None:
     return enclose
 
 
-def _instruct(home: Home, session: Session) -> None:
+def instruct(home: Home, session: Session) -> None:
     """Write the instructions where the runtime reads them, out of sight of commits."""
     role = find_role(session.role)
     view = None if session.task_id is None else service.get(home.db, session.task_id)
@@ -155,13 +162,11 @@ def _instruct(home: Home, session: Session) -> None:
 
 def _launch(home: Home, session: Session) -> Session:
     if session.mode == HEADLESS:
-        # The first turn is queued by this very record: whoever finds the session ready and nobody at it, drives it.
-        session = _done(home, session, READY, runner_pid=None, runner_start=None)
-        start_runner(home.root, session.id)
-        return session
+        # This very record queues the first turn: the loop starts it.
+        return _done(home, session, READY, runner_pid=None, runner_start=None)
     session = _done(home, session, LAUNCHED)
-    start_terminal(home, session)
-    return _done(home, session, READY, runner_pid=None, runner_start=None)
+    program = start_terminal(home, session)
+    return _done(home, session, READY, runner_pid=program.pid, runner_start=program.text)
 
 
 def _read_spec(home: Home, session: Session) -> str | None:

@@ -9,6 +9,7 @@ from rookery.agents.cleaning import rescue_name
 from rookery.agents.model import BOOTING, WORKING, NoSuchAgent
 from rookery.base.errors import InvalidState, NotFound
 from rookery.base.record import Record
+from rookery.config.project import to_stored
 from rookery.events.store import publish
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
@@ -115,7 +116,8 @@ def restore(project: Project, agent: str, turn: int, *, force: bool = False, act
     here.restore(commit, rescue)
     ref = f"refs/rookery/{rescue}"
     with project.db.write() as db:
-        data = {"turn": turn, "commit": commit, "path": path, "rescue": ref}
+        stored = to_stored(os.path.realpath(project.root), path)
+        data = {"turn": turn, "commit": commit, "path": stored, "rescue": ref}
         publish(db, "worktree.restored", agent, data, actor=actor, at=project.now())
     return Restored(agent, turn, path, commit, ref, is_missing)
 

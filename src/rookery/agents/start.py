@@ -1,4 +1,4 @@
-"""Starting what drives an agent: a runner for a headless one, a terminal for an interactive one."""
+"""Starting an agent's program: what it is told, and a terminal for an interactive one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import time
 
 from rookery.agents import store
 from rookery.agents.adopting import adopting
+from rookery.agents.environment.service import project_environ
 from rookery.agents.home import agent_environ, provided_environ
 from rookery.agents.overlay import first_prompt
 from rookery.agents.roles import NOTHING, find_role
 from rookery.agents.sandbox.wrap import wrap
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
+from rookery.base.holder import of
+from rookery.base.proctree import Identity, identify
 from rookery.config.compiled import section
 from rookery.runtimes.model import Launch
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from rookery.agents.home import Home
     from rookery.agents.model import Session
+    from rookery.base.holder import HolderId
     from rookery.terminal.tmux import Tmux
 
 _POLL_SECONDS = 0.03
@@ -48,6 +52,7 @@ def launch_of(home: Home, session: Session) -> Launch:
         task_id=session.task_id,
         parent=session.parent,
         may_write=find_role(session.role).writes != NOTHING,
+        environ=project_environ(home.root),
     )
 
 
@@ -56,8 +61,8 @@ def settings_of(home: Home, runtime: str) -> dict[str, Any]:
     return section(home.config, runtime)
 
 
-def start_terminal(home: Home, session: Session) -> None:
-    """Start an interactive agent in tmux, wait until it is ready, and give it its task."""
+def start_terminal(home: Home, session: Session) -> HolderId:
+    """Start an interactive agent in tmux, wait until it is ready, and give it its task; its program's process."""
     from rookery.runtimes.index import open_runtime
     from rookery.terminal.tmux import Tmux
 
@@ -88,6 +93,9 @@ def start_terminal(home: Home, session: Session) -> None:
         return False
 
     _wait_until(home, session, tmux, deadline, has_begun, "did not take its task")
+    pane = tmux.list().get(name)
+    process = None if pane is None else identify(pane.pid)
+    return of(process or Identity(0, ""))  # one that has ended already is found to be gone
 
 
 def _wait_until(

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from rookery.agents import store
+import time
+
+from rookery.agents import journal, store
 from rookery.agents.ending import end_session
 from rookery.agents.home import MARK
-from rookery.agents.model import STOPPED, NoSuchAgent, Session
+from rookery.agents.interrupt import find_runner
+from rookery.agents.model import STOPPED, STOPPING, NoSuchAgent, Session, is_stopping
 from rookery.agents.sandbox.model import clear_sockets, socket_folder
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
-from rookery.agents.wake import wake
+from rookery.base import call as calls
 from rookery.base import holder as holders
 from rookery.base.clock import stamp
-from rookery.base.proctree import end_tree
+from rookery.base.proctable import RUNNER
+from rookery.base.proctree import end_tree, marked
 from rookery.config import steps
 from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.agents.home import Home
+    from rookery.agents.model import Turn
 
-STOPPING = "stopping"
+_PATIENCE = 10.0
+_PAUSE = 0.02
 LEASE = 600.0
 """How long, in seconds, stopping may take where nobody here can see whether its process lives. It can be repeated."""
 
@@ -40,20 +46,37 @@ def stop(home: Home, name: str, reason: str, *, by: str) -> list[Session]:
     steps.reached("stop announced")
     end_processes(home, session)
     steps.reached("stop killed")
-    take_snapshot(home, session, len(store.turns(home.db, session.id)) + 1)
+    take_snapshot(home, session, store.last_number(home.db, session.id) + 1)
     steps.reached("stop snapshotted")
     ended.append(end_session(home, session.id, STOPPED, reason, tell_parent=by != session.parent))
-    wake(home.root, home.db, [session.parent])
     return ended
+
+
+def finish(home: Home, session_id: str) -> None:
+    """End what a killed `rook stop` has left of an agent; safe to repeat."""
+    session = store.session(home.db, session_id)
+    if not session.is_alive or not is_abandoned(home, session):
+        return
+    end_processes(home, session)
+    take_snapshot(home, session, store.last_number(home.db, session.id) + 1)
+    end_session(home, session.id, STOPPED, "stopped")
+
+
+def sweep(home: Home, session_id: str) -> None:
+    """End what an agent that has ended in its terminal left running; safe to repeat."""
+    session = store.session(home.db, session_id)
+    if session.is_alive or session.swept_at is not None:
+        return
+    end_processes(home, session)
+    with home.db.write() as db:
+        store.change_session(db, session, "", actor=session.agent, at=session.updated_at, swept_at=home.now())
 
 
 def end_processes(home: Home, session: Session) -> None:
     """End the runner, the agent's program and all that it started."""
-    if session.runner_pid is not None and session.runner_start is not None:
-        # The runner goes first, so that it does not take the killed child for a crash.
-        runner = holders.process_of(holders.read(session.runner_pid, session.runner_start))
-        if runner is not None:
-            end_tree(runner, None, 0)
+    turn = store.running_turn(home.db, session.id)
+    if turn is not None:
+        _end_runner(home, session, turn)  # first, so that it does not take the killed child for a crash
     if session.mode == TMUX:
         from rookery.terminal.tmux import Tmux
 
@@ -65,6 +88,16 @@ def end_processes(home: Home, session: Session) -> None:
     clear_sockets(socket_folder(session.id))  # the host of its sandbox was killed before it could
 
 
+def _end_runner(home: Home, session: Session, turn: Turn) -> None:
+    """End the turn's runner, also one that is only being started; nothing if it is on another host."""
+    deadline = time.monotonic() + _PATIENCE
+    while journal.is_running(home.root, turn.id) and time.monotonic() < deadline:
+        runner = find_runner(home.root, turn.id)
+        for process in [runner] if runner is not None else marked(RUNNER, session.id):
+            end_tree(process, None, 0)
+        calls.sleep(_PAUSE)
+
+
 def is_abandoned(home: Home, session: Session) -> bool:
     """True if somebody began to stop the agent and died, or cannot be seen from here and takes very long."""
     if session.reason is None or not is_stopping(session):
@@ -74,15 +107,10 @@ def is_abandoned(home: Home, session: Session) -> bool:
     return holders.is_gone(holders.read(int(pid), start), lease_is_over=is_over)
 
 
-def is_stopping(session: Session) -> bool:
-    """True if a process stops the agent, or died while it did."""
-    return session.reason is not None and session.reason.startswith(STOPPING)
-
-
 def _announce(home: Home, session: Session, by: str) -> Session:
-    """From here on the agent is being stopped, and by whom: after a kill, `recovery` finishes it.
+    """From here on the agent is being stopped, and by whom: after a kill, the loop finishes it.
 
-    The row names the runner that has to be ended. No other starts to drive the agent after this.
+    No turn begins after this.
     """
     me = holders.myself()
     reason = f"{STOPPING} {me.pid} {me.text}"

@@ -1,9 +1,14 @@
-"""The tables of sessions, turns and runs. Every change says its event."""
+"""The tables of sessions, turns and runs. Every change says its event.
+
+Paths of worktrees and specifications are kept relative to the project's root, in the table and in events. In a
+`Session` they are absolute.
+"""
 
 from __future__ import annotations
 
-from rookery.agents.model import ENDED, Run, Session, Settings, Turn
+from rookery.agents.model import ENDED, Run, Session, Settings, Turn, next_state
 from rookery.base.json import dumps, loads
+from rookery.config.project import from_stored, root_of, to_stored
 from rookery.events.store import publish
 
 TYPE_CHECKING = False
@@ -20,15 +25,30 @@ _RUN = ", ".join(Run.__fields__)
 
 def insert_session(db: Database, session: Session, *, actor: str, at: str) -> None:
     """Reserve a life for an agent."""
-    values = session.as_dict() | {"settings": _settings_text(session.settings)}
+    root = root_of(db.path)
+    stored = session.replace(worktree=to_stored(root, session.worktree), settings=_stored(root, session.settings))
+    values = stored.as_dict() | {"settings": dumps(stored.settings.as_dict())}
     db.execute(f"INSERT INTO sessions ({_SESSION}) VALUES ({', '.join('?' * len(values))})", tuple(values.values()))
-    publish(db, "agent.reserved", session.agent, {"session": session.to_json()}, actor=actor, at=at)
+    publish(db, "agent.reserved", session.agent, {"session": stored.to_json()}, actor=actor, at=at)
 
 
-def change_session(db: Database, session: Session, kind: str, *, actor: str, at: str, **changes: Any) -> Session:
-    """Change a life that is still as the caller saw it; raises LookupError otherwise."""
+def change_session(
+    db: Database, session: Session, kind: str, *, actor: str, at: str, move: str = "", **changes: Any
+) -> Session:
+    """Change a life that is still as the caller saw it; raises LookupError otherwise.
+
+    Its state changes only by a step of the table, `move`; raises InvalidState where that does not allow it.
+    """
+    if "state" in changes:
+        raise TypeError("a state changes by a step of the table")
+    if move:
+        changes["state"] = next_state(move, session)
     changes["updated_at"] = at
-    stored = changes | ({"settings": _settings_text(changes["settings"])} if "settings" in changes else {})
+    stored = dict(changes)
+    if "settings" in changes:
+        stored["settings"] = dumps(_stored(root_of(db.path), changes["settings"]).as_dict())
+    if "worktree" in changes:
+        stored["worktree"] = to_stored(root_of(db.path), changes["worktree"])
     columns = ", ".join(f"{name} = ?" for name in stored)
     db.execute(
         f"UPDATE sessions SET {columns} WHERE id = ? AND state = ? AND step = ?",
@@ -37,7 +57,7 @@ def change_session(db: Database, session: Session, kind: str, *, actor: str, at:
     if db.changed != 1:
         raise LookupError(f"{session.agent} is no longer {session.state}")
     if kind:
-        told = {name: value for name, value in changes.items() if name not in ("token_hash", "settings")}
+        told = {name: value for name, value in stored.items() if name not in ("token_hash", "settings")}
         publish(db, kind, session.agent, {"session_id": session.id, "set": told}, actor=actor, at=at)
     return session.replace(**changes)
 
@@ -52,19 +72,19 @@ def session(db: Database, session_id: str) -> Session:
     row = db.one(f"SELECT {_SESSION} FROM sessions WHERE id = ?", (session_id,))
     if row is None:
         raise LookupError(session_id)
-    return _session(row)
+    return _session(db, row)
 
 
 def living(db: Database, agent: str) -> Session | None:
     """The agent's present life, if it has one."""
     row = db.one(f"SELECT {_SESSION} FROM sessions WHERE agent = ? AND state <> 'ended'", (agent,))
-    return None if row is None else _session(row)
+    return None if row is None else _session(db, row)
 
 
 def latest(db: Database, agent: str) -> Session | None:
     """The agent's present life, or its last."""
     row = db.one(f"SELECT {_SESSION} FROM sessions WHERE agent = ? ORDER BY seq DESC LIMIT 1", (agent,))
-    return None if row is None else _session(row)
+    return None if row is None else _session(db, row)
 
 
 def sessions(
@@ -84,7 +104,7 @@ def sessions(
             where.append(f"{column} = ?")
             values.append(value)
     return [
-        _session(row)
+        _session(db, row)
         for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {' AND '.join(where)} ORDER BY seq", values)
     ]
 
@@ -93,7 +113,7 @@ def children(db: Database, agent: str, *, alive: bool = True) -> list[Session]:
     """The lives that an agent has slung."""
     condition = " AND state <> 'ended'" if alive else ""
     return [
-        _session(row)
+        _session(db, row)
         for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE parent = ?{condition} ORDER BY seq", (agent,))
     ]
 
@@ -110,6 +130,19 @@ def change_turn(db: Database, turn: Turn, **changes: Any) -> Turn:
     columns = ", ".join(f"{name} = ?" for name in changes)
     db.execute(f"UPDATE turns SET {columns} WHERE id = ?", (*changes.values(), turn.id))
     return turn.replace(**changes)
+
+
+def turn(db: Database, turn_id: str) -> Turn:
+    """The turn with that id, which the caller knows to exist."""
+    row = db.one(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn_id,))
+    if row is None:
+        raise LookupError(turn_id)
+    return Turn(*row)
+
+
+def last_number(db: Database, session_id: str) -> int:
+    """The number of a life's last turn; 0 before its first."""
+    return int(db.value("SELECT coalesce(max(number), 0) FROM turns WHERE session_id = ?", (session_id,)))
 
 
 def turns(db: Database, session_id: str) -> list[Turn]:
@@ -182,13 +215,17 @@ def lease_ports(db: Database, session_id: str, first: int, count: int, last: int
     return None
 
 
-def _session(row: Row) -> Session:
+def _session(db: Database, row: Row) -> Session:
     values = dict(zip(Session.__fields__, row, strict=True))
+    root = root_of(db.path)
+    values["worktree"] = from_stored(root, values["worktree"])
     settings = loads(values["settings"])
+    if settings["spec"] is not None:
+        settings["spec"] = from_stored(root, settings["spec"])
     for name in ("files", "siblings", "ports"):
         settings[name] = tuple(settings[name]) if settings[name] is not None else None
     return Session(**(values | {"settings": Settings(**settings)}))
 
 
-def _settings_text(settings: Settings) -> str:
-    return dumps(settings.as_dict())
+def _stored(root: str, settings: Settings) -> Settings:
+    return settings if settings.spec is None else settings.replace(spec=to_stored(root, settings.spec))

@@ -1,49 +1,54 @@
-"""One turn: mail and prompt in, the child's doings written down, a snapshot, and what came of it.
+"""One turn of a headless agent: opened with its mail, run by a runner, and settled from the runner's journal.
 
-The turn's row is there before the child and says who it is, so that whoever finds it after a kill knows what to end.
-Mail counts as read only when the turn that saw it ended well.
+The turn's row and its journal are there before the runner, and the journal's lock says whether one is at work. Mail
+counts as read only when the turn that saw it ended well. No git runs and nothing is started within a transaction.
 """
 
 from __future__ import annotations
 
 import os
-import time
 
-from rookery.agents import snapshots, store
-from rookery.agents.ending import end_session
+from rookery.agents import journal, snapshots, store
+from rookery.agents.ending import find_tip, settle_end
+from rookery.agents.environment.service import project_environ
 from rookery.agents.home import MARK, agent_environ, provided_environ
-from rookery.agents.interrupt import Ear
-from rookery.agents.journal import Journal
 from rookery.agents.model import (
+    BOOTING,
     COMPLETED,
     CRASHED,
+    READY,
     TURN_DONE,
     TURN_FAILED,
     TURN_INTERRUPTED,
+    TURN_LOST,
     TURN_RUNNING,
-    WORKING,
+    WAITING,
     Session,
     Turn,
+    is_stopping,
 )
-from rookery.agents.observing import notice_ends
 from rookery.agents.overlay import first_prompt
+from rookery.agents.runner import Order
 from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.spent import read_spent
 from rookery.agents.start import launch_of
-from rookery.agents.wake import wake
-from rookery.base.errors import ProgramFailed, RookError
+from rookery.base import holder as holders
+from rookery.base.clock import seconds_of
+from rookery.base.detach import start_detached
+from rookery.base.errors import RookError
 from rookery.base.ids import TURN, new_id
-from rookery.base.process import start
-from rookery.base.proctree import Identity, end_tree, identify
-from rookery.base.record import Record
-from rookery.base.subreaper import adopts_orphans, collect_orphans
+from rookery.base.proctable import RUNNER
+from rookery.base.proctree import end_tree
+from rookery.base.python import module_command
 from rookery.config import steps
+from rookery.config.project import loop_lock
 from rookery.costs.prices import price
 from rookery.events.store import publish
+from rookery.events.telemetry import Telemetry
 from rookery.mail import service as mail
 from rookery.mail.inject import render
 from rookery.runtimes.index import open_runtime
-from rookery.runtimes.model import DENIED, ERROR, FILE, LIMIT, RESULT, SESSION, TOOL, USAGE, TurnEvent
+from rookery.runtimes.model import DENIED
 from rookery.vcs.git_locks import of_worktree, remove_dead
 
 TYPE_CHECKING = False
@@ -51,35 +56,100 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rookery.agents.home import Home
-    from rookery.base.child import Child
-    from rookery.runtimes.model import Command
 
 BEGIN, MAIL, AGAIN = "begin", "mail", "again"
-_LAST_SECONDS = 10
-_LINGERING_SECONDS = 60
-"""How long a program may take to end after it has given its result."""
+MOST_LOST = 3
+"""So many turns in a row may be cut off from outside, before the agent counts as crashed."""
+_SIGN_OF_LIFE = 2.0
+"""How old, in seconds, the time may be at which a session was last active."""
 _AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
+# By name: it stands above us, and is another program to us.
+_LOOP = "rookery.flows.start"
 
 
-class Outcome(Record):
-    """How a turn's child ended."""
+def start_turn(home: Home, session_id: str) -> None:
+    """Begin the agent's next turn, if there is a reason to and none is running; else let it wait."""
+    turn_id = new_id(TURN)
+    file = journal.create(home.root, turn_id)
+    is_open = False
+    try:
+        opened = _open(home, session_id, turn_id)
+        if opened is None:
+            return
+        is_open = True
+        steps.reached("turn opened")
+        _run(home, *opened, file)
+    finally:
+        os.close(file)
+        if not is_open:
+            journal.remove(home.root, turn_id)
+    steps.reached("runner started")
 
-    exit_status: int
-    last_words: str
-    usage: tuple[dict[str, Any], ...]
-    is_ok: bool
-    interrupted_by: str = ""
-    problem: dict[str, Any] = {}
-    """What is known of a failure beyond its words: kind, status, when a limit is lifted."""
+
+def _run(home: Home, session: Session, turn: Turn, prompt: str, file: int) -> None:
+    """Start the turn's runner; what stands against it is how the turn has ended."""
+    try:
+        _start_runner(home, session, turn.id, prompt, file)
+    except RookError as error:
+        end = {"status": -1, "last_words": error.message, "is_ok": False, "interrupted_by": "", "problem": {}}
+        journal.Writer(file).add(journal.ENDED, at=home.now(), usage=[], **end)
 
 
-def open_turn(home: Home, session: Session, cause: str) -> tuple[Turn, str]:
+def _start_again(home: Home, session: Session, turn: Turn) -> None:
+    """Start the runner of a turn that never had one: whatever opened the turn was killed right then."""
+    file = journal.take(home.root, turn.id)
+    if file is None:
+        return
+    try:
+        if journal.find(home.root, turn.id, journal.RUNNER) or store.turn(home.db, turn.id).state != TURN_RUNNING:
+            return  # another process was faster
+        messages = mail.seen_by(home.db, turn.id)
+        letters = render(messages, mail.waiting(home.db, session.agent)) if messages else ""
+        _run(home, session, turn, prompt_of(session, turn.cause, letters), file)
+    finally:
+        os.close(file)
+
+
+def _open(home: Home, session_id: str, turn_id: str) -> tuple[Session, Turn, str] | None:
+    """Open a turn, or let the agent wait: mail that comes just before is seen, just after finds it waiting."""
+    with home.db.write() as db:
+        session = store.session(db, session_id)
+        is_ready = session.is_alive and not is_stopping(session)
+        if not is_ready or (session.state == BOOTING and session.step != READY) or store.running_turn(db, session_id):
+            return None
+        cause = _cause(home, session)
+        if cause is None:
+            if session.state != WAITING:
+                store.change_session(db, session, "agent.waiting", actor=session.agent, at=home.now(), move="wait")
+            return None
+        turn, letters = open_turn(home, session, cause, turn_id)
+        return store.session(db, session.id), turn, prompt_of(session, cause, letters)
+
+
+def _cause(home: Home, session: Session) -> str | None:
+    turns = store.turns(home.db, session.id)
+    if not turns:
+        return BEGIN
+    lost = count_lost(turns)
+    if lost:
+        return AGAIN if lost < len(turns) else BEGIN
+    return MAIL if mail.waiting(home.db, session.agent) else None
+
+
+def count_lost(turns: list[Turn]) -> int:
+    """How many turns in a row, up to the last one, were cut off."""
+    return next((number for number, turn in enumerate(reversed(turns)) if turn.state != TURN_LOST), len(turns))
+
+
+def open_turn(home: Home, session: Session, cause: str, turn_id: str = "") -> tuple[Turn, str]:
     """Within the caller's transaction: the turn's row, and the mail that it sees as text."""
     db, now = home.db, home.now()
-    number = len(store.turns(db, session.id)) + 1
-    turn = Turn(new_id(TURN), session.id, number, cause, TURN_RUNNING, None, None, None, None, None, now, None)
+    number = store.last_number(db, session.id) + 1
+    turn = Turn(
+        turn_id or new_id(TURN), session.id, number, cause, TURN_RUNNING, None, None, None, None, None, now, None
+    )
     store.insert_turn(db, turn, session.agent, at=now)
-    store.change_session(db, session, "", actor=session.agent, at=now, state=WORKING, active_at=now)
+    store.change_session(db, session, "", actor=session.agent, at=now, move="begin turn", active_at=now)
     messages = mail.deliver(db, session.agent, turn.id, now)
     return turn, render(messages, mail.waiting(db, session.agent)) if messages else ""
 
@@ -90,183 +160,167 @@ def prompt_of(session: Session, cause: str, letters: str) -> str:
     return "\n\n".join(part for part in (words, letters) if part)
 
 
-def run_turn(home: Home, session: Session, turn: Turn, prompt: str) -> None:
-    """Run the turn's child to its end and settle what came of it."""
-    journal = Journal(home, session, _secrets(home, session))
-    try:
-        outcome = _run_child(home, session, turn, prompt, journal)
-    finally:
-        journal.close()
-    # Whatever the child left running belongs to the turn and ends with it.
-    end_tree(_above_orphans(), (MARK, session.id), home.config.agents.stop_grace)
-    if adopts_orphans():
-        collect_orphans()
-    remove_dead(of_worktree(home.root, session.worktree))
-    steps.reached("turn ran")
-    snapshot = take_snapshot(home, session, turn.number)
-    spent = read_spent(home, session, turn)
-    outcome = outcome if outcome.usage else outcome.replace(usage=tuple(spent))
-    steps.reached("turn snapshotted")
-    _settle(home, session, turn, outcome, snapshot)
-    wake(home.root, home.db, [session.parent])
-    notice_ends(home.root, home.db)
-
-
-def _above_orphans() -> Identity | None:
-    """This process, if what the turn left behind is under it also without the mark."""
-    return identify(os.getpid()) if adopts_orphans() else None
-
-
-def _run_child(home: Home, session: Session, turn: Turn, prompt: str, journal: Journal) -> Outcome:
-    runtime = open_runtime(session.runtime)
-    command = runtime.turn_command(launch_of(home, session), prompt)
+def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file: int) -> None:
+    command = open_runtime(session.runtime).turn_command(launch_of(home, session), prompt)
     provided = provided_environ(home, session)
-    env = agent_environ(home, session, provided) | command.env | {"ROOKERY_TURN": turn.id}
-    heard = _Heard(home, session, turn, journal)
-    talks = command.interrupt is not None
+    env = agent_environ(home, session, provided) | command.env | {"ROOKERY_TURN": turn_id}
+    order = Order(
+        root=home.root,
+        session_id=session.id,
+        turn_id=turn_id,
+        agent=session.agent,
+        runtime=session.runtime,
+        folder=home.folder(session.id),
+        worktree=session.worktree,
+        argv=tuple(wrap(home, session, command, env, provided, terminal=False)),
+        env=env,
+        stdin=command.stdin,
+        interrupt=command.interrupt,
+        timeout=home.config.agents.turn_timeout,
+        grace=home.config.agents.stop_grace,
+        umask=session.settings.umask,
+        limits=session.settings.limits,
+        loop_lock=loop_lock(home.root),
+        loop_command=(*module_command(_LOOP), home.root),
+    ).write()
     try:
-        given = None if talks else command.stdin
-        argv = wrap(home, session, command, env, provided, terminal=False)
-        child = start(argv, cwd=session.worktree, env=env, stdin=given, talks=talks)
-    except RookError as error:
-        journal.write(ERROR, {"message": error.message}, turn_id=turn.id, is_error=True)
-        return Outcome(-1, error.message, (), False)
-    try:
-        with Ear(home, session, turn, child, command.interrupt) as ear:
-            _note_child(home, turn, child.identity)
-            if talks:
-                _tell(child, command)
-            for line in child.lines(home.config.agents.turn_timeout):
-                for event in runtime.read_line(line):
-                    heard.take(event)
-                    if event.kind == SESSION:
-                        ear.begin()
-                    if event.kind == RESULT and talks:
-                        child.close_input()
-                        child.hasten(_LINGERING_SECONDS)
-        status = child.wait(_LAST_SECONDS)
-    except ProgramFailed:
-        end_tree(child.identity, (MARK, session.id), home.config.agents.stop_grace)
-        status = child.wait(_LAST_SECONDS)
-        if heard.has_result:
-            status = 0  # it had said everything, and only its process stayed
-        else:
-            limit = home.config.agents.turn_timeout
-            heard.take(TurnEvent(ERROR, {"message": f"the turn did not end within {limit:g} s (agents.turn_timeout)"}))
-    finally:
-        heard.finish()
-        last_words = child.last_words
-        child.close()
-    is_ok = status == 0 and not heard.failure
-    return Outcome(
-        -1 if status is None else status,
-        heard.failure or last_words,
-        tuple(heard.usage),
-        is_ok,
-        "" if is_ok else ear.by,
-        heard.problem,
-    )
-
-
-def _tell(child: Child, command: Command) -> None:
-    """Give the prompt to a child that is listened to; one that has ended already says why by itself."""
-    try:
-        child.send(command.stdin or "")
-    except ProgramFailed:
-        return
-
-
-class _Heard:
-    """What a turn's child has said so far."""
-
-    def __init__(self, home: Home, session: Session, turn: Turn, journal: Journal) -> None:
-        self._home, self._session, self._turn, self._journal = home, session, turn, journal
-        self.usage: list[dict[str, Any]] = []
-        self.runtime_session = session.runtime_session
-        self.failure = ""
-        self.problem: dict[str, Any] = {}
-        self.has_result = False
-        self._open_tools: dict[str, tuple[dict[str, Any], float]] = {}
-
-    def take(self, event: TurnEvent) -> None:
-        """Keep one event."""
-        data = event.data
-        if event.kind == SESSION:
-            self._begin(str(data["id"]))
-            return
-        if event.kind == TOOL:
-            whole = self._pair(data)
-            if whole is None:
-                store.touch(self._home.db, self._session.id, self._home.now())
-                return
-            data = whole
-        if event.kind == USAGE:
-            self.usage.append(price(data, self._session.model, self._home.config))
-        if event.kind == LIMIT and data.get("resets_at"):
-            self.problem["resets_at"] = data["resets_at"]
-        if event.kind == ERROR:
-            self.failure = str(data.get("message", "the program reported an error"))
-            self.problem |= {key: data[key] for key in ("kind", "status") if key in data}
-        if event.kind == RESULT:
-            self.has_result = True
-            if data.get("ok") is False:
-                self.failure = self.failure or str(data.get("text", "")) or "the turn failed"
-        if event.kind == DENIED and self._journal.has(DENIED, str(data.get("id", ""))):
-            return  # our own hook denied it, and knows why
-        if event.kind == FILE:
-            data = data | {"path": self._inside(str(data["path"]))}
-        self._write(event.kind, data)
-
-    def finish(self) -> None:
-        """Nothing more will come: what was begun and not ended was cut off."""
-        for call, _begun in self._open_tools.values():
-            self._write(TOOL, call | {"ok": False, "output": "[cut off]"})
-        self._open_tools.clear()
-
-    def _begin(self, runtime_session: str) -> None:
-        """Keep the conversation's name at once: a turn that is killed goes on in it."""
-        if runtime_session == self.runtime_session:
-            return
-        self.runtime_session = runtime_session
-        with self._home.db.write() as db:
-            session = store.session(db, self._session.id)
-            if session.is_alive:
-                at = self._home.now()
-                store.change_session(db, session, "", actor=session.agent, at=at, runtime_session=runtime_session)
-
-    def _pair(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        """A call and its end as one; nothing while it has only begun."""
-        key = str(data.get("id", ""))
-        if key and "ok" not in data:
-            self._open_tools[key] = (data, time.monotonic())
-            return None
-        if "name" in data:
-            return data
-        call, begun = self._open_tools.pop(key, ({"name": "unknown", "input": {}}, time.monotonic()))
-        return call | data | {"duration_ms": round((time.monotonic() - begun) * 1000)}
-
-    def _inside(self, path: str) -> str:
-        """A path as it is called in the worktree, if it is there."""
-        inside = os.path.relpath(path, self._session.worktree) if os.path.isabs(path) else path
-        return path if inside.startswith("..") else inside
-
-    def _write(self, kind: str, data: dict[str, Any]) -> None:
-        name = str(data.get("name") or data.get("path") or "") if kind in (TOOL, FILE, DENIED) else ""
-        self._journal.write(
-            kind,
-            data,
-            turn_id=self._turn.id,
-            name=name,
-            is_error=kind in (ERROR, DENIED) or data.get("ok") is False,
-            millis=data.get("duration_ms"),
+        start_detached(
+            [*module_command("rookery.agents.runner"), home.root, str(file), str(order)],
+            cwd=home.root,
+            env=project_environ(home.root, with_credentials=False) | {RUNNER: session.id},
+            output=os.path.join(home.folder(session.id), "runner.log"),
+            keep=[file, order],
         )
-        store.touch(self._home.db, self._session.id, self._home.now())
+    finally:
+        os.close(order)
 
 
-def _note_child(home: Home, turn: Turn, child: Identity) -> None:
+def read_journal(home: Home, session_id: str, turn_id: str) -> None:
+    """Take over what the runner has written since the last time, each line once, whoever else does the same."""
+    telemetry = Telemetry(home.path("telemetry.db"))
+    changes: dict[str, str] = {}
+    child: dict[str, Any] | None = None
+    try:
+        with telemetry.db.write():
+            offset = telemetry.read_offset(turn_id)
+            entries, end = journal.read(home.root, turn_id, offset)
+            if end == offset:
+                return
+            session = store.session(home.db, session_id)
+            for entry in entries:
+                if entry["kind"] == journal.RECORD:
+                    _keep(telemetry, session, turn_id, entry)
+                elif entry["kind"] == journal.CONVERSATION:
+                    changes = {"runtime_session": str(entry["id"])}
+                elif entry["kind"] == journal.CHILD:
+                    child = entry
+            telemetry.write_offset(turn_id, end)
+    finally:
+        telemetry.close()
+    if not changes and child is None and seconds_of(session.active_at) > home.clock() - _SIGN_OF_LIFE:
+        return  # a durable write for each line would be too much
     with home.db.write() as db:
-        store.change_turn(db, turn, pid=child.pid, pid_start=child.start)
-    steps.reached("turn started")
+        session = store.session(db, session_id)
+        if child is not None:
+            store.change_turn(db, store.turn(db, turn_id), pid=child["pid"], pid_start=child["start"])
+        if session.is_alive:
+            store.change_session(
+                db, session, "", actor=session.agent, at=session.updated_at, active_at=home.now(), **changes
+            )
+
+
+def _keep(telemetry: Telemetry, session: Session, turn_id: str, entry: dict[str, Any]) -> None:
+    record = entry["record"]
+    if record["kind"] == DENIED:
+        denied = telemetry.read(session_id=session.id, kinds=(DENIED,))
+        if any(each.data.get("id") == record["data"].get("id", "") for each in denied):
+            return  # our own hook denied it, and knows why
+    telemetry.add(at=entry["at"], agent=session.agent, session_id=session.id, turn_id=turn_id, **record)
+
+
+def settle_turn(home: Home, session_id: str) -> None:
+    """Write down what came of a turn whose runner has ended; nothing if it has not, or if that is done."""
+    turn = store.running_turn(home.db, session_id)
+    if turn is None or journal.is_held(home.root, turn.id):
+        return
+    has_runner = journal.find(home.root, turn.id, journal.RUNNER) is not None
+    if not has_runner and turn.pid is not None and not holders.is_gone(holders.read(turn.pid, turn.pid_start)):
+        return  # the runner of an earlier Rookery is at work, which kept no journal
+    session = store.session(home.db, session_id)
+    if not session.is_alive or is_stopping(session):
+        return
+    read_journal(home, session_id, turn.id)
+    end = journal.find(home.root, turn.id, journal.ENDED)
+    if end is None and turn.pid is None and not has_runner:
+        _start_again(home, session, turn)
+        return
+    if end is None or not _has_ended_well(end):
+        end_tree(None, (MARK, session_id), home.config.agents.stop_grace)  # a killed runner could not
+    remove_dead(of_worktree(home.root, session.worktree))
+    if end is None:
+        _lose(home, session, turn)
+    else:
+        snapshot = take_snapshot(home, session, turn.number)
+        steps.reached("turn snapshotted")
+        _settle(home, session, turn, end, snapshot)
+    steps.reached("turn settled")
+    journal.remove(home.root, turn.id)
+
+
+def _has_ended_well(end: dict[str, Any]) -> bool:
+    return bool(end["is_ok"])
+
+
+def _lose(home: Home, session: Session, turn: Turn) -> None:
+    """The runner was killed: what the turn has seen of its mail is new again, and the next turn goes on."""
+    spent = read_spent(home, session, turn)
+    with home.db.write() as db:
+        session = store.session(db, session.id)
+        if not session.is_alive or store.turn(db, turn.id).state != TURN_RUNNING:
+            return
+        now = home.now()
+        store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
+        store.add_usage(db, turn.id, spent)
+        mail.redeliver(db, turn.id, now)
+        data = {"turn_id": turn.id, "number": turn.number}
+        publish(db, "turn.lost", session.agent, data, actor=session.agent, at=now)
+        store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
+
+
+def _settle(home: Home, session: Session, turn: Turn, end: dict[str, Any], snapshot: str | None) -> None:
+    spent, tip = read_spent(home, session, turn), find_tip(home, session)
+    usage = [price(each, session.model, home.config) for each in end["usage"]] or spent
+    with home.db.write() as db:
+        now = home.now()
+        session = store.session(db, session.id)
+        if not session.is_alive or store.turn(db, turn.id).state != TURN_RUNNING:
+            return  # stopped or settled meanwhile
+        is_ok, by = bool(end["is_ok"]), str(end["interrupted_by"])
+        store.change_turn(
+            db,
+            turn,
+            state=TURN_DONE if is_ok else TURN_INTERRUPTED if by else TURN_FAILED,
+            exit_status=end["status"],
+            last_words=f"interrupted by {by}" if by else end["last_words"],
+            snapshot=snapshot,
+            ended_at=now,
+        )
+        store.add_usage(db, turn.id, usage)
+        data = {"turn_id": turn.id, "number": turn.number, "ok": is_ok, "exit_status": end["status"]}
+        data |= {"interrupted_by": by} if by else {"problem": end["problem"]} if end["problem"] else {}
+        publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
+        finished = mail.terminal_since(db, session.id)
+        if is_ok or by:
+            mail.acknowledge(db, turn.id, now)  # an interrupted conversation holds it too, and goes on
+        else:
+            mail.redeliver(db, turn.id, now)
+        if finished:
+            settle_end(home, session, COMPLETED, f"said {finished.type}", tip)
+        elif not is_ok and not by:
+            words = end["last_words"] or "no last words"
+            settle_end(home, session, CRASHED, f"exit status {end['status']}: {words}", tip)
+        else:
+            store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
 
 
 def take_snapshot(home: Home, session: Session, number: int) -> str | None:
@@ -282,44 +336,3 @@ def take_snapshot(home: Home, session: Session, number: int) -> str | None:
         worktree=session.worktree,
         include_ignored=home.config.worktrees.snapshot_ignored,
     )
-
-
-def _settle(home: Home, session: Session, turn: Turn, outcome: Outcome, snapshot: str | None) -> None:
-    with home.db.write() as db:
-        now = home.now()
-        session = store.session(db, session.id)
-        if not session.is_alive:
-            return  # stopped meanwhile: whoever ended it has settled everything
-        by = outcome.interrupted_by
-        store.change_turn(
-            db,
-            turn,
-            state=TURN_DONE if outcome.is_ok else TURN_INTERRUPTED if by else TURN_FAILED,
-            exit_status=outcome.exit_status,
-            last_words=f"interrupted by {by}" if by else outcome.last_words[-4000:],
-            snapshot=snapshot,
-            ended_at=now,
-        )
-        store.add_usage(db, turn.id, outcome.usage)
-        data = {"turn_id": turn.id, "number": turn.number, "ok": outcome.is_ok, "exit_status": outcome.exit_status}
-        data |= {"interrupted_by": by} if by else {"problem": outcome.problem} if outcome.problem else {}
-        publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
-        finished = mail.terminal_since(db, session.id)
-        if outcome.is_ok or by:
-            mail.acknowledge(db, turn.id, now)  # an interrupted conversation holds it too, and goes on
-        else:
-            mail.redeliver(db, turn.id, now)
-        if finished:
-            end_session(home, session.id, COMPLETED, f"said {finished.type}")
-        elif not outcome.is_ok and not by:
-            end_session(
-                home, session.id, CRASHED, f"exit status {outcome.exit_status}: {outcome.last_words or 'no last words'}"
-            )
-    steps.reached("turn settled")
-
-
-def _secrets(home: Home, session: Session) -> tuple[str, ...]:
-    from rookery.agents import provision
-
-    token = agent_environ(home, session, {})["ROOKERY_TOKEN"]
-    return (token, *provision.secrets(home.folder(session.id)))

@@ -171,6 +171,18 @@ def check_interrupted() -> float:
     return call.wait_while_stopped()
 
 
+def forbid_children(reason: str) -> None:
+    """Let this thread start no child, and say why; empty: it may again. Only tests ask for this."""
+    _served.no_children = reason
+
+
+def check_may_start(program: str) -> None:
+    """Raise if this thread may start no child just now: that is a bug of ours."""
+    reason = getattr(_served, "no_children", "")
+    if reason:
+        raise RuntimeError(f"{program} was started {reason}")
+
+
 def sleep(seconds: float) -> None:
     """Wait; an interrupt ends it."""
     call = current()
@@ -205,6 +217,16 @@ def current_folder() -> str:
     """The caller's folder; raises FileNotFoundError if it is gone."""
     call = current()
     return os.getcwd() if call is None else call.cwd
+
+
+def current_umask() -> int:
+    """The caller's umask."""
+    call = current()
+    if call is not None:
+        return call.umask
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
 
 
 def ask(question: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import time
 
 from rookery.base.errors import InvalidInput
@@ -20,6 +21,11 @@ def stamp(seconds: float) -> str:
     millis = round(seconds * 1000)
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millis // 1000))
     return f"{whole}.{millis % 1000:03d}Z"
+
+
+def seconds_of(text: str) -> float:
+    """The seconds since the epoch that a text of `stamp` stands for."""
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + int(text[20:23]) / 1000
 
 
 def is_stamp(text: str) -> bool:

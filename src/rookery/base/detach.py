@@ -46,6 +46,7 @@ def start_detached(
     agent's mark ends with that agent. `keep` are open files beyond the standard streams that it has by the same
     numbers: a lock that is held through one of them is then its own.
     """
+    calls.check_may_start(" ".join(argv))
     _collect()
     folder = calls.absolute(cwd)
     if not os.path.isdir(folder):

@@ -43,7 +43,12 @@ def myself() -> HolderId:
     pid, call = os.getpid(), calls.current()
     row = proctable.read_one(pid)
     identity = Identity(pid, "") if row is None else row.identity
-    return HolderId(identity, _host(), proctable.namespace(), "" if call is None else call.id)
+    return HolderId(identity, host(), proctable.namespace(), "" if call is None else call.id)
+
+
+def of(process: Identity) -> HolderId:
+    """A process of this place, such as a child, as a holder."""
+    return HolderId(process, host(), proctable.namespace())
 
 
 def read(pid: int, text: str | None) -> HolderId:
@@ -61,7 +66,7 @@ def is_elsewhere(holder: HolderId) -> bool:
     boot = proctable.boot_of(holder.identity)
     if boot and boot == proctable.this_boot():
         return holder.namespace != proctable.namespace()  # a host may change its name while it runs
-    return holder.host != _host()
+    return holder.host != host()
 
 
 def is_gone(holder: HolderId, *, lease_is_over: bool = False) -> bool:
@@ -79,5 +84,6 @@ def process_of(holder: HolderId) -> Identity | None:
     return None if holder.call or is_elsewhere(holder) else holder.identity
 
 
-def _host() -> str:
+def host() -> str:
+    """The name of this host, as holders are kept with it."""
     return os.uname().nodename.encode("ascii", "backslashreplace").decode()

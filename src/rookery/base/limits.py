@@ -7,8 +7,33 @@ from __future__ import annotations
 
 import os
 import resource
+from contextlib import suppress
 
-_KINDS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_NAMES = tuple(name for name in dir(resource) if name.startswith("RLIMIT_"))
+_KINDS = tuple(getattr(resource, name) for name in _NAMES)
+
+
+def describe(pid: int) -> dict[str, Any]:
+    """A process's limits and nice value, to be taken by another one later; nothing if they may not be read."""
+    try:
+        found: dict[str, Any] = {name: list(resource.prlimit(pid, getattr(resource, name))) for name in _NAMES}
+        return found | {"nice": os.getpriority(os.PRIO_PROCESS, pid)}
+    except (AttributeError, OSError):  # not on Linux, or another user's
+        return {}
+
+
+def take(described: dict[str, Any]) -> None:
+    """Give this process such limits, as far as its own allow."""
+    for name, value in described.items():
+        with suppress(OSError, ValueError):
+            if name == "nice":
+                os.setpriority(os.PRIO_PROCESS, 0, value)
+            elif name in _NAMES:
+                resource.setrlimit(getattr(resource, name), tuple(value))
 
 
 def pass_on(source: int, target: int) -> None:

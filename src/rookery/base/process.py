@@ -153,6 +153,7 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
 def _spawn(
     argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, **streams: Any
 ) -> subprocess.Popen[Any]:
+    calls.check_may_start(" ".join(argv))
     call = calls.current()
     if call is None:
         _pass_no_ignored_interrupt_on()

@@ -152,6 +152,12 @@ def environ_of(pid: int) -> list[str]:
         return [each.decode("utf-8", "surrogateescape") for each in file.read().split(b"\0")]
 
 
+def words_of(pid: int) -> list[str]:
+    """The words that a process was started with; raises OSError where that cannot be seen."""
+    with open(os.path.join(PROC, str(pid), "cmdline"), "rb") as file:
+        return [each.decode("utf-8", "surrogateescape") for each in file.read().split(b"\0")[:-1]]
+
+
 def session_of(pid: int) -> str:
     """The session that a process was started for; empty if it was for none, or if that cannot be seen."""
     starts = (f"{MARK}=", f"{RUNNER}=")

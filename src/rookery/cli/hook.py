@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rookery.config.environ import Environ
 
 DENIED = 2
+_ENDS = ("stop", "session-end")
 
 
 def main(payload: bytes) -> NoReturn:
@@ -55,7 +56,25 @@ def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str
     if not (environ.root and environ.token and environ.session):
         raise PermissionError("this process does not say whose it is")
     answer = handle(environ.root, environ.session, event, payload, environ.token)
+    if event in _ENDS:
+        _react(environ.root)
     return answer.status, answer.out, answer.err
+
+
+def _react(root: str) -> None:
+    """See to what follows from the end of a turn or of the program, where no loop runs."""
+    from rookery.flows.need import is_needed
+    from rookery.ops.state import open_state
+
+    db = open_state(root)
+    try:
+        if is_needed(root, db):
+            from rookery.flows.process import open_home, react
+
+            with open_home(root) as home:
+                react(home)
+    finally:
+        db.close()
 
 
 def _persons(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:

@@ -19,7 +19,7 @@ from rookery.ops.words import read_globals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any, NoReturn
 
     from rookery.ops.context import Context
@@ -99,22 +99,22 @@ def _run(words: list[str]) -> int:
         else:
             _print_result(operation, result, settings, context, values)
         if context.has_database:
-            _notice(context, words)
+            _react(context, words)
         return int(getattr(result, "exit_status", 0))
     finally:
         context.close()
 
 
-def _notice(context: Context, words: list[str]) -> None:
-    """See to agents and landings that were left behind, and to turns that have ended. The command itself is done."""
-    from rookery.agents import pulse as agents
-    from rookery.agents.observing import notice_ends
-    from rookery.merge import pulse as merges
+def _react(context: Context, words: list[str]) -> None:
+    """See to what follows from the command, and to what was left behind. The command itself is done."""
+    from rookery.flows.need import is_needed
 
     try:
-        agents.notice(context)
-        merges.notice(context)
-        notice_ends(context.root, context.db)
+        if is_needed(context.root, context.db):
+            from rookery.agents.home import Home
+            from rookery.flows.process import react
+
+            react(Home.of(context))
     except Exception as error:
         from rookery.cli.bug import write_log
 
@@ -130,7 +130,7 @@ def _context(settings: Globals) -> Context:
     if not os.path.isdir(cwd):
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
     context = Context(cwd=cwd, environ=environ, flags=settings.config)
-    context.wake = lambda names: _wake(context, names)
+    context.react = lambda: _react(context, [])
     # From a sandbox's terminal nobody gets into a program out here.
     is_person = not settings.json and not environ.is_confined
     context.is_interactive = is_person and stdin().isatty() and stdout().isatty()
@@ -147,12 +147,6 @@ def _follow(text: str) -> None:
 
     stderr().buffer.write(visible(text.replace("\r\n", "\n")).encode(errors="backslashreplace"))
     stderr().flush()
-
-
-def _wake(context: Context, names: Sequence[str]) -> None:
-    from rookery.agents.wake import wake
-
-    wake(context.root, context.db, names)
 
 
 def _current_folder() -> str:

@@ -34,6 +34,8 @@ class Environ(Record):
     home: str
     user_config: str
     """The user's own configuration file."""
+    state_home: str
+    """Where programs keep state of the user's own: `XDG_STATE_HOME`, or `~/.local/state`."""
     settings: dict[str, str]
     """`ROOKERY_TASKS_LEASE=1h` as `{"ROOKERY_TASKS_LEASE": "1h"}`."""
     token: str | None = None
@@ -67,7 +69,9 @@ _OWN = {
 }
 _MODE = {"ROOKERY_DAEMON"}
 """Whether commands go through the daemon: no setting, as it counts before any is read."""
-_FOR_TESTS = {f"ROOKERY_TEST_{name}" for name in ("CLOCK", "KILL", "INTERRUPT", "VANISH")}
+_FOR_TESTS = {
+    f"ROOKERY_TEST_{name}" for name in ("CLOCK", "KILL", "STOP", "INTERRUPT", "VANISH", "NO_CHILD_WHILE_WRITING")
+}
 
 
 def _environ() -> Mapping[str, str]:
@@ -80,12 +84,15 @@ def read_environ(source: Mapping[str, str] | None = None) -> Environ:
     env = _environ() if source is None else source
     home = env.get("HOME") or os.path.expanduser("~")
     config_home = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    state_home = env.get("XDG_STATE_HOME", "")
     return Environ(
         root=env.get("ROOKERY_ROOT") or None,
         agent=env.get("ROOKERY_AGENT") or HUMAN,
         no_color="NO_COLOR" in env or env.get("TERM") == "dumb",
         home=home,
         user_config=os.path.join(config_home, "rookery", "config.yaml"),
+        # By the standard, a path that is not absolute counts as not set.
+        state_home=state_home if os.path.isabs(state_home) else os.path.join(home, ".local", "state"),
         settings={k: v for k, v in env.items() if k.startswith("ROOKERY_") and k not in _OWN | _MODE | _FOR_TESTS},
         token=env.get("ROOKERY_TOKEN") or None,
         turn=env.get("ROOKERY_TURN") or None,
@@ -161,6 +168,18 @@ def unmarked_environ() -> dict[str, str]:
     """
     unwanted = _OWN | _FOR_TESTS if _is_agents() else _OWN
     return {name: value for name, value in child_environ().items() if name not in unwanted}
+
+
+_OF_THE_CALL = ("SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND")
+
+
+def passed_on_environ() -> dict[str, str]:
+    """What a process gets from the call that starts it, whatever the project's environment is.
+
+    That is what belongs to the call: what is for tests, and who has become root to make it.
+    """
+    unwanted = _FOR_TESTS if _is_agents() else set()
+    return {name: value for name, value in _environ().items() if name in {*_FOR_TESTS, *_OF_THE_CALL} - unwanted}
 
 
 def forget_runner() -> None:

@@ -59,6 +59,25 @@ def database_path(root: str) -> str:
     return os.path.join(root, FOLDER, DATABASE)
 
 
+def root_of(database: str) -> str:
+    """The root, without links in its path, of the project whose state is kept in that file."""
+    return os.path.realpath(os.path.dirname(os.path.dirname(database)))
+
+
+def to_stored(root: str, path: str) -> str:
+    """A path as the state keeps it: below the root relative to it, so that a copied or moved project names its own."""
+    if not os.path.isabs(path):
+        return path
+    folder, name = os.path.split(path)
+    inside = os.path.relpath(os.path.join(os.path.realpath(folder), name), root)
+    return path if inside.split(os.sep)[0] == os.pardir else inside
+
+
+def from_stored(root: str, path: str) -> str:
+    """The absolute path that `to_stored` has kept."""
+    return os.path.join(root, path) if path else ""
+
+
 def main_checkout(folder: str) -> str | None:
     """The main checkout of the repository whose top `folder` is; None if it is not the top of one."""
     jj = os.path.join(folder, ".jj")
@@ -116,3 +135,8 @@ def is_own_name(name: str) -> bool:
 
     whole = unicodedata.normalize("NFKC", name)
     return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold() == FOLDER
+
+
+def loop_lock(root: str) -> str:
+    """The file whose lock is held by the process that runs the project's loop."""
+    return os.path.join(root, FOLDER, "run", "loop.lock")

@@ -18,10 +18,12 @@ def reached(step: str) -> None:
     An interrupt of the call that is served raises KeyboardInterrupt here, as Ctrl-C may do anywhere in a process.
     `ROOKERY_TEST_KILL=STEP` kills the process here, `STEP:3` at the third time, and `:3` at the third step of any name.
     `ROOKERY_TEST_INTERRUPT` takes the same, and interrupts the calling process, as Ctrl-C in its terminal does;
-    `ROOKERY_TEST_VANISH` kills it.
+    `ROOKERY_TEST_VANISH` kills it. `ROOKERY_TEST_STOP` takes the same, and stops the process until it is continued.
     """
     if _is_due("KILL", step):
         os.kill(os.getpid(), signal.SIGKILL)
+    if _is_due("STOP", step):
+        os.kill(os.getpid(), signal.SIGSTOP)
     for what, number in (("INTERRUPT", signal.SIGINT), ("VANISH", signal.SIGKILL)):
         if _is_due(what, step):
             call = current()

@@ -13,11 +13,17 @@ from importlib import import_module
 
 import rookery
 from rookery.base.clock import stamp
+from rookery.base.errors import RookError
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
+from rookery.daemon.looping import Looping
 from rookery.daemon.place import shared_folder, sweep
 from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _NOT_LOADED = (
     *("rookery.mcp", "rookery.web", "rookery.tui"),
@@ -43,14 +49,20 @@ def main() -> None:
     _load_everything()
     gc.collect()
     gc.freeze()
+    looping = Looping(root, daemon.connections, _log)
+    with suppress(RookError):  # a full disk, settings that cannot be read: calls say so
+        looping.prepare()
     if not daemon.open():
+        looping.stop()
         return
     _log(f"serving {root}")
     sys.setswitchinterval(_SWITCH_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
-    daemon.on_look = lambda: _leave_if_idle(daemon)
+    daemon.on_look = lambda: _leave_if_idle(daemon, lambda: looping.is_needed)
+    daemon.on_leave = looping.stop
+    looping.start()
     daemon.serve()
     sweep(shared_folder(), now())
     _log("gone")
@@ -69,7 +81,7 @@ def _load_everything() -> None:
             import_module(module.name)
 
 
-def _leave_if_idle(daemon: Daemon) -> float:
+def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False) -> float:
     """Stop a daemon that is not needed; else the seconds until it may be so."""
     if not daemon.is_busy and _resident() > _MOST_BYTES:
         daemon.stop("it has grown large, and the next one starts small")
@@ -77,7 +89,7 @@ def _leave_if_idle(daemon: Daemon) -> float:
     left = daemon.last_call + idle - now()
     if left > 0:
         return left
-    if not daemon.is_busy and not _has_agents(daemon.root):
+    if not daemon.is_busy and not is_needed() and not _has_agents(daemon.root):
         daemon.stop("there was no call for a while, and no agent is alive")
     return idle
 

@@ -21,6 +21,7 @@ from rookery.base import holder as holders
 from rookery.base import proctable
 from rookery.base.errors import Refused
 from rookery.base.proctable import Identity
+from rookery.base.proctree import is_alive
 from rookery.config.project import FOLDER
 from rookery.terminal.tmux import private_folder
 
@@ -113,9 +114,15 @@ def _is_served(path: str) -> bool:
 
 
 def find_processes(root: str) -> list[Identity]:
-    """The processes that are, or were, the project's daemon, whatever the lock file says by now."""
+    """The processes that are, or were, the project's daemon, whatever the lock file says by now.
+
+    The one that the lock file names may serve an old path: the project was moved under it.
+    """
     found = []
-    for pid in proctable.holding(proctable.SERVES, root):
+    named = read_place(root)
+    process = None if named is None else named.process
+    others = set() if process is None or not is_alive(process) else {process.pid}
+    for pid in sorted(proctable.holding(proctable.SERVES, root) | others):
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
             row = proctable.read_one(pid)
@@ -139,6 +146,14 @@ def take_lock(root: str) -> int | None:
             return file
     os.close(file)
     return None
+
+
+def is_at(lock: int, root: str) -> bool:
+    """True if the open lock file is the one of the project at `root`."""
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(lock_path(root)))
+    except OSError:
+        return False
 
 
 def is_locked(root: str) -> bool:

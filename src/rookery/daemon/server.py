@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64
-_HELLO_SECONDS = 5.0
 _LOOK_SECONDS = 30.0
-_DRAIN_SECONDS = 5.0
+_HELLO_SECONDS = _DRAIN_SECONDS = 5.0
 _CUT_SECONDS = 1.0
 
 
@@ -58,7 +57,7 @@ class Daemon:
         self.can_be_replaced = True
         """False where nothing could take its place: the host of a sandbox serves its agent until it ends."""
         self._threads = Threads(_MOST_THREADS)
-        self._connections = Pool()
+        self.connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._hooks = threading.BoundedSemaphore(_MOST_AT_ONCE)
@@ -71,12 +70,12 @@ class Daemon:
         self._events.register(self._wake_read, select.EPOLLIN)
         self._is_leaving = False
         self._has_made_room = threading.Event()
-        self._look_at = 0.0
-        self._was_poked = False
+        self._look_at, self._was_poked = 0.0, False
         self.was_started_by_agent = any(proctable.session_of(each) for each in proctable.line_of(os.getpid()))
         self.last_call = clock()
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
         """Called now and then; says in how many seconds it wants to be called again."""
+        self.on_leave: Callable[[], None] = lambda: None
 
     def open(self) -> bool:
         """Become the project's daemon and listen; False if another process is."""
@@ -111,8 +110,9 @@ class Daemon:
                 self._silent.drop_late()
                 was_poked, self._was_poked = self._was_poked, False
                 if self._has_place() and not (was_poked and self._is_outdated()):
-                    most = silent.SECONDS if self._silent else _LOOK_SECONDS
-                    self._look_at = time.monotonic() + min(most, self._ask_when_to_look())
+                    most = min(silent.SECONDS if self._silent else _LOOK_SECONDS, self._ask_when_to_look())
+                    if not self._was_poked:  # else it happened while we looked
+                        self._look_at = time.monotonic() + most
         self._drain()
 
     def _ask_when_to_look(self) -> float:
@@ -138,7 +138,7 @@ class Daemon:
 
     def close(self) -> None:
         """Let go of everything that is open."""
-        self._connections.close()
+        self.connections.close()
         for each in (self._wake_read, self._wake_write):
             os.close(each)
         self._events.close()
@@ -226,7 +226,7 @@ class Daemon:
         if guest is not None:
             hello, session_id = as_guest(hello, guest), guest.session_id
         if not routing.is_of(hello.environ, hello.folder, self.root):
-            connection.send(YOURSELF)
+            connection.send(AGAIN if self._is_left_behind() else YOURSELF)
         elif hello.kind == LISTEN:
             self._link(connection, hello, guest)
         elif hello.kind == HOOK:
@@ -235,7 +235,7 @@ class Daemon:
             with self._hooks:
                 connection.send(TAKEN)
                 call = connection.make_call(hello, pid, session_id)
-                call.connections = self._connections
+                call.connections = self.connections
                 calls.answer_hook(connection, call, "".join(hello.words), message)
         else:
             self._run(connection, hello, pid, session_id)
@@ -254,7 +254,7 @@ class Daemon:
             with self._commands:
                 connection.send(TAKEN)
                 call = connection.make_call(hello, pid, session_id)
-                call.connections = self._connections
+                call.connections = self.connections
                 connection.room = self._commands
                 self._watch(connection)
                 calls.run_command(connection, call, hello.words)
@@ -325,26 +325,25 @@ class Daemon:
         self.stop("its code was replaced by a newer one")
         return True
 
+    def _is_left_behind(self) -> bool:
+        """True, and the daemon leaves, when the project is gone from its path, or was moved."""
+        if self._place is None or place.is_at(self._lock_file, self.root):
+            return False
+        self.stop("the project is gone")
+        return True
+
     def _has_place(self) -> bool:
         """False, and the daemon leaves, when the project is gone. A socket that was removed is made again."""
-        if self._place is None:
-            return True  # nothing of it is in the file system
-        try:
-            mine, there = os.fstat(self._lock_file), os.stat(place.lock_path(self.root))
-            is_there = (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
-        except OSError:
-            is_there = False
-        if not is_there:
-            self.stop("the project is gone")
-        else:
-            if place.read_place(self.root) != self._place:
-                self._log("something else was written into the lock file: written again")
-                place.write_place(self._lock_file, self._place)
-            for listener in list(self._listeners.values()):
-                if not listener.is_there():
-                    self._log(f"{listener.path} was removed: listening again")
-                    self._listen_again(listener)
-        return is_there
+        if self._place is None or self._is_left_behind():
+            return self._place is None  # nothing of it is in the file system
+        if place.read_place(self.root) != self._place:
+            self._log("something else was written into the lock file: written again")
+            place.write_place(self._lock_file, self._place)
+        for listener in list(self._listeners.values()):
+            if not listener.is_there():
+                self._log(f"{listener.path} was removed: listening again")
+                self._listen_again(listener)
+        return True
 
     def _listen_again(self, listener: Listener) -> None:
         links = [connection for connection, known in self._links.items() if known is listener]
@@ -371,6 +370,7 @@ class Daemon:
             os.close(self._lock_file)
             self._lock_file = -1
         self._has_made_room.set()
+        self.on_leave()
         threading.Thread(target=self._attend_while_draining, daemon=True).start()
         while not self._wait_for_calls(_DRAIN_SECONDS) and any(each.may_take_longer for each in list(self._serving)):
             for connection in list(self._serving):

@@ -12,24 +12,26 @@ import apsw
 
 from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
+from rookery.config.environ import read_test
+from rookery.db import commits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Any, Self
 
     from rookery.db.pool import Pool
+    from rookery.db.writer import Group, Writer
 
     Row = tuple[Any, ...]
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 9
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
 PATIENCE_SECONDS = 60.0
 
 _WRITING = "BEGIN IMMEDIATE"
-_STEPS = 100_000
+STEPS = 100_000
 """After so many steps of SQLite's machine, a few milliseconds, a query looks whether its call was interrupted."""
 
 _CODES = {
@@ -44,11 +46,17 @@ _CODES = {
 
 
 class Database:
-    """An open database. Not shared between threads."""
+    """An open database. Not shared between threads.
 
-    def __init__(self, connection: apsw.Connection, path: str) -> None:
-        self.connection = connection
+    Where many threads write to one file, `connection` is another one within `write()`: that of all of them.
+    """
+
+    def __init__(self, connection: apsw.Connection, path: str, *, is_shared: bool = False) -> None:
+        self.connection = self._own = connection
         self.path = path
+        self._is_shared = is_shared
+        self._writer: Writer | None = None
+        """Within `write()`, what the changes go through."""
         self._depth = 0
         self._can_be_interrupted = False
         call = calls.current()
@@ -60,19 +68,12 @@ class Database:
         """Open an existing database and bring an older schema up to date."""
         kept = take_kept(path)
         if kept is not None and kept.pragma("user_version") == SCHEMA_VERSION:
-            return cls(kept, path)
+            return cls(kept, path, is_shared=True)
         try:
-            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            connection.set_busy_handler(patience())
-            known = (connection.pragma("application_id"), connection.pragma("user_version"))
-            if known != (APPLICATION_ID, SCHEMA_VERSION):
-                from rookery.db.migrate import upgrade
-
-                upgrade(connection, path)
-            connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")
+            connection = _connect(path)
         except (apsw.Error, OSError) as error:
             raise storage_failed(error, path) from error
-        return cls(connection, path)
+        return cls(connection, path, is_shared=True)
 
     @classmethod
     def create(cls, path: str) -> Self:
@@ -88,13 +89,12 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file. Nothing can be asked of it afterwards: another call may have the connection."""
-        connection = self.__dict__.pop("connection", None)
-        if connection is None:
+        if self.__dict__.pop("connection", None) is None:
             return
         if self._pool is None:
-            connection.close()
+            self._own.close()
         else:
-            self._pool.keep(self.path, self._identity, connection)
+            self._pool.keep(self.path, self._identity, self._own)
 
     def write(self) -> Transaction:
         """A transaction that changes something: it holds the write lock from its first moment. Inner ones join it."""
@@ -114,7 +114,7 @@ class Database:
     def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement once for each row of values."""
         try:
-            self._let_calls_interrupt()
+            self._prepare(sql)
             self.connection.executemany(sql, rows)
         except apsw.Error as error:
             raise storage_failed(error, self.path) from error
@@ -141,13 +141,17 @@ class Database:
             raise storage_failed(error, self.path) from error
 
     def _run(self, sql: str, values: Sequence[object] | dict[str, object]) -> apsw.Cursor:
-        self._let_calls_interrupt()
+        self._prepare(sql)
         return self.connection.execute(sql, values)
 
-    def _let_calls_interrupt(self) -> None:
+    def _prepare(self, sql: str) -> None:
         """Let a long query stop when its call is interrupted; where no call is served, nothing looks for that."""
-        if not self._can_be_interrupted and calls.current() is not None:
-            self.connection.set_progress_handler(_look_for_interrupt, _STEPS)
+        if self._depth and not self.connection.in_transaction:
+            raise _rolled_back(self.path)  # what comes now would be kept by itself, without the rest
+        if self._writer is not None:
+            self._writer.before(sql)
+        elif not self._can_be_interrupted and calls.current() is not None:
+            self.connection.set_progress_handler(_look_for_interrupt, STEPS)
             self._can_be_interrupted = True
 
     def value(self, sql: str, values: Sequence[object] | dict[str, object] = ()) -> Any:
@@ -162,8 +166,32 @@ class Database:
 
     @property
     def data_version(self) -> int:
-        """A number that is another one after somebody else has written."""
-        return int(self.value("PRAGMA data_version"))
+        """A number that is another one after somebody else has written.
+
+        Where threads share their commits it is another one after this one's own writes too.
+        """
+        try:
+            return int(self._own.pragma("data_version"))
+        except apsw.Error as error:
+            raise storage_failed(error, self.path) from error
+
+    def _find_writer(self) -> Writer | None:
+        """What the threads of this process write through; None where each call has a process to itself."""
+        if self._pool is None or self._identity is None or not self._is_shared:
+            return None
+        return self._pool.writer(self.path, self._identity, _connect)
+
+
+def _connect(path: str) -> apsw.Connection:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_handler(patience())
+    known = (connection.pragma("application_id"), connection.pragma("user_version"))
+    if known != (APPLICATION_ID, SCHEMA_VERSION):
+        from rookery.db.migrate import upgrade
+
+        upgrade(connection, path)
+    connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")
+    return connection
 
 
 def take_kept(path: str) -> apsw.Connection | None:
@@ -226,6 +254,8 @@ class Rows:
     def __next__(self) -> Row:
         if self._cursor is None:
             raise StopIteration
+        if self._db._writer is not None:
+            self._db._writer.before(self._query[0])
         try:
             return next(self._cursor)
         except apsw.Error as error:
@@ -238,26 +268,29 @@ class Transaction:
     def __init__(self, db: Database, begin: str) -> None:
         self._db = db
         self._begin = begin
-        self._turn: threading.Lock | None = None
+        self._part: tuple[Writer, Group] | None = None
 
     def __enter__(self) -> Database:
-        if self._db._depth == 0:
+        db = self._db
+        if db._depth == 0:
+            writer = None
             if self._begin == _WRITING:
                 calls.check_interrupted()
-            self._wait_for_turn()
-            try:
-                self._note_writing(True)
-                self._db.execute(self._begin)
-            except BaseException:
-                self._note_writing(False)
-                self._end_turn()
-                raise
-        self._db._depth += 1
-        return self._db
+                writer = db._find_writer()
+            if writer is None:
+                self._begin_alone()
+            else:
+                self._join(writer)
+        db._depth += 1
+        return db
 
-    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        self._db._depth -= 1
-        if self._db._depth:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        db = self._db
+        db._depth -= 1
+        if db._depth:
+            return
+        if self._part is not None:
+            self._leave(*self._part, error)
             return
         try:
             if kind is None:
@@ -266,34 +299,71 @@ class Transaction:
                 self._roll_back()
         finally:
             self._note_writing(False)
-            self._end_turn()
+
+    def _begin_alone(self) -> None:
+        try:
+            self._note_writing(True)
+            self._db.execute(self._begin)
+        except BaseException:
+            self._note_writing(False)
+            raise
+
+    def _join(self, writer: Writer) -> None:
+        try:
+            group = writer.enter()
+        except apsw.Error as error:
+            raise storage_failed(error, self._db.path) from error
+        self._part = writer, group
+        self._db.connection, self._db._writer = group.connection, writer
+
+    def _leave(self, writer: Writer, group: Group, error: BaseException | None) -> None:
+        db, self._part = self._db, None
+        db._writer = None
+        if "connection" in db.__dict__:  # not closed meanwhile
+            db.connection = db._own
+        failure = writer.leave(group, error)
+        if failure is None:
+            if error is None:
+                self._tell()
+            return
+        if isinstance(failure, apsw.Error):
+            raise storage_failed(failure, db.path) from failure
+        if isinstance(failure, StorageFailed):
+            raise StorageFailed(failure.message, hint=failure.hint, code=failure.code) from failure
+        raise _rolled_back(db.path) from failure
+
+    def _tell(self) -> None:
+        if self._db._is_shared and self._begin == _WRITING:
+            commits.tell(self._db.path)
 
     def _note_writing(self, is_writing: bool) -> None:
+        if self._begin != _WRITING:
+            return
         call = calls.current()
-        if call is not None and self._begin == _WRITING:
+        if call is not None:
             call.is_writing = is_writing
+        if read_test("NO_CHILD_WHILE_WRITING"):
+            calls.forbid_children("inside a write transaction" if is_writing else "")
 
     def _commit(self) -> None:
+        if not self._db.connection.in_transaction:
+            raise _rolled_back(self._db.path)
         try:
             self._db.execute("COMMIT")
         except BaseException:
             self._roll_back()
             raise
-
-    def _wait_for_turn(self) -> None:
-        pool = self._db._pool
-        if pool is not None and self._begin == _WRITING:
-            self._turn = pool.wait_for_turn(self._db.path)
-
-    def _end_turn(self) -> None:
-        if self._turn is not None:
-            self._turn.release()
-            self._turn = None
+        self._tell()
 
     def _roll_back(self) -> None:
         # SQLite rolls back by itself on some errors (full disk): then there is nothing left to undo.
         if self._db.connection.in_transaction:
             self._db.connection.execute("ROLLBACK")
+
+
+def _rolled_back(path: str) -> StorageFailed:
+    """SQLite does so by itself after some errors, such as a full disk."""
+    return StorageFailed(f"the database {path}: the transaction was rolled back", hint="try again")
 
 
 def storage_failed(error: apsw.Error | OSError, path: str) -> StorageFailed:

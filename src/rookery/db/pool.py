@@ -1,8 +1,8 @@
-"""Connections that a daemon keeps for the next call, and the order in which its threads write.
+"""Connections that a daemon keeps for the next call, and the one of each file through which its threads write.
 
 Opening one takes longer than most calls, and closing the last one empties the log onto the disk. A connection belongs
-to one thread at a time. Before a thread asks SQLite for the write lock it waits for its turn here: threads that poll
-for that lock would slow down the one that holds it. Other processes may write all the same.
+to one thread at a time. Before a thread asks SQLite for the write lock it waits for its turn (`writer`): threads that
+poll for that lock would slow down the one that holds it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import threading
 
 import apsw
 
-from rookery.base.call import SLICE, check_interrupted
+from rookery.base.errors import StorageFailed
+from rookery.db.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Identity = tuple[int, int]
 
 _MOST = 8
@@ -27,7 +30,7 @@ class Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._free: dict[str, list[tuple[Identity, apsw.Connection]]] = {}
-        self._turns: dict[str, threading.Lock] = {}
+        self._writers: dict[str, tuple[Identity, Writer]] = {}
         self._is_closed = False
 
     def identify(self, path: str) -> Identity | None:
@@ -61,19 +64,36 @@ class Pool:
                     return
         connection.close()
 
-    def wait_for_turn(self, path: str) -> threading.Lock:
-        """The lock of a file's writers, taken; an interrupt of the call ends the waiting."""
+    def writer(self, path: str, identity: Identity, connect: Callable[[str], apsw.Connection]) -> Writer:
+        """What this process writes to the file through."""
+
+        def open_connection() -> apsw.Connection:
+            connection = connect(path)
+            if self.identify(path) == identity:
+                return connection
+            connection.close()
+            raise StorageFailed(f"another file has taken the place of {path}", hint="try again")
+
         with self._lock:
-            turn = self._turns.setdefault(path, threading.Lock())
-        while not turn.acquire(timeout=SLICE):
-            check_interrupted()
-        return turn
+            known = self._writers.get(path)
+            if known is not None and known[0] == identity:
+                return known[1]
+            writer = Writer(open_connection)
+            if self._is_closed:
+                writer.close()
+            self._writers[path] = (identity, writer)
+        if known is not None:
+            known[1].close()  # to a file that another one has replaced
+        return writer
 
     def close(self) -> None:
         """Let go of all of them; what is given back later is closed."""
         with self._lock:
             self._is_closed = True
             kept, self._free = self._free, {}
+            writers, self._writers = self._writers, {}
         for free in kept.values():
             for _, connection in free:
                 connection.close()
+        for _, writer in writers.values():
+            writer.close()

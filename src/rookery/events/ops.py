@@ -25,7 +25,10 @@ _DEFAULT_LIMIT = 50
     option("since", "Only what is newer: a duration such as 10m, or a time such as 2026-01-31T12:00:00.000Z."),
     option("agent", "Only what this agent (or `human`) did."),
     options("type", "Only this type, or a family of types such as `task`."),
-    option("limit", f"How many at most, the newest ones ({_DEFAULT_LIMIT}; 0 for all).", kind=INTEGER),
+    option("after", "The number of the last event of the page before: go on after it, the oldest first.", kind=INTEGER),
+    option(
+        "limit", f"How many at most, the newest ones without `--after` ({_DEFAULT_LIMIT}; 0 for all).", kind=INTEGER
+    ),
     needs="events.read",
     view="events.row",
     streams=True,
@@ -36,29 +39,50 @@ def events(
     since: str | None,
     agent: str | None,
     type: tuple[str, ...],
+    after: int | None,
     limit: int | None,
 ) -> Iterator[Event]:
     """Show what has happened in the project.
 
     Every change of a task, learning, agent or merge is an event, committed together with the change itself.
-    With `--json`, each event is an envelope on a line of its own.
+    With `--json`, each event is an envelope on a line of its own. Their numbers grow, so that `--after` goes on where a
+    page ended, and with `--follow` misses nothing.
     """
+    if after is not None and after < 0:
+        raise InvalidInput("the number of an event is not negative", hint="`--after 0` begins with the first")
     if limit is not None and limit < 0:
         raise InvalidInput("the limit is negative", hint="0 shows all")
     start = None if since is None else _since(ctx, since)
-    # Without --follow a bare call shows the newest; a time asks for everything from then on.
-    count = limit if limit is not None else (0 if since is not None else _DEFAULT_LIMIT)
-    return _stream(ctx, follow, start, agent, type, count or -1)
+    # A bare call shows the newest; a time, or following from a number, asks for everything from then on.
+    is_open = since is not None or (follow and after is not None)
+    count = limit if limit is not None else (0 if is_open else _DEFAULT_LIMIT)
+    return _stream(ctx, follow, start, agent, type, after, count or -1)
 
 
 def _stream(
-    ctx: Context, follow: bool, since: str | None, agent: str | None, kinds: tuple[str, ...], limit: int
+    ctx: Context,
+    follow: bool,
+    since: str | None,
+    agent: str | None,
+    kinds: tuple[str, ...],
+    after: int | None,
+    limit: int,
 ) -> Iterator[Event]:
     db = ctx.db
     seen = store.last_seq(db)
-    for event in store.read(db, since=since, kinds=kinds, actor=agent, limit=limit, newest=True):
-        seen = max(seen, event.seq)
-        yield event
+    page = store.read(
+        db,
+        after=after or 0,
+        before=seen + 1,
+        since=since,
+        kinds=kinds,
+        actor=agent,
+        limit=limit,
+        newest=after is None,
+    )
+    yield from page
+    if after is not None and len(page) == limit:
+        seen = page[-1].seq  # whoever follows goes on behind the page
     version = -1
     while follow:
         # data_version costs a page read: an idle follower does no more than that.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rookery.base.secret_names import WORDS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,10 +30,10 @@ _SHAPES = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic|token)(\s+)[A-Za-z0-9._~+/=-]{8,}")
 _NAMED = re.compile(
-    r"""(?ix)
-    ((?:[A-Za-z0-9_.-]*(?:api[_-]?key|secret|password|passwd|token|credential|private[_-]?key)[A-Za-z0-9_.-]*)
+    rf"""(?ix)
+    ((?:[A-Za-z0-9_.-]*(?:{WORDS})[A-Za-z0-9_.-]*)
     ["']?\s*[:=]\s*["']?)
-    ([^\s"',;&]{4,})
+    ([^\s"',;&]{{4,}})
     """
 )
 _URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]+:)[^\s@/]+@")
@@ -45,6 +47,11 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     text = _BEARER.sub(rf"\1\2{HIDDEN}", text)
     text = _URL_PASSWORD.sub(rf"\1{HIDDEN}@", text)
     return _NAMED.sub(rf"\1{HIDDEN}", text)
+
+
+def looks_secret(value: str) -> bool:
+    """True if a value by itself has the form of a secret: a known kind of key, or an address with a password."""
+    return bool(_SHAPES.search(value) or _URL_PASSWORD.search(value))
 
 
 def redact_all(value: Any, known: Iterable[str] = ()) -> Any:

@@ -28,7 +28,16 @@ CREATE TABLE IF NOT EXISTS records (
     data       TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS records_by_session ON records (session_id, seq);
+CREATE TABLE IF NOT EXISTS journals (
+    turn_id TEXT PRIMARY KEY,
+    offset  INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS records_by_agent ON records (agent, seq);
+CREATE INDEX IF NOT EXISTS records_by_time ON records (at);
+CREATE INDEX IF NOT EXISTS records_of_files ON records (agent, name) WHERE kind = 'file';
+CREATE INDEX IF NOT EXISTS records_of_errors ON records (seq) WHERE is_error = 1;
 """
+_VERSION = 2
 
 
 class Entry(Record):
@@ -48,7 +57,7 @@ class Entry(Record):
 
 
 def _create(connection: apsw.Connection) -> None:
-    """Make the tables; others may do the same at this moment."""
+    """Make the tables, or what an older Rookery left out; others may do the same at this moment."""
     bear = patience()
     tries = 0
     while True:
@@ -59,7 +68,7 @@ def _create(connection: apsw.Connection) -> None:
             if not bear(tries):
                 raise
             tries += 1
-    connection.execute("BEGIN IMMEDIATE;" + _SCHEMA + "PRAGMA user_version = 1; COMMIT")
+    connection.execute(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")
 
 
 class Telemetry:
@@ -73,7 +82,7 @@ class Telemetry:
         try:
             connection = apsw.Connection(path)
             connection.set_busy_handler(patience())
-            if connection.pragma("user_version") == 0:
+            if connection.pragma("user_version") < _VERSION:
                 _create(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
         except apsw.Error as error:
@@ -115,6 +124,7 @@ class Telemetry:
         self,
         *,
         after: int = 0,
+        before: int | None = None,
         agent: str | None = None,
         session_id: str | None = None,
         kinds: tuple[str, ...] = (),
@@ -124,7 +134,18 @@ class Telemetry:
         newest: bool = False,
     ) -> list[Entry]:
         """Records in the order in which they came; with `newest`, the last `limit` of them."""
+        if since is not None:
+            first = self.db.value("SELECT min(seq + 0) FROM records WHERE at >= ?", (since,))  # as in `store.read`
+            if first is None:
+                return []
+            after = max(after, first - 1)
         where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[object]]
+        if before is not None:
+            where.append("seq < ?")
+            values.append(before)
+        if since is not None:
+            where.append("at >= ?")
+            values.append(since)
         for column, value in (("agent", agent), ("session_id", session_id)):
             if value is not None:
                 where.append(f"{column} = ?")
@@ -134,9 +155,6 @@ class Telemetry:
             values += kinds
         if errors:
             where.append("is_error = 1")
-        if since is not None:
-            where.append("at >= ?")
-            values.append(since)
         rows = self.db.all(
             f"SELECT {', '.join(Entry.__fields__)} FROM records WHERE {' AND '.join(where)} "
             f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
@@ -149,6 +167,22 @@ class Telemetry:
             for row in rows
         ]
         return found[::-1] if newest else found
+
+    def read_offset(self, turn_id: str) -> int:
+        """How much of the journal of a turn's runner has been taken over."""
+        return int(self.db.value("SELECT offset FROM journals WHERE turn_id = ?", (turn_id,)) or 0)
+
+    def write_offset(self, turn_id: str, offset: int) -> None:
+        """So much has; in the same transaction as the records."""
+        self.db.execute(
+            "INSERT INTO journals (turn_id, offset) VALUES (?, ?) "
+            "ON CONFLICT (turn_id) DO UPDATE SET offset = excluded.offset",
+            (turn_id, offset),
+        )
+
+    def last_seq(self) -> int:
+        """The number of the newest record."""
+        return int(self.db.value("SELECT coalesce(max(seq), 0) FROM records"))
 
     def changed_files(self, agent: str) -> dict[str, int]:
         """How often the agent has changed each file."""

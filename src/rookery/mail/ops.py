@@ -69,9 +69,7 @@ def send(
         payload=read_payload(payload),
         thread=thread,
     )
-    sent = service.send(ctx.db, ctx.caller, draft, ctx.now())
-    ctx.wake(sent.recipients)
-    return sent
+    return service.send(ctx.db, ctx.caller, draft, ctx.now())
 
 
 @op(
@@ -105,7 +103,7 @@ def check(ctx: Context, agent: str | None, inject: bool, limit: int) -> Checked:
 )
 def reply(ctx: Context, message: str, body: str, type: str | None, priority: str | None, payload: str | None) -> Sent:
     """Answer a message, in its thread."""
-    sent = service.reply(
+    return service.reply(
         ctx.db,
         ctx.caller,
         message,
@@ -115,8 +113,6 @@ def reply(ctx: Context, message: str, body: str, type: str | None, priority: str
         priority=priority,
         payload=read_payload(payload),
     )
-    ctx.wake(sent.recipients)
-    return sent
 
 
 @op(

@@ -95,6 +95,14 @@ def thread(db: Database, thread_id: str) -> list[Message]:
     return [_message(row) for row in db.all(f"{_SELECT} WHERE m.thread_id = ? ORDER BY m.seq", (thread_id,))]
 
 
+def seen_by(db: Database, turn_id: str) -> list[Message]:
+    """The messages that a turn has seen and that are not read yet, oldest first."""
+    return [
+        _message(row)
+        for row in db.all(f"{_SELECT} WHERE m.turn_id = ? AND m.read_at IS NULL ORDER BY m.seq", (turn_id,))
+    ]
+
+
 def new_ids(
     db: Database,
     recipient: str,
@@ -131,6 +139,11 @@ def unread_ids(db: Database, recipient: str, limit: int = _CHUNK) -> list[str]:
 def count_new(db: Database, recipient: str) -> int:
     """How many messages are new for a recipient."""
     return int(db.value(f"SELECT count(*) FROM messages m WHERE {_NEW}", (recipient,)))
+
+
+def newest_new(db: Database, recipient: str) -> int:
+    """The number of the newest message that is new for a recipient; 0 if there is none."""
+    return int(db.value(f"SELECT coalesce(max(m.seq), 0) FROM messages m WHERE {_NEW}", (recipient,)))
 
 
 def count_unread(db: Database, recipient: str) -> int:

@@ -6,8 +6,6 @@ import os
 from contextlib import suppress
 
 from rookery.agents import store as agents
-from rookery.agents import worktrees
-from rookery.agents.cleaning import clean_worktrees
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.config import steps
 from rookery.merge import kept, news, store
@@ -30,6 +28,22 @@ def has_own_work(desk: Desk, entry: Entry, tip: str) -> bool:
     if entry.agent is None:
         return True
     return all(each.base_commit != tip for each in agents.sessions(desk.db, branch=entry.branch))
+
+
+def mark_settled(desk: Desk, entry: Entry, now: str) -> None:
+    """Within the landing's transaction: note what there is nothing to do about, for most work is nobody else's."""
+    if not _may_touch_agents(desk):
+        store.mark_followed(desk.db, [entry], now)
+    if not _has_worktree(desk, entry):
+        store.mark_cleaned(desk.db, entry, now)
+
+
+def _may_touch_agents(desk: Desk) -> bool:
+    return desk.config.merge.rebase != "none" and bool(agents.sessions(desk.db, alive=True))
+
+
+def _has_worktree(desk: Desk, entry: Entry) -> bool:
+    return entry.agent is not None and desk.config.merge.clean
 
 
 def follow_up(desk: Desk, base: str) -> None:
@@ -55,10 +69,11 @@ def follow_up(desk: Desk, base: str) -> None:
 
 def _touched_agents(desk: Desk, base: str, landed: Sequence[Entry]) -> list[tuple[str, str, list[str]]]:
     """Living agents with their branch and the files that concern them."""
-    wish = desk.config.merge.rebase
-    if wish == "none" or not agents.sessions(desk.db, alive=True):
+    if not _may_touch_agents(desk):
         return []
     from rookery.merge import radar
+
+    wish = desk.config.merge.rebase
 
     pairs = [(each.base_before, each.candidate) for each in landed if each.base_before and each.candidate]
     touched = {path for paths in desk.merging.changed_paths(pairs) for path in paths}
@@ -99,7 +114,7 @@ def _prune_logs(folder: str) -> None:
 
 
 def _tidy_one(desk: Desk, entry: Entry) -> bool:
-    if entry.agent is None or not desk.config.merge.clean:
+    if entry.agent is None or not _has_worktree(desk, entry):
         return True
     session = agents.latest(desk.db, entry.agent)
     if session is None or session.branch != entry.branch:
@@ -108,6 +123,9 @@ def _tidy_one(desk: Desk, entry: Entry) -> bool:
         return False
     if not os.path.isdir(session.worktree):
         return True
+    from rookery.agents import worktrees
+    from rookery.agents.cleaning import clean_worktrees
+
     state = worktrees.inspect(
         desk.home.root, desk.config.vcs, path=session.worktree, branch=session.branch, base=entry.base
     )

@@ -6,6 +6,7 @@ An approval is of one commit: what went on afterwards nobody has seen. And nobod
 from __future__ import annotations
 
 from rookery.agents import store as agents
+from rookery.events.store import last_actor
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED
 
@@ -27,11 +28,8 @@ def reviewer_of(desk: Desk, entry: Entry) -> str | None:
 
 
 def _approver(desk: Desk, entry: Entry) -> str | None:
-    actor = desk.db.value(
-        "SELECT actor FROM events WHERE type = 'task.approved' AND subject = ? ORDER BY seq DESC LIMIT 1",
-        (entry.task_id,),
-    )
-    return None if actor is None or actor == entry.agent else str(actor)
+    actor = last_actor(desk.db, "task.approved", entry.task_id or "")
+    return None if actor == entry.agent else actor
 
 
 def _endorser(desk: Desk, entry: Entry) -> str | None:

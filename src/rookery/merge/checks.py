@@ -12,7 +12,7 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
-from rookery.merge import reaction, scratch, store
+from rookery.merge import recovery, scratch, store
 from rookery.merge.desk import Desk
 from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
 
@@ -82,7 +82,8 @@ def _settle(root: str, bases: list[str]) -> str:
     db = Database.open(database_path(root))
     desk = Desk(Home(root, db, load_config(root, read_environ(), {}).config), "doctor")
     try:
-        reaction.settle(desk, bases)
+        for base in bases:
+            recovery.recover(desk, base)
         scratch.sweep(desk)
     finally:
         db.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from rookery.agents import worktrees
-from rookery.agents.wake import wake
 from rookery.base.errors import InvalidInput, InvalidState
 
 TYPE_CHECKING = False
@@ -61,8 +60,7 @@ class Desk:
 
     def wake(self) -> None:
         """Wake those who were told."""
-        names, self._to_wake = list(dict.fromkeys(self._to_wake)), []
-        wake(self.home.root, self.db, names)
+        self._to_wake = []
 
     def scratch(self, name: str) -> str:
         """A folder for something that is thrown away."""

@@ -13,11 +13,13 @@ import os
 import time
 from fnmatch import fnmatchcase
 
+from rookery.agents.environment.masking import Mask, secret_values
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
+from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
 from rookery.merge import scratch, store
 from rookery.merge.model import FAILED_GATE, FLAKY, OVERRAN, PASSED, TIMEOUT, GateRun
@@ -150,7 +152,8 @@ def _remember(desk: Desk, gate: GateConfig, found: GateRun) -> None:
         desk.red[key] = found
     with desk.db.write() as db:
         store.add_gate_run(db, found, key[1])
-        data = {"tree": found.tree, "verdict": found.verdict, "seconds": found.seconds, "log": found.log}
+        log = to_stored(root_of(db.path), found.log)
+        data = {"tree": found.tree, "verdict": found.verdict, "seconds": found.seconds, "log": log}
         publish(db, f"gate.{found.verdict}", found.name, data, actor=desk.actor, at=desk.now())
 
 
@@ -163,14 +166,14 @@ def _run(desk: Desk, gate: GateConfig, tree: str, place: Scratch, beat: Callable
     blocks = desk.config.merge.gate_disk * _MEGABYTE // 512
     argv = (*place.cage, "/bin/sh", "-c", _WRAP, "sh", str(blocks), gate.run)
     began = time.monotonic()
-    output = _Output(log, desk.config.merge.gate_output * _MEGABYTE, desk.say)
+    output = _Output(log, desk.config.merge.gate_output * _MEGABYTE, desk.say, Mask(secret_values(place.env)))
     try:
         child = start(argv, cwd=place.folder, env=place.env)
         try:
             verdict, status = _follow(desk, gate, child, output, place, beat)
         finally:
             # Also what the gate left in the background, wherever it went.
-            end_tree(child.identity, (scratch.MARK, place.name), 0)
+            end_tree(child.identity, place.mark, 0)
             child.close()
     except RookError as error:
         verdict, status = FAILED_GATE, None
@@ -205,16 +208,20 @@ def _follow(
 
 
 class _Output:
-    """What a gate prints: kept in a file up to a bound, its end kept in mind, all of it shown as it comes."""
+    """What a gate prints, without credentials: kept in a file up to a bound, shown as it comes."""
 
-    def __init__(self, path: str, limit: int, say: Callable[[str], None]) -> None:
+    def __init__(self, path: str, limit: int, say: Callable[[str], None], mask: Mask) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
         self._left = limit
         self._tail = b""
         self._say = say
+        self._mask = mask
 
     def add(self, chunk: bytes) -> None:
         """Take in some more."""
+        self._keep(self._mask.take(chunk))
+
+    def _keep(self, chunk: bytes) -> None:
         if not chunk:
             return
         self._tail = (self._tail + chunk)[-_TAIL:]
@@ -233,6 +240,7 @@ class _Output:
 
     def close(self) -> None:
         """The gate has ended."""
+        self._keep(self._mask.end())
         self._file.close()
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from rookery.base.clock import stamp
 from rookery.merge import store
 from rookery.merge.model import LANDED, UNDONE
+from rookery.vcs.git_moves import LEASES
 from rookery.vcs.git_store import SAVED
 from rookery.vcs.git_store import UNDONE as UNDONE_WORK
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MERGE, UNDO = "merge/", "undo/"
 """What was, or was to be, landed; and what the base became when that was taken back."""
+_FENCE_KEPT = 7 * 86_400.0
 _KEPT = 200
 """Of how many entries the refs are kept in any case."""
 
@@ -31,6 +34,7 @@ def prune(desk: Desk) -> None:
         newest = store.select(desk.db, branch=unquote(name), limit=1)
         if newest and newest[0].state == LANDED:
             desk.merging.store.delete_refs({SAVED + UNDONE_WORK + name: commit})
+    _prune_fences(desk)
     landings, undoings = (desk.merging.store.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
     if len(landings) + len(undoings) <= _KEPT:
         return
@@ -38,11 +42,25 @@ def prune(desk: Desk) -> None:
     old = {MERGE + name: commit for name, commit in landings.items() if name in settled}
     # Of what stands as landed, somebody may be about to say that it is being taken back.
     old |= {UNDO + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
-    parents = desk.merging.commits_without_branch(old.values())
+    parents = desk.merging.store.commits_without_branch(old.values())
     made = store.candidates(desk.db) if parents else {}
     gone = {SAVED + name: commit for name, commit in old.items() if _is_held_elsewhere(commit, parents, made)}
     if gone:
         desk.merging.store.delete_refs(gone)
+
+
+def _prune_fences(desk: Desk) -> None:
+    """Let go of the fences of branches that are gone, a week after the last takeover.
+
+    A merger that hangs for longer would find its fence as it knew it, but its base is gone.
+    """
+    for name, value in desk.merging.store.refs(SAVED + LEASES).items():
+        if desk.merging.tip(unquote(name, errors="surrogateescape")) is not None:
+            continue
+        words = desk.merging.read_blobs([value]).get(value, b"").decode("utf-8", "surrogateescape").split("\n")
+        base, at = (words[0], words[2]) if len(words) > 2 else ("", "")
+        if desk.merging.tip(base) is None and at < stamp(desk.home.clock() - _FENCE_KEPT):
+            desk.merging.store.delete_refs({SAVED + LEASES + name: value})
 
 
 def _is_held_elsewhere(commit: str, parents: Mapping[str, Sequence[str]], made: Mapping[str, str]) -> bool:

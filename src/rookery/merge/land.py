@@ -1,8 +1,9 @@
 """The step that cannot be taken by halves: the base moves, and everything that follows from it is written down.
 
-What is about to happen is recorded first, with the commit kept by a ref. Then the files of the base's checkouts, then
-the base by compare-and-set together with the records, in a transaction that holds the lease; then the indexes. Killed
-anywhere, `recover` finds out from git whether the base has moved, and finishes or takes back the rest.
+What is about to happen is recorded first. Then the files of the base's checkouts change, then the base by
+compare-and-set: in one transaction of git's that also keeps the commits and fails if the lease was lost. Then the rows
+follow, and the indexes. Killed anywhere, `recover` finds out from git whether the base has moved, and finishes or takes
+back the rest.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from rookery.base.errors import InvalidState, ProgramFailed, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.merge import kept, news, scratch, settle, store
+from rookery.merge import after, kept, news, settle, store
 from rookery.merge import lease as leases
-from rookery.merge.attempts import check_current
-from rookery.merge.model import LANDING, TESTING, Entry
+from rookery.merge.attempts import Withdrawn, check_current
+from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
 from rookery.vcs.git_forward import InTheWay
+from rookery.vcs.git_moves import Fenced
 from rookery.vcs.model import RefMoved
 
 TYPE_CHECKING = False
@@ -41,8 +43,6 @@ class Moved(Record):
 def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held | Moved:
     """Move the base to the last of a stack of candidates, and record every one as landed; all, or none."""
     old, new = stack[0].onto, stack[-1].commit
-    for each in stack:
-        desk.merging.keep(kept.MERGE + each.entry.id, each.commit)
     entries = _announce(desk, lease, stack)
     steps.reached("landing recorded")
     try:
@@ -53,10 +53,14 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
         return Held(error.message, ())  # another git is at work in a checkout, or its files cannot be written
     steps.reached("checkouts forwarded")
     try:
-        landed = _move(desk, lease, entries, old, new)
+        _move(desk, lease, entries, old, new)
+        landed = _record(desk, lease, entries)
     except RefMoved:
         _end_forward(begun, has_moved=False)
         return Moved()
+    except Fenced:
+        _end_forward(begun, has_moved=False)
+        raise leases.lost(lease) from None
     except ProgramFailed as error:
         has_moved = desk.merging.tip(lease.base) == new
         _end_forward(begun, has_moved=has_moved)
@@ -88,7 +92,7 @@ def _announce(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entr
         return [
             store.change(
                 db,
-                entry,
+                _taken(desk, entry, each.entry.tip),
                 "go ahead",
                 actor=desk.actor,
                 at=desk.now(),
@@ -101,11 +105,28 @@ def _announce(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entr
         ]
 
 
-def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> list[Entry]:
+def _taken(desk: Desk, entry: Entry, tip: str) -> Entry:
+    """The entry, taken from the queue unless it was before; raises Withdrawn if it is not there any more."""
+    if entry.state == TESTING:
+        return entry
+    if entry.state not in (QUEUED, WAITING):
+        raise Withdrawn(f"{entry.branch} was taken out of the queue", hint="`rook merge list --all` shows it")
+    return store.change(desk.db, entry, "take", actor=desk.actor, at=desk.now(), tip=tip)
+
+
+def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> None:
+    leases.check(desk.db, lease)
+    steps.reached("lease checked")
+    why = f"land {', '.join(each.branch for each in entries)}"
+    commits = {kept.MERGE + each.id: str(each.candidate) for each in entries}
+    desk.merging.move(lease.base, new, old, why, fence=lease.fence, kept=commits)
+    steps.reached("base moved")
+
+
+def _record(desk: Desk, lease: Lease, entries: Sequence[Entry]) -> list[Entry]:
+    """The base has moved. If the lease was lost just after that, its new holder writes this down."""
     with desk.db.write() as db:
         leases.check(db, lease)
-        desk.merging.move(lease.base, new, old, f"land {', '.join(each.branch for each in entries)}")
-        steps.reached("base moved")
         now = desk.now()
         return [record_landed(desk, each, now) for each in entries]
 
@@ -126,6 +147,7 @@ def record_landed(desk: Desk, entry: Entry, now: str) -> Entry:
         desk.db, entry, "land", actor=desk.actor, at=now, landed_at=now, kind=None, reason=note or None, files=()
     )
     news.tell_landed(desk, landed)
+    after.mark_settled(desk, landed, now)
     return landed
 
 
@@ -160,6 +182,8 @@ def recover(desk: Desk, lease: Lease) -> list[Entry]:
             else:
                 settled.append(store.change(db, entry, "put back", actor=desk.actor, at=desk.now()))
         steps.reached("recovered one")
+    from rookery.merge import scratch  # only what was cut off has left something there
+
     scratch.sweep(desk)
     desk.merging.settle()
     desk.wake()

@@ -57,7 +57,12 @@ def is_landed(desk: Desk, branch: str, tip: str, base: str) -> bool:
 
 def landed_branches(desk: Desk, tips: Mapping[str, str], base: str) -> set[str]:
     """Of several branches, those with all of their work on a base."""
-    maybe = desk.merging.landed_branches(base)
+    onto = desk.merging.tip(base)
+    if len(tips) == 1 and onto is not None:
+        # One git answers this, and all that is asked when the branch is built.
+        maybe = {name for name, tip in tips.items() if git_landed.compare(desk.merging.store, tip, onto).is_contained}
+    else:
+        maybe = desk.merging.landed_branches(base)
     recorded = store.landed_tips(desk.db, base)
     return {
         branch

@@ -1,18 +1,26 @@
 """One merger at a time on each base. The lease has a number; whoever lost it can change nothing any more.
 
 A holder that died is replaced at once; one that hangs, or that cannot be seen from here, after its time. Everything
-that a holder does to the state or to the base happens in a transaction that first compares its number.
+that a holder does to the state happens in a transaction that first compares its number, and git moves the base only if
+its fence is as the holder knows it (`vcs/git_moves.py`). Whoever takes a lease over gives the fence a new value first.
+
+A value of the fence counts if the lease was seen to be ours after it had been read: a later holder changes it, and an
+earlier one cannot write any more, because it has to see the same.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 from rookery.base import holder as holders
 from rookery.base.clock import stamp
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
+from rookery.config import steps
 from rookery.merge.model import LostLease
+from rookery.vcs import git_moves
+from rookery.vcs.git_moves import Fenced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +35,8 @@ class Lease(Record):
     token: int
     is_inherited: bool = False
     """Whoever held it before did not let go of it, and may have left something half done."""
+    fence: str = ""
+    """The value that the base's fence in git has while the lease is ours."""
 
 
 class Holder(Record):
@@ -38,6 +48,12 @@ class Holder(Record):
 
 def acquire(desk: Desk, base: str) -> Lease | Holder:
     """The lease, or who holds it."""
+    found = take(desk, base)
+    return found if isinstance(found, Holder) else fenced(desk, found)
+
+
+def take(desk: Desk, base: str) -> Lease | Holder:
+    """The lease by its row alone, also within a caller's transaction; `fenced` makes it good for landing."""
     is_inherited = False
     me = holders.myself()
     with desk.db.write() as db:
@@ -58,6 +74,35 @@ def acquire(desk: Desk, base: str) -> Lease | Holder:
     return Lease(base, token, is_inherited)
 
 
+def fenced(desk: Desk, lease: Lease) -> Lease:
+    """The lease with the value of the base's fence: a new one if another holder may still be at work.
+
+    Raises LostLease if somebody has taken over. If git fails, the lease stays taken: the next holder inherits it, and
+    knows by that that the fence has to change.
+    """
+    try:
+        steps.reached("lease taken")
+        return _fenced(desk, lease)
+    except BaseException:
+        if not lease.is_inherited:  # then nobody else has to be kept out, and the next holder need not wait for our end
+            release(desk, lease)
+        raise
+
+
+def _fenced(desk: Desk, lease: Lease) -> Lease:
+    while True:
+        seen = git_moves.read_fence(desk.merging.store, lease.base)
+        check(desk.db, lease)
+        if not lease.is_inherited:
+            return lease.replace(fence=seen)
+        me = holders.myself()
+        words = f"{lease.base}\n{lease.token}\n{desk.now()}\n{me.pid} {me.text}\n{os.urandom(8).hex()}\n"
+        with suppress(Fenced):  # another one was faster: that of an earlier holder, or the lease is lost
+            found = lease.replace(fence=git_moves.write_fence(desk.merging.store, lease.base, words, seen))
+            steps.reached("lease fenced")
+            return found
+
+
 def renew(desk: Desk, lease: Lease) -> None:
     """Give a sign of life; raises LostLease if somebody has taken over."""
     with desk.db.write() as db:
@@ -68,9 +113,14 @@ def renew(desk: Desk, lease: Lease) -> None:
 def check(db: Database, lease: Lease) -> None:
     """Within the caller's transaction: raise LostLease unless the lease is still ours."""
     if db.value("SELECT token FROM merge_leases WHERE base = ? AND holder IS NOT NULL", (lease.base,)) != lease.token:
-        raise LostLease(
-            f"another merger has taken over {lease.base}", hint="nothing was changed; `rook merge list` shows the queue"
-        )
+        raise lost(lease)
+
+
+def lost(lease: Lease) -> LostLease:
+    """Somebody has taken over."""
+    return LostLease(
+        f"another merger has taken over {lease.base}", hint="nothing was changed; `rook merge list` shows the queue"
+    )
 
 
 def release(desk: Desk, lease: Lease) -> None:
@@ -84,6 +134,14 @@ def release(desk: Desk, lease: Lease) -> None:
             "WHERE base = ? AND token = ?",
             (lease.base, lease.token),
         )
+
+
+def drop_all(db: Database, now: str) -> None:
+    """Within the caller's transaction: end every lease, in a copy of the project whose mergers hold them elsewhere.
+
+    Who comes next inherits them, and settles what was half done when the copy was made.
+    """
+    db.execute("UPDATE merge_leases SET pid = 0, pid_start = '', expires_at = ? WHERE holder IS NOT NULL", (now,))
 
 
 def _until(desk: Desk) -> str:

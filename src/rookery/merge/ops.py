@@ -43,7 +43,7 @@ def merge(
     Nothing is merged in your checkout. A checkout of the base follows by a fast-forward that touches no file with
     changes of its own; where it would, the landing waits and says so.
     """
-    from rookery.merge import predict, queue, service
+    from rookery.merge import queue, service
     from rookery.merge.attempts import Survey, add_queue, skip, survey
     from rookery.merge.model import Outcome
 
@@ -54,16 +54,18 @@ def merge(
     base = desk.base(into)
     found = Survey((branch,), ()) if branch else survey(desk, base)
     if dry_run:
+        from rookery.merge import predict
+
         found = found if branch else add_queue(desk, base, found)
         drafts = [service.draft(desk, each, base, force=force) for each in found.ready]
         refused = [skip(desk.db, each) for each in drafts]
         predicted = predict.predict_all(desk, [each for each, why in zip(drafts, refused, strict=True) if why is None])
         return [*predicted, *(predict.skipped(each, base) for each in (*refused, *found.skipped) if each is not None)]
-    queued = service.enqueue(desk, found.ready, base, force=force)
-    only = {each.id for each in queued}
-    if all:
-        found = add_queue(desk, base, found)
-        only |= {each.id for each in service.listing(desk) if each.base == base and each.branch in found.ready}
+    if branch:
+        return queue.land_branches(desk, found.ready, base, force=force)
+    only = {each.id for each in service.enqueue(desk, found.ready, base, force=force)}
+    found = add_queue(desk, base, found)
+    only |= {each.id for each in service.listing(desk) if each.base == base and each.branch in found.ready}
     if not only and found.skipped:
         return Outcome(base, (), 0, skipped=found.skipped)
     service.check_something(list(only), base)

@@ -1,8 +1,4 @@
-"""The queue: what is to land, in which order, and one merger that works through it.
-
-Branches that go together are stacked and gated once. A red stack is halved until the culprit is alone; what is green
-lands as soon as it is known to be. Branches that conflict are resolved one by one, when nothing clean is left.
-"""
+"""The queue: what is to land, in which order, and one merger at a time that works through it (`merge/run.py`)."""
 
 from __future__ import annotations
 
@@ -11,50 +7,38 @@ from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base.errors import RookError
-from rookery.config import steps
-from rookery.merge import after, attempts, batch, gates, kept, land, news, resolving, settle, store
+from rookery.merge import after, land, service, settle, store
 from rookery.merge import lease as leases
-from rookery.merge.attempts import Withdrawn
-from rookery.merge.candidate import Candidate, Clash, build
-from rookery.merge.land import Held, Moved
-from rookery.merge.landed import Unclear, landed_branches
 from rookery.merge.lease import Holder
-from rookery.merge.model import (
-    BUSY,
-    CONFLICT,
-    EMPTY,
-    GATE,
-    GONE,
-    HUMAN,
-    MERGE,
-    PROTECTED,
-    SAID,
-    Entry,
-    MergeBusy,
-    Outcome,
-)
-from rookery.merge.protected import protected_paths
+from rookery.merge.model import MergeBusy, Outcome
+from rookery.merge.run import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from rookery.merge.desk import Desk
-    from rookery.merge.gates import Verdict
     from rookery.merge.lease import Lease
 
 _POLL = 0.1
-_MOST_REBUILDS = 20
-_MOST_FILES = 200
 
 
-def work(desk: Desk, base: str, only: Collection[str] = ()) -> Outcome:
+def land_branches(desk: Desk, names: Sequence[str], base: str, *, force: bool = False) -> Outcome:
+    """Queue branches and land them; where no other merger is at work, the lease is taken by the same transaction."""
+    planned = service.plan(desk, names, base, force=force)
+    with desk.db.write():
+        only = {each.id for each in service.insert(desk, planned)}
+        taken = leases.take(desk, base)
+    return work(desk, base, only, None if isinstance(taken, Holder) else leases.fenced(desk, taken))
+
+
+def work(desk: Desk, base: str, only: Collection[str] = (), lease: Lease | None = None) -> Outcome:
     """Land what is queued for a base, or those entries alone. Waits while somebody else is at it."""
-    lease = _await_lease(desk, base, only)
+    lease = lease or _await_lease(desk, base, only)
     if lease is None:
         return Outcome(base, tuple(store.get(desk.db, each) for each in only), 0)
     try:
-        run = _Run(desk, lease, only)
+        run = Run(desk, lease, only)
         run.carry_out()
         settle.complete_landed(desk, base)
     except BaseException:
@@ -82,318 +66,3 @@ def _await_lease(desk: Desk, base: str, only: Collection[str]) -> Lease | None:
         if not only or time.monotonic() > deadline:
             raise MergeBusy(f"{found.name} (process {found.pid}) lands on {base} just now")
         calls.sleep(_POLL)
-
-
-class _Run:
-    """One merger's way through the queue of one base."""
-
-    def __init__(self, desk: Desk, lease: Lease, only: Collection[str]) -> None:
-        self.desk = desk
-        self.lease = lease
-        self.only = frozenset(only)
-        self.seen: dict[str, None] = {}
-        self.flaky: dict[str, None] = {}
-        self._held: set[str] = set()
-        self._rebuilds = 0
-        self._size = self._sized_at = 0
-        self._renewed = time.monotonic()
-
-    def carry_out(self) -> None:
-        """Go on until nothing is left that could land."""
-        for entry in land.recover(self.desk, self.lease):
-            if not self.only or entry.id in self.only:
-                self.seen[entry.id] = None
-        self._follow_up()
-        while True:
-            entries = self._landable(self._queued())
-            if not entries:
-                if not self._queued():
-                    return
-                continue
-            stack, clashes = self._stack(entries)
-            if stack:
-                self._settle(stack)
-            elif clashes:
-                self._resolve(clashes[0])
-
-    def _queued(self) -> list[Entry]:
-        return [
-            each
-            for each in store.queue(self.desk.db, self.lease.base)
-            if each.id not in self._held and (not self.only or each.id in self.only)
-        ]
-
-    def _landable(self, entries: list[Entry]) -> list[Entry]:
-        """Entries as their branches are now; what is gone, empty or there already is settled at once."""
-        if not entries:
-            return []
-        tips = self.desk.merging.tips([each.branch for each in entries])
-        landed = landed_branches(self.desk, tips, self.lease.base)
-        found = []
-        for entry in entries:
-            tip = tips.get(entry.branch)
-            objection = "" if entry.forced else attempts.objection(self.desk.db, entry.branch, entry.task_id)
-            if tip is None:
-                self._fail(entry, GONE, f"there is no branch {entry.branch}")
-            elif objection:
-                self._withdraw(entry, objection)
-            elif entry.branch not in landed:
-                found.append(entry.replace(tip=tip))
-            elif after.has_own_work(self.desk, entry, tip):
-                self._note_landed(entry, tip)
-            else:
-                self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
-        return found
-
-    def _base_tip(self) -> str:
-        tip = self.desk.merging.tip(self.lease.base)
-        assert tip is not None  # noqa: S101 - it was there when the lease was taken
-        return tip
-
-    def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Clash]]:
-        """The first branches that go together, each on top of the one before; and what conflicts meanwhile."""
-        size = self._batch_size()
-        stack: list[Candidate] = []
-        clashes: list[Clash] = []
-        onto = self._base_tip()
-        for entry in entries:
-            try:
-                built = build(self.desk, entry, onto)
-            except Unclear as error:
-                self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
-                continue
-            if isinstance(built, Clash):
-                clashes.append(built)
-                continue
-            if self._is_there(built, is_settled=not stack) or self._refuse_protected(built):
-                continue
-            stack.append(built)
-            onto = built.commit
-            if len(stack) == size:
-                break
-        taken = self._take([each.entry for each in (stack or clashes[:1])])
-        return [each.replace(entry=taken[each.entry.id]) for each in stack], clashes
-
-    def _batch_size(self) -> int:
-        if self._size == 0 or len(self.seen) >= self._sized_at + batch.SEASON:
-            gated, failed = store.recent_failures(self.desk.db, batch.WINDOW)
-            self._size = batch.batch_size(gated, failed, self.desk.config.merge.batch)
-            self._sized_at = len(self.seen)
-        return self._size
-
-    def _take(self, entries: list[Entry]) -> dict[str, Entry]:
-        with self.desk.db.write() as db:
-            leases.check(db, self.lease)
-            taken = {
-                each.id: store.change(
-                    db, store.get(db, each.id), "take", actor=self.desk.actor, at=self.desk.now(), tip=each.tip
-                )
-                for each in entries
-            }
-        self.seen.update(dict.fromkeys(taken))
-        steps.reached("taken")
-        return taken
-
-    def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
-        """Land a stack, or find out which of it is bad. `is_red` if that is known of it as a whole."""
-        if not is_red and self._gate(stack, retries=self._retries(stack)).is_ok:
-            self._land(stack)
-            return
-        if len(stack) == 1:
-            self._settle_culprit(stack[0], tested=not is_red)
-            return
-        cut = batch.halves(len(stack))
-        left, right = stack[:cut], stack[cut:]
-        if self._gate(left).is_ok:
-            if self._land(left):
-                self._settle(right, is_red=True)
-            else:
-                self._put_back(right)
-            return
-        self._put_back(right)
-        self._settle(left, is_red=True)
-
-    def _retries(self, stack: list[Candidate]) -> int:
-        return self.desk.config.merge.retries if len(stack) == 1 else 0
-
-    def _settle_culprit(self, suspect: Candidate, *, tested: bool) -> None:
-        """A single red branch: tried once more unless that has been done, and then it leaves."""
-        verdict = self._gate([suspect], retries=0 if tested else self._retries([suspect]))
-        if verdict.is_ok:
-            self._land([suspect])
-            return
-        failed = verdict.failed
-        assert failed is not None  # noqa: S101
-        reason = f"the gate {failed.name} {SAID[failed.verdict]}"
-        reason += f" (exit status {failed.status})" if failed.status is not None else ""
-        self._fail(suspect.entry, GATE, reason, details=failed.last_lines, candidate=suspect)
-
-    def _gate(self, stack: list[Candidate], *, retries: int = 0) -> Verdict:
-        """What the gates say of the last of a stack, that is of all of it."""
-        commit, at = stack[-1].commit, stack[0].onto
-        verdict = gates.run_gates(self.desk, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
-        self.flaky.update((run.name, None) for run in verdict.runs if run.verdict == "flaky" and not run.is_cached)
-        steps.reached("gated")
-        return verdict
-
-    def _beat(self) -> None:
-        if time.monotonic() - self._renewed > self.desk.config.merge.lease / 4:
-            leases.renew(self.desk, self.lease)
-            self._renewed = time.monotonic()
-
-    def _land(self, stack: list[Candidate]) -> bool:
-        """Land a green stack. False if the base moved or a checkout is in the way: then it is queued or held."""
-        try:
-            landed = land.land(self.desk, self.lease, stack)
-        except Withdrawn:  # the next look at the queue takes out what may not land any more
-            self._put_back(stack)
-            return False
-        if isinstance(landed, list):
-            for each in landed:
-                self.desk.say(f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n")
-            self._follow_up()
-            return True
-        if isinstance(landed, Moved):
-            self._rebuilds += 1
-            if self._rebuilds > _MOST_REBUILDS:
-                reason = f"{self.lease.base} moved {self._rebuilds} times while it was being landed on"
-                self._hold(stack, Held(reason, ()))
-            else:
-                self._put_back(stack)
-            return False
-        self._hold(stack, landed)
-        return False
-
-    def _hold(self, stack: list[Candidate], held: Held) -> None:
-        """Let wait what touches the files in the way; the others of the stack are tried again without it."""
-        blocked = set(held.paths)
-        touched = self.desk.merging.changed_paths([(each.onto, each.commit) for each in stack])
-        waits = [
-            each
-            for each, paths in zip(stack, touched, strict=True)
-            if len(stack) == 1 or not blocked or blocked & set(paths)
-        ] or stack
-        for each in stack:
-            if each not in waits:
-                self._put_back([each])
-                continue
-            self._held.add(each.entry.id)
-            self._change(each.entry.id, "hold", kind=BUSY, reason=held.reason, files=held.paths[:_MOST_FILES])
-
-    def _put_back(self, stack: list[Candidate]) -> None:
-        for each in stack:
-            self._change(each.entry.id, "put back")
-
-    def _resolve(self, clash: Clash) -> None:
-        """Bring in a branch that conflicts: one tier after the other, each result gated."""
-        desk = self.desk
-        entry = store.get(desk.db, clash.entry.id)
-        clash = clash.replace(entry=entry)
-        verdict: Verdict | None = None
-        for case in resolving.attempts(desk, clash, self._beat):
-            candidate = Candidate(entry, clash.onto, case.commit, case.tier)
-            if self._refuse_protected(candidate):
-                return
-            verdict = self._gate([candidate], retries=desk.config.merge.retries)
-            if verdict.is_ok:
-                case.record(desk)
-                self._land([candidate])
-                return
-            case.refuse(desk, verdict)
-        failed = verdict.failed if verdict is not None else None
-        kinds = ", ".join(dict.fromkeys(each.kind for each in clash.merged.conflicts))
-        reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds})"
-        if failed is not None:
-            reason += f", and what resolved it did not pass {failed.name}"
-        details = "" if failed is None else failed.last_lines
-        self._fail(entry, CONFLICT, reason, details=details, files=clash.paths, tier=HUMAN)
-
-    def _note_landed(self, entry: Entry, tip: str) -> None:
-        """Somebody has landed it by hand."""
-        desk = self.desk
-        taken = self._take([entry.replace(tip=tip)])[entry.id]
-        with desk.db.write() as db:
-            leases.check(db, self.lease)
-            ready = store.change(
-                db, taken, "go ahead", actor=desk.actor, at=desk.now(), candidate=tip, base_before=None, tier=None
-            )
-            land.record_landed(desk, ready, desk.now())
-        desk.wake()
-        self._follow_up()
-
-    def _is_there(self, candidate: Candidate, *, is_settled: bool) -> bool:
-        """True if a candidate brings nothing that its base lacks; `is_settled` if it stands on the base itself.
-
-        A merge joins the histories all the same, unless they are joined.
-        """
-        merging, entry = self.desk.merging, candidate.entry
-        if merging.tree(candidate.onto) != merging.tree(candidate.commit):
-            return False
-        if self.desk.config.merge.strategy == MERGE and not merging.store.contains(entry.tip, candidate.onto):
-            return False
-        if is_settled:
-            self._note_landed(entry, entry.tip)
-        return True
-
-    def _refuse_protected(self, candidate: Candidate) -> bool:
-        """True if a candidate changes Rookery's own folder; then it fails for good."""
-        paths = protected_paths(self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0])
-        if paths:
-            reason = (
-                f"it changes {_files(paths)}, which no branch may: take that out of it, or change the base yourself"
-            )
-            self._fail(candidate.entry, PROTECTED, reason, files=paths)
-        return bool(paths)
-
-    def _withdraw(self, entry: Entry, reason: str) -> None:
-        """Take an entry out of the queue that may not land any more."""
-        self.seen[entry.id] = None
-        self._change(entry.id, "cancel", reason=reason)
-        self.desk.say(f"{entry.branch} does not land: {reason}\n")
-
-    def _follow_up(self) -> None:
-        with suppress(RookError):  # it has landed, whatever comes of the mail
-            after.follow_up(self.desk, self.lease.base)
-
-    def _fail(
-        self,
-        entry: Entry,
-        kind: str,
-        reason: str,
-        *,
-        details: str = "",
-        candidate: Candidate | None = None,
-        files: tuple[str, ...] = (),
-        tier: str | None = None,
-    ) -> None:
-        """A branch leaves the queue, and its agent and lead hear why."""
-        if candidate is not None:
-            self.desk.merging.keep(kept.MERGE + entry.id, candidate.commit)  # so that it can be looked at
-            files = self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
-        self.seen[entry.id] = None
-        with self.desk.db.write() as db:
-            leases.check(db, self.lease)
-            failed = self._change(
-                entry.id,
-                "fail",
-                kind=kind,
-                reason=reason,
-                files=files[:_MOST_FILES],
-                tier=tier,
-                attempts=entry.attempts + 1,
-                candidate=None if candidate is None else candidate.commit,
-                base_before=None if candidate is None else candidate.onto,
-            )
-            news.tell_failed(self.desk, failed, details)
-        self.desk.say(f"{failed.branch} could not land: {reason}\n")
-        self.desk.wake()
-
-    def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
-        with self.desk.db.write() as db:
-            leases.check(db, self.lease)
-            return store.change(db, store.get(db, merge_id), step, actor=self.desk.actor, at=self.desk.now(), **changes)
-
-
-def _files(paths: tuple[str, ...]) -> str:
-    named = [path for path in paths if path]
-    return ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "") or "all of it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+from rookery.agents.environment.service import project_environ
 from rookery.agents.provision import provision
 from rookery.agents.sandbox.model import OFF, ON, NoSandbox
 from rookery.agents.sandbox.probe import probe
@@ -16,7 +17,6 @@ from rookery.base.errors import StorageFailed
 from rookery.base.holder import HolderId
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
-from rookery.config.environ import unmarked_environ
 from rookery.config.model import VcsConfig
 from rookery.merge import spending
 from rookery.vcs import git_scratch
@@ -45,6 +45,8 @@ class Scratch(Record):
     """Its files: a checkout that shares nothing with the project's but git's objects."""
     env: dict[str, str]
     """The whole environment for what runs in it."""
+    mark: tuple[str, str]
+    """What everything that runs in it carries in its environment."""
     cage: tuple[str, ...] = ()
     """Words in front of a program that keep it from writing into the project; nothing where there is no sandbox."""
 
@@ -68,9 +70,9 @@ def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> I
             session_folder=private,
             hides=lambda paths: git_scratch.hide(folder, paths),
         )
-        yield Scratch(name, folder, _environ(name, folder, temporary, provided), _cage(desk, top))
+        yield Scratch(name, folder, _environ(desk, top, folder, temporary, provided), _mark(top), _cage(desk, top))
     finally:
-        _throw_away(top, name)
+        _throw_away(top)
 
 
 def _cage(desk: Desk, top: str) -> tuple[str, ...]:
@@ -101,9 +103,20 @@ def sweep(desk: Desk) -> None:
     for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
         owner = _read_owner(os.path.join(top, name))
         if owner is None or holders.is_gone(owner, lease_is_over=_age(desk, os.path.join(top, name)) > _LONGEST):
-            end_tree(None, (MARK, name), 0)
+            end_tree(None, _mark(os.path.join(top, name)), 0)
             spending.count_left(desk, name, os.path.join(top, name))
-            _throw_away(os.path.join(top, name), name)
+            _throw_away(os.path.join(top, name))
+
+
+def drop_all(top: str) -> None:
+    """Delete the scratch folders of a copy of the project. What runs in the original's is none of its business."""
+    for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
+        delete_tree(os.path.join(top, name))
+
+
+def _mark(top: str) -> tuple[str, str]:
+    """By the folder's path: a copy of the project has folders of the same name."""
+    return MARK, os.path.realpath(top)
 
 
 def _age(desk: Desk, top: str) -> float:
@@ -113,29 +126,30 @@ def _age(desk: Desk, top: str) -> float:
         return 0.0
 
 
-def _throw_away(top: str, name: str) -> None:
-    end_tree(None, (MARK, name), 0)
+def _throw_away(top: str) -> None:
+    end_tree(None, _mark(top), 0)
     if not os.path.lexists(top):
         return
     try:
         delete_tree(top)
     except StorageFailed:
         # Something that was being ended wrote once more.
-        end_tree(None, (MARK, name), 0)
+        end_tree(None, _mark(top), 0)
         if os.path.lexists(top):
             delete_tree(top)
 
 
-def _environ(name: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
-    """No variable of git or of an agent leads out of the folder."""
-    env = {key: value for key, value in unmarked_environ().items() if not key.startswith("GIT_")}
+def _environ(desk: Desk, top: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
+    """The project's environment, but no variable of git leads out of the folder."""
+    env = {key: value for key, value in project_environ(desk.home.root).items() if not key.startswith("GIT_")}
     return env | {
         "CI": "true",
+        "TERM": "dumb",  # that of the caller is not recorded, and scripts that ask for one fail without any
         "TMPDIR": temporary,
         "GIT_CEILING_DIRECTORIES": os.path.dirname(folder),
         "GIT_TERMINAL_PROMPT": "0",
         **provided,
-        MARK: name,
+        **dict([_mark(top)]),
     }
 
 

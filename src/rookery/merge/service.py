@@ -7,6 +7,7 @@ import os
 from rookery.agents import store as agents
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
+from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.merge import store
 from rookery.merge.attempts import objection
@@ -77,28 +78,46 @@ def enqueue(
     desk: Desk, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False
 ) -> list[Entry]:
     """Queue branches to land on a base. One that is queued, or has landed as it is, keeps the entry that it has."""
-    drafts = [draft(desk, name, base, priority=priority, force=force) for name in names]
+    planned = plan(desk, names, base, priority=priority, force=force)
+    with desk.db.write():
+        return insert(desk, planned)
+
+
+class Plan(Record):
+    """What is about to be queued, and what was known of it when git was asked."""
+
+    drafts: tuple[Entry, ...]
+    before: dict[str, Entry | None]
+    """The newest entry that each branch had."""
+    landed: set[str]
+    """The branches of which the base has everything."""
+
+
+def plan(desk: Desk, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False) -> Plan:
+    """What queueing branches would write; raises if one of them may not land."""
+    drafts = tuple(draft(desk, name, base, priority=priority, force=force) for name in names)
     for each in drafts:
         _check_allowed(desk, each)
     before = {each.branch: _newest(desk.db, each) for each in drafts}
-    landed = landed_branches(desk, {each.branch: each.tip for each in drafts}, base)
+    return Plan(drafts, before, landed_branches(desk, {each.branch: each.tip for each in drafts}, base))
+
+
+def insert(desk: Desk, planned: Plan) -> list[Entry]:
+    """Within a transaction: queue what was planned."""
     queued = []
-    with desk.db.write() as db:
-        for each in drafts:
-            newest = _newest(db, each)
-            if newest is None or not (newest.is_open or _has_landed(newest, each, landed, before)):
-                store.insert(db, each)
-                newest = each
-            elif each.forced and newest.is_open and not newest.forced:
-                newest = store.force(db, newest, actor=desk.actor, at=desk.now())
-            queued.append(newest)
+    for each in planned.drafts:
+        newest = _newest(desk.db, each)
+        if newest is None or not (newest.is_open or _has_landed(newest, each, planned.landed, planned.before)):
+            store.insert(desk.db, each)
+            newest = each
+        elif each.forced and newest.is_open and not newest.forced:
+            newest = store.force(desk.db, newest, actor=desk.actor, at=desk.now())
+        queued.append(newest)
     return queued
 
 
 def _newest(db: Database, entry: Entry) -> Entry | None:
-    return store.open_entry(db, entry.branch, entry.base) or next(
-        iter(store.select(db, base=entry.base, branch=entry.branch, limit=1)), None
-    )
+    return store.newest(db, entry.branch, entry.base)
 
 
 def _has_landed(newest: Entry, wanted: Entry, landed: set[str], before: Mapping[str, Entry | None]) -> bool:
@@ -191,14 +210,13 @@ def explain(desk: Desk, text: str) -> Explained:
     entry = find(desk, text)
     happened = [
         {"at": each.at, "type": each.type, "actor": each.actor, "data": each.data}
-        for each in events.read(desk.db, kinds=("merge",), limit=-1)
-        if each.subject == entry.id
+        for each in events.read(desk.db, kinds=("merge",), subject=entry.id, limit=_EVENTS, newest=True)
     ]
     return Explained(
         entry,
         tuple(store.outcomes(desk.db, entry.id)),
         tuple(_gate_runs(desk, entry)),
-        tuple(happened[-_EVENTS:]),
+        tuple(happened),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from rookery.base.ids import MERGE, resolve_id
+from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.dialect import marks
 from rookery.events.store import publish
 from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
@@ -127,6 +128,16 @@ def open_entry(db: Database, branch: str, base: str) -> Entry | None:
     return None if row is None else _entry(row)
 
 
+def newest(db: Database, branch: str, base: str) -> Entry | None:
+    """The entry of a branch that is not settled, else the last one."""
+    row = db.one(
+        f"SELECT {_COLUMNS} FROM merges WHERE branch = ? AND base = ? "
+        f"ORDER BY state IN ({marks(len(OPEN))}) DESC, seq DESC LIMIT 1",
+        (branch, base, *OPEN),
+    )
+    return None if row is None else _entry(row)
+
+
 def is_candidate(db: Database, commit: str) -> bool:
     """True if a commit was made to land some entry."""
     return db.value("SELECT 1 FROM merges WHERE candidate = ? LIMIT 1", (commit,)) is not None
@@ -225,11 +236,12 @@ def _outcomes(db: Database, condition: str, values: Sequence[object]) -> list[Fi
 
 
 def add_gate_run(db: Database, found: GateRun, command: str) -> None:
-    """Remember a gate's run."""
+    """Remember a gate's run; its log is named relative to the project's root."""
+    log = to_stored(root_of(db.path), found.log)
     db.execute(
         "INSERT INTO gate_runs (tree, command, name, verdict, status, seconds, log, at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (found.tree, command, found.name, found.verdict, found.status, found.seconds, found.log, found.at),
+        (found.tree, command, found.name, found.verdict, found.status, found.seconds, log, found.at),
     )
 
 
@@ -248,7 +260,8 @@ def gate_runs(db: Database, *, tree: str | None = None, limit: int = 100) -> lis
 
 def _gate_runs(db: Database, condition: str, values: Sequence[object]) -> list[GateRun]:
     rows = db.all(f"SELECT name, tree, verdict, status, seconds, log, at FROM gate_runs WHERE {condition}", values)
-    return [GateRun(*row) for row in rows]
+    root = root_of(db.path)
+    return [found.replace(log=from_stored(root, found.log)) for found in (GateRun(*row) for row in rows)]
 
 
 def recent_failures(db: Database, count: int) -> tuple[int, int]:

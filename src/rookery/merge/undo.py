@@ -13,6 +13,7 @@ from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git_landed import UNDO_TRAILER
+from rookery.vcs.git_moves import Fenced, keep_refs
 from rookery.vcs.git_store import HEADS, SAVED, undone_name
 
 TYPE_CHECKING = False
@@ -69,19 +70,19 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
     if how == REVERTED or _is_within_a_batch(desk, new):
         _gate(desk, lease, entry, new, tip)
     rescue = f"rescue/undo/{entry.id}"
-    merging.keep(rescue, tip)
-    merging.keep(kept.UNDO + entry.id, new)
-    merging.keep(undone_name(entry.branch), entry.tip)
+    keep_refs(merging.store, {rescue: tip, kept.UNDO + entry.id: new, undone_name(entry.branch): entry.tip})
     with desk.db.write() as db:
         leases.check(db, lease)
         store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
     begun = merging.begin_forward(entry.base, tip, new)
     try:
+        leases.check(desk.db, lease)
+        steps.reached("undo checked")
+        merging.move(entry.base, new, tip, f"undo {entry.branch}", fence=lease.fence)
+        steps.reached("undo moved")
         with desk.db.write() as db:
             leases.check(db, lease)
-            merging.move(entry.base, new, tip, f"undo {entry.branch}")
-            steps.reached("undo moved")
             undone = _record(desk, entry, how)
     except BaseException as error:
         has_moved = merging.tip(entry.base) == new
@@ -90,6 +91,8 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
                 each.finish()
             else:
                 each.take_back()
+        if isinstance(error, Fenced):
+            raise leases.lost(lease) from None
         if has_moved and isinstance(error, StorageFailed):
             raise land.unrecorded(error, entry.base, new) from error
         raise
@@ -144,11 +147,12 @@ def recover(desk: Desk, lease: Lease) -> None:
         is_through = tip is not None and new is not None and merging.store.contains(new, tip)
         if how == MOVED_BACK:
             is_through = is_through and not merging.store.contains(str(entry.candidate), str(tip))
+        if is_through:  # before the rows: killed in between, the next one comes here again
+            _bring_branch_back(desk, entry)
         with desk.db.write() as db:
             leases.check(db, lease)
             if is_through:
                 _record(desk, entry, how)
-                _bring_branch_back(desk, entry)
             else:
                 store.mark_undoing(db, entry, None)
 

@@ -27,6 +27,7 @@ from rookery.base.call import current
 from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.config.environ import HUMAN
+from rookery.config.project import from_stored, root_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +121,10 @@ def _lives(db: Database, condition: str, value: str) -> list[Caller]:
         f"SELECT agent, id, role, task_id, parent, worktree FROM sessions WHERE {condition} AND state <> 'ended'",
         (value,),
     )
-    return [Caller(name, session, role, task, parent, worktree) for name, session, role, task, parent, worktree in rows]
+    return [
+        Caller(name, session, role, task, parent, from_stored(root_of(db.path), worktree))
+        for name, session, role, task, parent, worktree in rows
+    ]
 
 
 def _check_descent(pid: int) -> None:

@@ -6,12 +6,11 @@ from rookery.base.call import current_folder
 from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
 from rookery.config.environ import Environ, now, read_environ
-from rookery.config.project import database_path
-from rookery.ops.state import find_project
+from rookery.ops.state import find_project, open_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from rookery.base.clock import Clock
     from rookery.config.model import Config
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from rookery.vcs.model import Vcs
 
     Progress = Callable[[str, int], Callable[[int], None]]
-    Wake = Callable[[Sequence[str]], None]
 
 
 def _no_progress(_label: str, _total: int) -> Callable[[int], None]:
@@ -31,7 +29,7 @@ def _say_nothing(_text: str) -> None:
     pass
 
 
-def _wake_nobody(_names: Sequence[str]) -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -53,8 +51,8 @@ class Context:
         self.clock = clock
         self.progress = progress
         self.is_interactive = False
-        self.wake: Wake = _wake_nobody
-        """Called with the recipients of mail once it is committed, so that those who wait for it can go on."""
+        self.react: Callable[[], None] = _do_nothing
+        """Has the loop look once, for an operation that goes on for long."""
         self.follow: Callable[[str], None] = _say_nothing
         """Called with what long work prints, as it comes; for people who watch."""
         self._root: str | None = None
@@ -85,11 +83,9 @@ class Context:
 
     @property
     def db(self) -> Database:
-        """The project's database, opened and at the current schema."""
+        """The project's database, opened and at the current schema; a copied or moved project is settled first."""
         if self._db is None:
-            from rookery.db.database import Database
-
-            self._db = Database.open(database_path(self.root))
+            self._db = open_here(self.root)
         return self._db
 
     @property

@@ -39,10 +39,22 @@ def find_project(start: str, given: str | None = None) -> str:
 
 def open_state(root: str) -> Database:
     """The database of the project at `root`, if its state may be used."""
-    from rookery.db.database import Database
-
     check_state(root)
-    return Database.open(database_path(root))
+    return open_here(root)
+
+
+def open_here(root: str) -> Database:
+    """The database of a project whose state may be used; one that was copied or moved is settled first."""
+    from rookery.db.database import Database
+    from rookery.ops.location import ensure_here
+
+    db = Database.open(database_path(root))
+    try:
+        ensure_here(root, db)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def check_state(root: str) -> None:

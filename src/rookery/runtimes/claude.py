@@ -42,10 +42,10 @@ _NOT_OURS = (
 _WRITING = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 
 
-def check_installed(settings: Mapping[str, Any]) -> None:
+def check_installed(settings: Mapping[str, Any], path: str | None = None) -> None:
     """Raise ProgramFailed if the program is not there."""
     program = _program(settings)
-    if shutil.which(program) is None:
+    if shutil.which(program, path=path) is None:
         raise ProgramFailed(
             f"{program} is not installed",
             hint="`npm install -g @anthropic-ai/claude-code`, or say with claude.program where it is",

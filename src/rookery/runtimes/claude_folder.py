@@ -47,7 +47,7 @@ def write_folder(launch: Launch) -> None:
     for mode in MODES:
         _write(settings_path(launch, mode), compose_settings(mode, command))
     remembered = os.path.join(folder, ".claude.json")
-    env = child_environ() | launch.settings.get("env", {})
+    env = _environ(launch)
     _write(remembered, _read(remembered) | _answers(launch, env))
 
 
@@ -86,13 +86,20 @@ def _answers(launch: Launch, env: Mapping[str, str]) -> dict[str, Any]:
 
 def read_login(launch: Launch) -> dict[str, str]:
     """The user's own login as a variable, unless the environment or the configuration names another."""
-    env = child_environ() | launch.settings.get("env", {})
+    env = _environ(launch)
     if not launch.settings.get("share_login", True) or any(env.get(name) for name in LOGINS):
         return {}
     own = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME", ""), ".claude")
     login = _read(os.path.join(own, ".credentials.json")).get("claudeAiOauth")
     token = login.get("accessToken") if isinstance(login, dict) else None
     return {"CLAUDE_CODE_OAUTH_TOKEN": token} if isinstance(token, str) and token else {}
+
+
+def _environ(launch: Launch) -> dict[str, str]:
+    """What the program will have, as far as it is not ours."""
+    env = child_environ() if launch.environ is None else dict(launch.environ)
+    configured: Mapping[str, str] = launch.settings.get("env", {})
+    return {**env, **configured}
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Launch(Record):
     """Who is told when the work is done."""
     may_write: bool = True
     """False for a role that changes no files."""
+    environ: Mapping[str, str] | None = None
+    """What the program will have in its environment, beside what its command adds; None for the caller's own."""
 
 
 class Command(Record):
@@ -90,8 +92,8 @@ class Runtime(Protocol):
     CREDENTIALS: tuple[str, ...]
     """Variables that the program needs to reach its model; in a sandbox it gets these of the user's environment."""
 
-    def check_installed(self, settings: Mapping[str, Any]) -> None:
-        """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started."""
+    def check_installed(self, settings: Mapping[str, Any], path: str | None = None) -> None:
+        """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started by this PATH."""
 
     def prepare(self, launch: Launch) -> None:
         """Write what the program needs into the session's folder; safe to repeat."""

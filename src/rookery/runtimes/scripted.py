@@ -42,14 +42,14 @@ _FIELDS: dict[str, dict[str, type]] = {
 }
 
 
-def check_installed(settings: Mapping[str, Any]) -> None:
+def check_installed(settings: Mapping[str, Any], path: str | None = None) -> None:
     """Raise ProgramFailed if the Python that the child runs on cannot be found."""
     program = settings.get("program") or sys.executable
     if os.path.isabs(program) and os.access(program, os.X_OK):
         return
     import shutil
 
-    if shutil.which(program) is None:
+    if shutil.which(program, path=path) is None:
         raise ProgramFailed(
             f"{program} is not installed",
             hint="the setting `program` of the scripted runtime must be a Python that has Rookery, or be left out",

@@ -14,12 +14,10 @@ from rookery.tasks import learnings, ready, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import (
     ACTIVE,
-    APPROVED,
     CANCELLED,
     COMPLETED,
     IN_PROGRESS,
     NEEDS_REBASE,
-    PENDING,
     PENDING_REVIEW,
     AlreadyClaimed,
     NotReady,
@@ -51,18 +49,17 @@ def claim(
         if task is None:
             return None
         until = stamp(clock + lease)
-        task = begin(db, task, "task.claimed", author, assignee=agent, lease_until=until)
+        task = begin(db, task, "claim", author, assignee=agent, lease_until=until)
     return assemble_one(db, task)
 
 
-def begin(db: Database, task: Task, kind: str, author: Author, **holder: Any) -> Task:
-    """Put a task into somebody's hands: one more attempt, which fences everybody before."""
-    return store.change(
+def begin(db: Database, task: Task, step: str, author: Author, **holder: Any) -> Task:
+    """Put a task into an agent's hands, by `claim` or `start`: one more attempt, which fences everybody before."""
+    return store.take_step(
         db,
         task,
-        kind,
+        step,
         author,
-        state=IN_PROGRESS,
         attempts=task.attempts + 1,
         started_at=task.started_at or author.now,
         **holder,
@@ -84,10 +81,16 @@ def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
     """Give a task back for others to take."""
     with db.write():
         task = store.get(db, store.resolve(db, text))
-        state = next_state("release", task)
+        next_state("release", task)
         check_holder(task, agent)
-        task = store.change(db, task, "task.released", author, state=state, **NO_ONE)
+        task = store.take_step(db, task, "release", author, **NO_ONE)
     return assemble_one(db, task)
+
+
+def submit(db: Database, task: Task, author: Author, *, commit: str | None) -> Task:
+    """Hand a task's work in for review."""
+    with db.write():
+        return store.take_step(db, task, "submit", author, lease_until=None, commit=commit)
 
 
 def check_completable(db: Database, task: Task, *, agent: str, attempt: int | None = None) -> None:
@@ -141,8 +144,7 @@ def complete_landed(db: Database, task: Task, author: Author, *, commit: str) ->
         waited = f"it waited for {', '.join(blockers)}" if blockers else ""
         note = f"It has landed although {waited}." if waited else ""
         if task.state in (PENDING_REVIEW, NEEDS_REBASE):
-            task = store.change(db, task, "task.approved", author, state=APPROVED, commit=commit)
-        next_state("complete", task)
+            task = store.take_step(db, task, "approve landed", author, commit=commit)
         result = "\n\n".join(part for part in (task.result, note) if part) or None
         task = _finish(db, task, author, result=result, commit=commit)
         _bubble(db, task, author)
@@ -153,7 +155,7 @@ def reopen(db: Database, text: str, author: Author) -> TaskView:
     """Take a finished or failed task up again, together with the completed tasks above it."""
     with db.write():
         task = store.get(db, store.resolve(db, text))
-        state = next_state("reopen", task)
+        next_state("reopen", task)
         line = (task, *store.ancestors(db, task))
         for each in line:
             if each.archived_at is not None:
@@ -161,12 +163,10 @@ def reopen(db: Database, text: str, author: Author) -> TaskView:
         for above in line[1:]:
             if above.state == CANCELLED:
                 raise InvalidState(f"{above.id} above it is cancelled", hint=f"`rook task reopen {above.id}` first")
-        opened = store.change(db, task, "task.reopened", author, state=state, completed_at=None, result=None, **NO_ONE)
+        opened = store.take_step(db, task, "reopen", author, completed_at=None, result=None, **NO_ONE)
         for above in line[1:]:
             if above.state == COMPLETED:
-                store.change(
-                    db, above, "task.reopened", author, state=PENDING, completed_at=None, result=None, **NO_ONE
-                )
+                store.take_step(db, above, "reopen", author, completed_at=None, result=None, **NO_ONE)
     return assemble_one(db, opened)
 
 
@@ -178,8 +178,8 @@ def cancel(db: Database, text: str, author: Author, *, reason: str | None = None
         next_state("cancel", task)
         for each in reversed(store.descendants(db, task.id)):
             if not each.is_finished:
-                store.change(db, each, "task.cancelled", author, state=CANCELLED, result=reason, **NO_ONE)
-        task = store.change(db, task, "task.cancelled", author, state=CANCELLED, result=reason, **NO_ONE)
+                store.take_step(db, each, "cancel", author, result=reason, **NO_ONE)
+        task = store.take_step(db, task, "cancel", author, result=reason, **NO_ONE)
         _bubble(db, task, author)
     return assemble_one(db, task)
 
@@ -189,9 +189,9 @@ def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | N
     check_text("the reason", reason or "")
     with db.write():
         task = store.get(db, store.resolve(db, text))
-        state = next_state("fail", task)
+        next_state("fail", task)
         check_holder(task, agent)
-        task = store.change(db, task, "task.failed", author, state=state, result=reason, **NO_ONE)
+        task = store.take_step(db, task, "fail", author, result=reason, **NO_ONE)
     return assemble_one(db, task)
 
 
@@ -260,9 +260,7 @@ def _shown(db: Database, ids: Iterable[str]) -> list[str]:
 
 
 def _finish(db: Database, task: Task, author: Author, **changes: Any) -> Task:
-    done = store.change(
-        db, task, "task.completed", author, state=COMPLETED, completed_at=author.now, lease_until=None, **changes
-    )
+    done = store.take_step(db, task, "complete", author, completed_at=author.now, lease_until=None, **changes)
     if task.parent_id is not None:
         learnings.hand_up(db, task.id, task.parent_id, author)
     return done

@@ -1,4 +1,7 @@
-"""Pure types and rules of the task graph. The transitions are data: the documentation is drawn from them."""
+"""Pure types and rules of the task graph.
+
+The transitions are data: every change of a task's state is a step of the table, and the documentation is drawn from it.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +49,30 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "request changes": (frozenset({PENDING_REVIEW, AWAITING_HUMAN_REVIEW}), IN_PROGRESS),
     "request rebase": (frozenset({PENDING_REVIEW}), NEEDS_REBASE),
     "approve": (frozenset({PENDING_REVIEW}), APPROVED),
+    "approve landed": (frozenset({PENDING_REVIEW, NEEDS_REBASE}), APPROVED),
     "hand over": (frozenset({IN_PROGRESS}), AWAITING_HUMAN_REVIEW),
     "complete": (frozenset({PENDING, IN_PROGRESS, APPROVED, AWAITING_HUMAN_REVIEW}), COMPLETED),
     "fail": (_UNFINISHED - {FAILED}, FAILED),
     "cancel": (_UNFINISHED, CANCELLED),
     "reopen": (frozenset({COMPLETED, CANCELLED, FAILED}), PENDING),
 }
+
+EVENTS = {
+    "claim": "task.claimed",
+    "start": "task.started",
+    "release": "task.released",
+    "submit": "task.submitted",
+    "request changes": "task.changes_requested",
+    "request rebase": "task.rebase_requested",
+    "approve": "task.approved",
+    "approve landed": "task.approved",
+    "hand over": "task.handed_over",
+    "complete": "task.completed",
+    "fail": "task.failed",
+    "cancel": "task.cancelled",
+    "reopen": "task.reopened",
+}
+"""What each step is called when it is done."""
 
 MAX_DEPTH = 2
 KINDS = ("epic", "task", "subtask")

@@ -1,12 +1,16 @@
-"""The tables of tasks, blockers and learnings. Every change goes through `insert`, `change`, … and says its event."""
+"""The tables of tasks, blockers and learnings. Every change goes through `insert`, `change`, … and says its event.
+
+Only `take_step` changes a task's state, as the table of transitions allows.
+"""
 
 from __future__ import annotations
 
+from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
 from rookery.db.dialect import best_matches, marks, match_words
 from rookery.events.store import publish
-from rookery.tasks.model import Learning, Task
+from rookery.tasks.model import EVENTS, Learning, Task, next_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +170,20 @@ def insert(db: Database, task: Task, author: Author) -> None:
 
 
 def change(db: Database, task: Task, kind: str, author: Author, **changes: Any) -> Task:
-    """Change a task if it is still in the state in which the caller saw it."""
+    """Change something of a task, but not its state, if it is still in the state in which the caller saw it."""
+    if "state" in changes:
+        raise ValueError("a state changes by a step")
+    return _update(db, task, kind, {"set": changes}, author)
+
+
+def take_step(db: Database, task: Task, step: str, author: Author, **changes: Any) -> Task:
+    """Take a task one step on, if it is still as the caller saw it and the table of transitions allows the step."""
+    changes = {"state": next_state(step, task), **changes}
+    return _update(db, task, EVENTS[step], {"step": step, "set": changes}, author)
+
+
+def _update(db: Database, task: Task, kind: str, data: dict[str, Any], author: Author) -> Task:
+    changes = data["set"]
     changes["updated_at"] = author.now
     columns = ", ".join(f"{'commit_id' if name == 'commit' else name} = ?" for name in changes)
     db.execute(
@@ -174,8 +191,8 @@ def change(db: Database, task: Task, kind: str, author: Author, **changes: Any) 
         (*changes.values(), task.id, task.state, task.attempts),
     )
     if db.changed != 1:
-        raise LookupError(f"{task.id} is no longer {task.state}")  # only without a write transaction: our bug
-    publish(db, kind, task.id, {"set": changes}, actor=author.name, at=author.now)
+        raise InvalidState(f"{task.id} is no longer {task.state}", hint=f"`rook task get {task.id}` shows it")
+    publish(db, kind, task.id, data, actor=author.name, at=author.now)
     return task.replace(**changes)
 
 

@@ -12,6 +12,7 @@ import os
 from rookery.base.draft import write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
+from rookery.events import store as events
 from rookery.tasks import store
 from rookery.tasks.model import ImportInvalid, Learning, Task
 from rookery.tasks.validation import check_document
@@ -75,14 +76,20 @@ def import_file(
     """Read everything, or raise ImportInvalid that says where the file is wrong and change nothing."""
     document = _read(path)
     _check_header(document, path)
+    backup, seen = None, None
+    if clear:
+        check_document(document, path, {}, [], set())
+        backup, seen = _back_up(db, author, backups)
     with db.write():
+        if clear and events.last_seq(db) != seen:  # rarely: somebody has changed something since
+            backup, _ = _back_up(db, author, backups)
         present = (
             {} if clear else {row[0]: (row[1], row[2]) for row in db.all("SELECT id, parent_id, state FROM tasks")}
         )
         edges = [] if clear else db.all("SELECT task_id, blocker_id FROM task_blockers")
         taken = set() if clear else {row[0] for row in db.all("SELECT id FROM learnings")}
         tasks, learnings = check_document(document, path, present, edges, taken)
-        backup, deleted = _clear(db, author, backups) if clear else (None, 0)
+        deleted = _clear(db, author) if clear else 0
         report = progress("importing", len(tasks))
         for number, (task, _) in enumerate(tasks, 1):
             store.insert(db, task, author)
@@ -95,14 +102,20 @@ def import_file(
     return Imported(path, len(tasks), kept, deleted, backup)
 
 
-def _clear(db: Database, author: Author, backups: str) -> tuple[str | None, int]:
-    roots = [row[0] for row in db.all("SELECT id FROM tasks WHERE parent_id IS NULL")]
-    if not roots:
-        return None, 0
+def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, int]:
+    """Write what is there into a file, if anything is; its path, and the number of the last event it knows of."""
+    seen = events.last_seq(db)  # before: what comes between is in the file, and is looked at once more
+    if db.value("SELECT 1 FROM tasks LIMIT 1") is None:
+        return None, seen
     os.makedirs(backups, exist_ok=True)
     path = os.path.join(backups, f"before-import-{author.now.replace(':', '')}.json")
     export_file(db, path, author.now)
-    return path, sum(len(store.delete(db, root, author)) for root in roots)
+    return path, seen
+
+
+def _clear(db: Database, author: Author) -> int:
+    roots = [row[0] for row in db.all("SELECT id FROM tasks WHERE parent_id IS NULL")]
+    return sum(len(store.delete(db, root, author)) for root in roots)
 
 
 def _as_document(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:

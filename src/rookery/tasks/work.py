@@ -41,7 +41,7 @@ def start(
     with db.write():
         task = _startable(db, task.id, author, agent)
         if task.assignee != agent or not task.is_held(author.now):
-            task = lifecycle.begin(db, task, "task.started", author, assignee=agent, lease_until=None)
+            task = lifecycle.begin(db, task, "start", author, assignee=agent, lease_until=None)
         if (task.branch, task.start_commit) != (branch, start_commit):
             task = store.change(db, task, "task.branched", author, branch=branch, start_commit=start_commit)
         view = assemble_one(db, task)

@@ -77,6 +77,26 @@ def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
     write_whole(path, text)
 
 
+def relocate(root: str, old: str) -> None:
+    """The project was copied or moved: its cages name the new root instead of the old one."""
+    import json
+
+    folder = os.path.dirname(_path(root, ""))
+    for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, entry)
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        words = [_relocated(word, root, old) for word in data["words"]]
+        write_whole(path, json.dumps({"words": words, "common": _relocated(data["common"], root, old)}))
+
+
+def _relocated(path: str, root: str, old: str) -> str:
+    for top in sorted((root, old), key=len, reverse=True):  # one of the two may lie in the other
+        if path == top or path.startswith(top + os.sep):
+            return root + path[len(top) :]
+    return path
+
+
 def forget(folder: str) -> None:
     """The worktree is gone."""
     before, found, name = folder.partition(_WORKTREES)

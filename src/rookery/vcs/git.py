@@ -126,9 +126,9 @@ class Git:
 
     def default_branch(self) -> str | None:
         """The remote's default, else main, master or trunk, else the current one."""
-        ref = self._store.ask("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
-        remote = None if ref is None else ref.rstrip("\n").removeprefix("refs/remotes/origin/")
-        return choose_default(remote, self.branches(), self.current_branch())
+        ref = self._store.symbolic("refs/remotes/origin/HEAD")
+        remote = None if ref is None else ref.removeprefix("refs/remotes/origin/")
+        return choose_default(remote, self.branches(), None) or self.current_branch()
 
     def resolve(self, revision: str) -> str:
         """The commit that a branch name or commit id stands for. A branch goes before a tag of the same name."""
@@ -168,6 +168,9 @@ class Git:
 
     def checkouts(self) -> dict[str, str]:
         """Every checkout of the repository: its folder and the branch that it is on."""
+        plain = self._store.checkouts()
+        if plain is not None:
+            return plain
         found = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
         # The first is the main one; for a submodule git names its folder in the outer `.git` instead.
         folders = [self.main_root() if index == 0 else folder for index, (folder, _, _) in enumerate(found)]

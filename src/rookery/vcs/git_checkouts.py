@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rookery.vcs.git_store import GitStore
 
 _UNFINISHED = "initializing"
-_EXCLUDES = "rookery-exclude"
+EXCLUDES = "rookery-exclude"
 _OWN = "worktree"
 """The scope of a worktree's own configuration."""
 _OURS = "# What Rookery generated in this worktree; rewritten by it."
@@ -120,7 +120,7 @@ def exclude(store: GitStore, patterns: Sequence[str]) -> None:
     """
     folder = _linked_folder(store)
     _enable_own_configuration(store)
-    path = os.path.join(folder, _EXCLUDES)
+    path = os.path.join(folder, EXCLUDES)
     wanted = dict.fromkeys([*_read_own(path), *patterns])
     listed = _excludes_files(store)
     _write_excludes(listed, path, wanted)
@@ -136,7 +136,7 @@ def exclude(store: GitStore, patterns: Sequence[str]) -> None:
 
 def include(store: GitStore, root: str, patterns: Sequence[str]) -> None:
     """Take back `exclude`; a tracked file is again as the repository has it."""
-    path = os.path.join(_linked_folder(store), _EXCLUDES)
+    path = os.path.join(_linked_folder(store), EXCLUDES)
     if not os.path.exists(path):
         return
     _write_excludes(_excludes_files(store), path, [each for each in _read_own(path) if each not in patterns])
@@ -152,7 +152,7 @@ def include(store: GitStore, root: str, patterns: Sequence[str]) -> None:
 
 def excluded(store: GitStore) -> list[str]:
     """What `exclude` was asked for in this worktree."""
-    return _read_own(os.path.join(git_folder(store), _EXCLUDES))
+    return _read_own(os.path.join(git_folder(store), EXCLUDES))
 
 
 def _registered(store: GitStore) -> dict[str, _Registered]:

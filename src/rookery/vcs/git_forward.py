@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.record import Record
+from rookery.config.project import git_folder
 from rookery.vcs import backup
+from rookery.vcs.git_processes import linked_worktrees
 from rookery.vcs.index_claim import Claim
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.snapshots import QUIET, copy_index
@@ -172,10 +174,13 @@ def mend(store: GitStore, folder: str, branch_at: str) -> bool:
 
 
 def _git_folder(store: GitStore, folder: str) -> str:
-    """The folder that git keeps for a checkout; it is plain to see in the main one."""
+    """The folder that git keeps for a checkout; it is plain to see in the main one and in linked worktrees."""
     plain = os.path.join(folder, ".git")
     if os.path.isdir(plain) and not os.path.islink(plain):
         return plain
+    own = git_folder(folder)
+    if own is not None and own in linked_worktrees(store.common):
+        return own
     return store.at(folder).read("rev-parse", "--absolute-git-dir").rstrip("\n")
 
 

@@ -59,6 +59,41 @@ class Evidence(Record):
     """Landings of others that the history does not show, because they were squashed or rebased."""
 
 
+class Apart(Record):
+    """How a commit and a base have come apart."""
+
+    beyond: dict[str, list[str]]
+    """What the base has and the commit has not, with the parents of each."""
+    is_contained: bool
+    """The commit has nothing that the base has not."""
+    reverts: tuple[tuple[str, str], ...]
+    """The commits of the base alone that speak of a revert, the newest first, with their messages."""
+
+
+def compare(store: GitStore, tip: str, base: str) -> Apart:
+    """How two commits have come apart, by one git."""
+    key = ("apart", tip, base)
+    if key in store.known:
+        known: Apart = store.known[key]
+        return known
+    words = ("log", "-z", "--topo-order", "--left-right", "--no-show-signature", "--encoding=UTF-8")
+    listed = store.read(*words, "--format=tformat:%m%H %P%x00%B", f"{base}...{tip}", "--").split("\0")
+    beyond: dict[str, list[str]] = {}
+    reverts = []
+    is_contained = True
+    for about, message in zip(listed[:-1:2], listed[1::2], strict=True):
+        if about.startswith(">"):
+            is_contained = False
+            continue
+        commit, *parents = about[1:].split()
+        beyond[commit] = parents
+        if _REVERTS.search(message):
+            reverts.append((commit, message))
+    store.known["contains", tip, base], store.known["contains", base, tip] = is_contained, not beyond
+    found = store.known[key] = Apart(beyond, is_contained, tuple(reverts))
+    return found
+
+
 def has_landed(store: GitStore, tip: str, base: str, known: Evidence) -> bool:
     """True if the base has the work of a commit and has not lost it again. Both are commit ids."""
     is_there = store.contains(tip, base)
@@ -108,7 +143,8 @@ def _is_ours(store: GitStore, commit: str) -> bool:
 
 def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterator[Landing]:
     """The landings that the history shows: merges, and commits that the base itself went through."""
-    beyond = _parents(store, base, tip)
+    apart = compare(store, tip, base)
+    beyond = apart.beyond
     chain, bottom = _first_parents(base, beyond)
     if bottom == tip:
         yield Landing(tip, since or "", tip)
@@ -123,7 +159,7 @@ def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterato
             yield Landing(commit, before, brings, is_whole)
         seen.add(commit)
     on_chain = set(chain)
-    named = dict.fromkeys(each for _, said in _messages(store, tip, base) for each in reverted_commits(said))
+    named = dict.fromkeys(each for _, said in apart.reverts for each in reverted_commits(said))
     for commit, (before, *brought) in _merges(store, list(named)).items():
         if commit in on_chain:
             continue

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed, Refused
 from rookery.base.record import Record
-from rookery.vcs import git_forward
+from rookery.vcs import git_forward, git_moves
 from rookery.vcs.git_store import DIFF, HEADS, SAVED, failure
+from rookery.vcs.tree_diff import DIFF_TREE, parse_changes, tree_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from rookery.vcs.git_forward import Forward
     from rookery.vcs.git_store import GitStore
+    from rookery.vcs.tree_diff import TreeChange
+
+    _Kept = Mapping[str, str] | None
 
 CONTENT = "content"
 ADD_ADD = "add/add"
@@ -28,7 +32,6 @@ MODIFY_DELETE = "modify/delete"
 UNRELATED = "unrelated histories"
 REGULAR = ("100644", "100755")
 _KINDS = {"contents": CONTENT}
-_MAX_MOVE = 30.0
 
 # The same commit for the same tree and parents, whoever asks: nothing piles up.
 _NOBODY = {
@@ -79,7 +82,7 @@ class Merging:
     def __init__(self, store: GitStore, checkouts: Callable[[], dict[str, str]]) -> None:
         self.store = store
         self._checkouts = checkouts
-        self._identity: list[str] | None = None
+        self._identity = ["-c", "user.useConfigOnly=true"]
         self._objects = ""
         self._env: Mapping[str, str] = {}
 
@@ -136,12 +139,16 @@ class Merging:
 
     def commit(self, tree: str, parents: Sequence[str], message: str, *, author_of: str | None = None) -> str:
         """A commit by the user, or with the author and time of another commit."""
-        if self._identity is None:
+        words = ["commit-tree", tree, *(word for each in parents for word in ("-p", each)), "-F", "-"]
+        env = {} if author_of is None else self._author(author_of)
+        try:
+            made = self._read(*self._identity, *words, stdin=message, env=env).strip()
+        except ProgramFailed:
+            # Perhaps git knows no user, and by our wish it has not made one up from the machine's names.
             found = self.store.identity()
             self._identity = [word for key, value in found.items() for word in ("-c", f"{key}={value}")]
-        words = [*self._identity, "commit-tree", tree, *(word for each in parents for word in ("-p", each)), "-F", "-"]
-        env = {} if author_of is None else self._author(author_of)
-        made = self._read(*words, stdin=message, env=env).strip()
+            made = self._read(*self._identity, *words, stdin=message, env=env).strip()
+        words = [*self._identity, *words]
         if made != author_of:
             return made
         # Within the same second it would be that very commit, and its branch would seem to be where the base is.
@@ -206,13 +213,18 @@ class Merging:
             found[path] = Side(mode, oid)
         return found
 
+    def changes(self, old: str, new: str) -> list[TreeChange]:
+        """Every path in which two commits or trees differ."""
+        if self._env:  # what is on trial is nothing to remember
+            return parse_changes(self._read(*DIFF_TREE, old, new))
+        return tree_changes(self.store, old, new)
+
     def changed_paths(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
         """For each pair of commits the paths in which they differ, by one git; a rename changes two."""
         if not pairs:
             return []
         if len(pairs) == 1:
-            out = self._read("diff-tree", "-r", "-z", "--name-only", "--no-renames", *pairs[0])
-            return [tuple(out.split("\0")[:-1])]
+            return [tuple(each.path for each in self.changes(*pairs[0]))]
         trees = self._trees([commit for pair in pairs for commit in pair])
         text = "".join(f"{trees[old]} {trees[new]}\n" for old, new in pairs)
         out = self._read("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--stdin", stdin=text)
@@ -262,41 +274,29 @@ class Merging:
         """What changed between two commits, for people and models."""
         return self._read(*DIFF, "--patch", old, new, "--", *paths, env={"GIT_LITERAL_PATHSPECS": "1"})
 
-    def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
-        """All that some commits lead to and no branch, tag or remote does, each with its parents."""
-        asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
-        if not asked:
-            return {}
-        words = ("rev-list", "--parents", "--stdin", "--not", "--branches", "--tags", "--remotes")
-        lines = (line.split() for line in self._read(*words, stdin=asked).splitlines())
-        return {commit: parents for commit, *parents in lines}
-
     def keep(self, name: str, commit: str) -> None:
         """Keep a commit under `refs/rookery/<name>`, whatever was kept there before."""
-        current = self.store.find_commit(SAVED + name)
-        if current is None:
-            self.store.create_ref(SAVED + name, commit)
-        elif current != commit:
-            self.store.replace_ref(SAVED + name, commit, current)
+        if self.store.ref(SAVED + name) != commit:
+            git_moves.keep_refs(self.store, {name: commit})
 
     def tip(self, branch: str) -> str | None:
         """Where a branch is."""
-        return self.store.find_commit(HEADS + branch)
+        return self.store.ref(HEADS + branch)
 
     def tips(self, branches: Sequence[str]) -> dict[str, str]:
         """Where branches are, those that are there."""
-        asked = "".join(f"{HEADS}{name}^{{commit}}\n" for name in branches if "\n" not in name)
-        answers = self._read("cat-file", "--batch-check=%(objectname)", stdin=asked).splitlines() if asked else []
-        return {name: at for name, at in zip(branches, answers, strict=False) if " " not in at}
+        return {name: at for name, at in ((name, self.tip(name)) for name in branches) if at is not None}
 
     def landed_branches(self, base: str) -> set[str]:
         """The branches that another one contains."""
         listed = self.store.read("for-each-ref", f"--merged={HEADS}{base}", "--format=%(refname)", HEADS)
         return {name.removeprefix(HEADS) for name in listed.splitlines()}
 
-    def move(self, branch: str, commit: str, expected: str, why: str) -> None:
-        """Move a branch that is still at `expected`, else raises RefMoved. The user's ref hooks may refuse it."""
-        self.store.move_branch(branch, commit, expected, why, min(self.store.timeout, _MAX_MOVE))
+    def move(
+        self, branch: str, commit: str, expected: str, why: str, fence: str | None = None, kept: _Kept = None
+    ) -> None:
+        """Move a branch that is still at `expected`, else raises RefMoved; see `git_moves`."""
+        git_moves.move_branch(self.store, branch, commit, expected, why, fence=fence, kept=kept)
 
     def begin_forward(self, branch: str, old: str, new: str) -> list[Forward]:
         """Bring the files of every checkout of a branch to where it is about to go; all of them, or none."""

@@ -190,8 +190,7 @@ def _filesystem(path: str) -> str:
 
 def _words(pid: int) -> list[str]:
     try:
-        with open(_proc(pid, "cmdline"), "rb") as file:
-            return [word.decode("utf-8", "surrogateescape") for word in file.read().split(b"\0")[:-1]]
+        return proctable.words_of(pid)
     except OSError:
         return []
 

@@ -6,19 +6,21 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
-from time import time
+from functools import cached_property
 
 from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run, run_bytes
 from rookery.config.environ import child_environ
 from rookery.vcs import cage
+from rookery.vcs.git_refs import AskGit, RefFiles
 from rookery.vcs.model import EMAIL, NAME, UnknownRevision, moved
 from rookery.vcs.porcelain import parse_diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from rookery.vcs.model import FileDiff
 
@@ -49,18 +51,42 @@ class GitStore:
     """The repository that git finds in `folder`, or at `options` such as `--git-dir`."""
 
     def __init__(
-        self, folder: str, timeout: float, *, options: tuple[str, ...] = (), env: Mapping[str, str] | None = None
+        self,
+        folder: str,
+        timeout: float,
+        *,
+        options: tuple[str, ...] = (),
+        env: Mapping[str, str] | None = None,
+        known: dict[tuple[str, ...], Any] | None = None,
     ) -> None:
         self._folder = folder
         self._timeout = timeout
         self.timeout = timeout
         self._options = options
         self._env = dict(env or {})
+        self.known: dict[tuple[str, ...], Any] = {} if known is None else known
+        """What was found out about commits, by their ids: it never changes."""
 
     def at(self, folder: str) -> GitStore:
         """The same for another checkout."""
         env = self._env | {"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
-        return GitStore(folder, self._timeout, options=self._options, env=env)
+        return GitStore(folder, self._timeout, options=self._options, env=env, known=self.known)
+
+    def within(self, seconds: float) -> GitStore:
+        """The same, with less patience."""
+        return GitStore(self._folder, min(self._timeout, seconds), options=self._options, env=self._env)
+
+    @cached_property
+    def common(self) -> str:
+        """The folder that all worktrees of the repository share; it is plain to see in the main checkout."""
+        plain = os.path.join(self._folder, ".git")
+        if not self._options and os.path.isfile(os.path.join(plain, "HEAD")) and not os.path.islink(plain):
+            return plain
+        return self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+
+    @cached_property
+    def _files(self) -> RefFiles:
+        return RefFiles(self.common)
 
     def read(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
         """What git prints for a question that changes nothing; raises if it fails."""
@@ -139,10 +165,41 @@ class GitStore:
             raise UnknownRevision(f"{names[-1]!r} stands for no commit here")
         return found
 
+    def ref(self, name: str) -> str | None:
+        """The id that a ref holds, None if there is no such ref."""
+        if "\0" in name or "\n" in name:
+            return None
+        try:
+            return self._files.read(name)
+        except AskGit:
+            return self._listed_refs(name).get(name)
+
     def refs(self, under: str) -> dict[str, str]:
         """Every ref beneath a folder of refs, without that folder, and the commit that it is at."""
-        lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", under).splitlines()
-        return {name.removeprefix(under): commit for name, _, commit in (line.partition("\0") for line in lines)}
+        try:
+            found = self._files.under(under)
+        except AskGit:
+            found = self._listed_refs(under)
+        return {name.removeprefix(under): commit for name, commit in found.items()}
+
+    def symbolic(self, name: str) -> str | None:
+        """The ref that a symbolic one leads to, None if it is not there or none."""
+        try:
+            return self._files.target(name)
+        except AskGit:
+            found = self.ask("symbolic-ref", "--quiet", name)
+            return None if found is None else found.rstrip("\n")
+
+    def checkouts(self) -> dict[str, str] | None:
+        """Every checkout, the main one first, and the branch that it is on; None if only git can tell."""
+        try:
+            return self._files.checkouts()
+        except AskGit:
+            return None
+
+    def _listed_refs(self, pattern: str) -> dict[str, str]:
+        lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", pattern).splitlines()
+        return {name: commit for name, _, commit in (line.partition("\0") for line in lines)}
 
     def create_ref(self, ref: str, commit: str) -> None:
         """Make a ref; there already at the commit is fine, elsewhere raises RefMoved."""
@@ -196,42 +253,6 @@ class GitStore:
             raise failure(done, ("update-ref",))
         raise moved(ref, expected, current)
 
-    def move_branch(self, branch: str, commit: str, expected: str, why: str, timeout: float) -> None:
-        """Move a branch that is still at `expected`, else raises RefMoved; the user's hooks hear of it.
-
-        A hook that hangs is ended with git, and the lock that git held on the branch goes with it.
-        """
-        ref = HEADS + branch
-        words = ("update-ref", "-m", f"rook: {why}", ref, commit, expected)
-        started = time()
-        try:
-            done = GitStore(self._folder, timeout, options=self._options, env=self._env).run(*words, env=_WRITING)
-        except ProgramFailed as error:
-            self._remove_lock(ref, started)
-            hint = "see the hook `reference-transaction` of the repository"
-            raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
-        if done.ok:
-            return
-        current = self.find_commit(ref)
-        if current == expected:
-            raise ProgramFailed(
-                f"git could not move {branch}: {done.last_words}",
-                hint="a hook of the repository may have refused it, or another git holds the branch",
-            )
-        if current != commit:
-            raise moved(branch, expected, current)
-
-    def _remove_lock(self, ref: str, since: float) -> None:
-        """Take away the lock of a git that we have just killed; one that was there before is not ours."""
-        common = self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
-        for name in (ref, "packed-refs", "HEAD"):
-            path = os.path.join(common, name + ".lock")
-            try:
-                if os.stat(path).st_mtime >= since - 1:
-                    os.unlink(path)
-            except FileNotFoundError:
-                continue
-
     def saved_refs(self, prefix: str) -> dict[str, str]:
         """What is kept under `refs/rookery/`, by the names that begin with `prefix`."""
         return {name: commit for name, commit in self.refs(SAVED).items() if name.startswith(prefix)}
@@ -247,8 +268,11 @@ class GitStore:
         return name
 
     def contains(self, commit: str, within: str) -> bool:
-        """True if a commit is another or one of its ancestors."""
-        return self.ask("merge-base", "--is-ancestor", commit, within) is not None
+        """True if a commit is another or one of its ancestors. Both are ids."""
+        key = ("contains", commit, within)
+        if key not in self.known:
+            self.known[key] = commit == within or self.ask("merge-base", "--is-ancestor", commit, within) is not None
+        return bool(self.known[key])
 
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits one contains that the other does not."""
@@ -259,6 +283,15 @@ class GitStore:
         tips = ["HEAD"] if self.find_commit("HEAD") else []
         tips += ["refs/stash"] if self.find_commit("refs/stash") else []
         return int(self.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
+
+    def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
+        """All that some commits lead to and no branch, tag or remote does, each with its parents."""
+        asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
+        if not asked:
+            return {}
+        words = ("rev-list", "--parents", "--stdin", "--not", "--branches", "--tags", "--remotes")
+        lines = (line.split() for line in self.read(*words, stdin=asked).splitlines())
+        return {commit: parents for commit, *parents in lines}
 
     def fork_point(self, base: str, tip: str | None) -> str:
         """Where `tip` parted from `base`; `base` itself if they have nothing in common."""
@@ -318,10 +351,12 @@ def git_version(timeout: float = 10) -> str:
 
 
 def undone_name(branch: str) -> str:
-    """Where the undone work of a branch is marked, under `refs/rookery/`.
+    """Where the undone work of a branch is marked, under `refs/rookery/`."""
+    return UNDONE + flat_name(branch)
 
-    In one level: the mark of `work` must not keep that of a later branch `work/more` from being made.
-    """
+
+def flat_name(branch: str) -> str:
+    """A branch's name in one level: what is kept for `work` must not keep a ref for `work/more` from being made."""
     from urllib.parse import quote
 
-    return UNDONE + quote(branch, safe="")
+    return quote(branch, safe="", errors="surrogateescape")

@@ -15,7 +15,7 @@ from rookery.base import call as calls
 from rookery.base import holder as holders
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
-from rookery.vcs import git_locks
+from rookery.vcs import git_locks, git_processes
 from rookery.vcs.git_locks import CLAIM, NOTE
 
 TYPE_CHECKING = False
@@ -139,6 +139,14 @@ class Claim(Record):
             import shutil
 
             shutil.rmtree(self._unused)
+
+
+def give_up_all(root: str) -> None:
+    """Free all claims on the checkouts of the project at `root`: their owners are processes of another project."""
+    common = git_locks.store_folder(root)
+    linked = [] if common is None else git_processes.linked_worktrees(common)
+    for each in (*([] if common is None else [common]), *linked):
+        Claim(root, each).give_up()
 
 
 def _read_json(path: str) -> dict[str, Any]:

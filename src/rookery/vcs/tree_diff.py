@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rookery.vcs.git_store import GitStore
 
 NOTHING = "000000"
+DIFF_TREE = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
 
 
 class TreeChange(Record):
@@ -37,8 +38,12 @@ class TreeChange(Record):
 
 
 def tree_changes(store: GitStore, old: str, new: str) -> list[TreeChange]:
-    """Every path in which two commits differ; a rename is a deletion and an addition."""
-    return parse_changes(store.read("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new))
+    """Every path in which two commits differ; a rename is a deletion and an addition. Both are ids."""
+    key = ("changes", old, new)
+    if key not in store.known:
+        store.known[key] = parse_changes(store.read(*DIFF_TREE, old, new))
+    found: list[TreeChange] = store.known[key]
+    return found
 
 
 def parse_changes(text: str) -> list[TreeChange]:

@@ -13,6 +13,7 @@ from rookery.agents.sandbox.checks import check_sandbox
 from rookery.agents.sandbox.model import BLANK, HIDE, RO, build_environ
 from rookery.base.check import Place
 from rookery.base.errors import InvalidState
+from support import run_rook
 
 
 @pytest.fixture
@@ -40,6 +41,16 @@ def test_what_holds_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert {status for status, _ in found.values()} == {"ok"}
     assert "example.org" in found["network"][1]
     assert "API_KEY" in found["credentials"][1]
+
+
+@pytest.mark.usefixtures("working")
+def test_a_credential_counts_as_it_is_recorded(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents do not get what the shell of the moment has."""
+    assert run_rook(project, "env", "refresh", env={"OLD_KEY": "x"}).status == 0
+    monkeypatch.setenv("API_KEY", "x")
+    assert findings(project, credentials=["OLD_KEY", "PATH"])["credentials"][0] == "ok"
+    status, said = findings(project, credentials=["OLD_KEY", "API_KEY"])["credentials"]
+    assert (status, said) == ("warning", "not recorded: API_KEY")
 
 
 @pytest.mark.usefixtures("working")

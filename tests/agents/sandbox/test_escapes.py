@@ -86,7 +86,7 @@ class Site:
         git, state = self.root / ".git", self.root / ".rookery"
         own = [git / "worktrees" / "bee", git / "refs/heads/rook/bee", git / "logs/refs/heads/rook/bee"]
         own += [state / "worktrees/bee", git / "objects", git / "refs/rookery"]
-        run = ("run/cages", "run/config", "run/radar", "run/recovery")
+        run = ("run/cages", "run/config", "run/radar", "run/loop", "run/journals", "logs")
         ours = [state / name for name in ("sessions", "agents", "rookery.db", "telemetry.db", *run)]
         without = tuple(str(each) for each in (*own, *ours))
         return manifest(self.root, self.home, self.outside, Path("/etc"), without=without)

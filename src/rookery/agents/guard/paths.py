@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rookery.agents.guard.word import Word
+from rookery.config.environ import read_environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ SECRETS = (
     ".codex/auth.json",
     ".gemini/oauth_creds.json",
     ".local/share/keyrings",
+    ".local/state/rookery",
 )
 """What nobody reads, in the home folder."""
 SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d")
-_STATE_SECRETS = ("sessions", "run")
+_STATE_SECRETS = ("sessions", "run", "environment.json")
 _PROCESS_SECRETS = ("environ", "mem", "auxv", "fd", "root", "cwd")
 
 DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero")
@@ -261,6 +263,7 @@ def _secrets(case: Case) -> list[str]:
     home, state = _home(), os.path.join(os.path.realpath(case.bounds.root), ".rookery")
     return [
         *(os.path.join(home, each) for each in SECRETS),
+        os.path.join(os.path.realpath(read_environ().state_home), "rookery"),
         *SYSTEM_SECRETS,
         *(os.path.join(state, each) for each in _STATE_SECRETS),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.agents.environment.service import recorded_names
 from rookery.agents.sandbox.model import ALLOW, OFF, ON, OPEN
 from rookery.agents.sandbox.probe import find_obstacle, probe
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
@@ -45,7 +46,7 @@ def check_sandbox(place: Place) -> Iterator[Finding]:
     version = probe(None if root is None else os.path.join(root, ".rookery", "run")).version
     yield Finding(_CATEGORY, "files", OK, f"{version}: agents write their worktree, branch and home, and nothing else")
     yield _network(settings)
-    yield _credentials(settings)
+    yield _credentials(settings, root)
 
 
 def _missing(settings: SandboxConfig, reason: str) -> str:
@@ -71,12 +72,13 @@ def _network(settings: SandboxConfig) -> Finding:
     return Finding(_CATEGORY, "network", OK, "off: agents reach nothing, not even their model's service")
 
 
-def _credentials(settings: SandboxConfig) -> Finding:
-    missing = [name for name in settings.credentials if name not in child_environ()]
+def _credentials(settings: SandboxConfig, root: str | None) -> Finding:
+    known = None if root is None else recorded_names(root)
+    missing = [name for name in settings.credentials if name not in (child_environ() if known is None else known)]
     if missing:
-        return Finding(
-            _CATEGORY, "credentials", WARNING, f"not set: {', '.join(missing)}", "set them, or take them off the list"
-        )
+        what = "set" if known is None else "recorded"
+        hint = "set them, or take them off the list" if known is None else "set them and run `rook env refresh`"
+        return Finding(_CATEGORY, "credentials", WARNING, f"not {what}: {', '.join(missing)}", hint)
     given = ", ".join(settings.credentials) or "none of your environment's secrets"
     return Finding(_CATEGORY, "credentials", OK, f"agents are given {given}")
 

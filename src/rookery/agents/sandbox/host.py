@@ -22,7 +22,7 @@ from rookery.config.environ import confined_environ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 _BY_TERMINAL = 0x80  # SI_KERNEL: the whole group in the foreground got it, the agent too
@@ -54,7 +54,7 @@ def main() -> int:
             Proxy(_outside(plan, PROXY), plan.allow, f"{path.removesuffix('.json')}.log").start()
         refs = Packed(*plan.packed)
         refs.refresh()
-        status = _run(plan, refs)
+        status = _run(plan, env, refs)
         link.close()
         return status
     finally:
@@ -92,11 +92,11 @@ def read_plan(path: str) -> Plan:
     """What `wrap` wrote down."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         data = loads(file.read())
-    lists = {name: tuple(data[name]) for name in ("cage", "argv", "packed", "holds", "allow")}
+    lists = {name: tuple(data[name]) for name in ("cage", "argv", "packed", "holds", "allow", "passed")}
     return Plan(**(data | lists))
 
 
-def _run(plan: Plan, refs: Packed) -> int:
+def _run(plan: Plan, env: Mapping[str, str], refs: Packed) -> int:
     """Start the agent from the main thread: the kernel ends bubblewrap when the thread that started it ends."""
     heard, told = os.pipe()
     words = [*plan.cage, "--ro-bind", plan.sockets, SOCKETS, "--info-fd", str(told), "--chdir", plan.worktree]
@@ -104,7 +104,7 @@ def _run(plan: Plan, refs: Packed) -> int:
         words.append("--new-session")
     if plan.network != OPEN:
         words.append("--unshare-net")
-    pid = spawn([*words, "--", *_program(plan)], env=plan.env, keep=(told,))
+    pid = spawn([*words, "--", *_program(plan)], env=plan.environ(env), keep=(told,))
     os.close(told)
     return _attend(pid, heard, refs)
 

@@ -42,6 +42,7 @@ def clear_sockets(folder: str) -> None:
 
 RO, RW, HIDE, BLANK = "ro", "rw", "hide", "blank"
 _PASSED = ("PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ")
+_TERMINAL = ("TERM", "COLORTERM")
 _OURS = tuple(f"ROOKERY_{name}" for name in ("ROOT", "AGENT", "SESSION", "TURN", "PORT", "PORTS", "PYTHON"))
 _SECRET = {"ROOKERY_TOKEN", "ROOKERY_CONFINED"}
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -76,12 +77,13 @@ class Mount(Record):
 
 
 class Plan(Record):
-    """Everything that the host needs to know; it holds credentials, and is for its user alone."""
+    """Everything that the host needs to know. It lies in a file, and holds no value of the user's environment."""
 
     cage: tuple[str, ...]
     """The words of bubblewrap, before the program."""
     argv: tuple[str, ...]
     env: dict[str, str]
+    """What is set for the sandbox."""
     worktree: str
     sockets: str
     """A private folder outside, with a path short enough for a socket."""
@@ -92,6 +94,12 @@ class Plan(Record):
     network: str = OPEN
     allow: tuple[str, ...] = ()
     has_terminal: bool = False
+    passed: tuple[str, ...] = ()
+    """Variables that the program gets as the host has them."""
+
+    def environ(self, outside: Mapping[str, str]) -> dict[str, str]:
+        """The program's whole environment, in a host that has the one outside."""
+        return {name: outside[name] for name in self.passed if name in outside} | self.env
 
 
 def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, network: str) -> dict[str, str]:
@@ -112,6 +120,12 @@ def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, n
         env |= {name: url for each in _PROXIES for name in (each, each.lower())}
         env |= {"NO_PROXY": "", "no_proxy": ""}
     return env | _git_settings(_GIT)
+
+
+def part_environ(env: Mapping[str, str], outside: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What of it is set for the sandbox, and the names of what the host has by itself, its terminal's among them."""
+    passed = sorted({*(name for name, value in env.items() if outside.get(name) == value), *_TERMINAL})
+    return {name: value for name, value in env.items() if name not in passed}, tuple(passed)
 
 
 def _git_settings(settings: Mapping[str, str]) -> dict[str, str]:

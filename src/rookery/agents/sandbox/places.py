@@ -25,7 +25,14 @@ _SECRETS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc"),
     *(".config/gh", ".config/gcloud", ".config/rookery", ".config/op", ".config/git/credentials", ".pgpass"),
     *(".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".password-store", ".mozilla", ".config/chromium"),
-    *(".cargo/credentials", ".cargo/credentials.toml", ".local/share/keyrings", ".bash_history", ".zsh_history"),
+    *(
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".local/share/keyrings",
+        ".local/state/rookery",
+        ".bash_history",
+        ".zsh_history",
+    ),
 )
 # Of ~/.local only this is programs; beside it lie keyrings and whatever applications keep.
 _LOCAL = ("bin", "lib", "share/uv", "share/pipx", "share/claude", "share/mise", "share/pnpm")

@@ -5,11 +5,22 @@ from __future__ import annotations
 import json
 import os
 
-from rookery.agents.sandbox.model import BUBBLEWRAP, Mount, NoSandbox, Plan, build_environ, socket_folder
+from rookery.agents.environment import service as environment
+from rookery.agents.sandbox.model import (
+    BUBBLEWRAP,
+    HIDE,
+    Mount,
+    NoSandbox,
+    Plan,
+    build_environ,
+    part_environ,
+    socket_folder,
+)
 from rookery.agents.sandbox.places import find_repository, make_places, own_mounts, shared_mounts
 from rookery.agents.sandbox.probe import probe
 from rookery.base.draft import write_whole
 from rookery.base.python import module_command
+from rookery.config.environ import read_environ
 from rookery.runtimes.index import open_runtime
 from rookery.vcs import cage
 from rookery.vcs.git_store import GitStore
@@ -61,32 +72,44 @@ def _plan(
     search = os.pathsep.join([env.get("PATH", ""), *_folders_of(command.argv[0], env)])
     own_home, runtime = home_folder(home, session), home.runtime_folder(session.id)
     _furnish(home, own_home, runtime)
-    common = list(shared_mounts(root, homes, search, read))
+    common = [*shared_mounts(root, homes, search, read), *_hide_credentials(home)]
     packed = os.path.join(home.folder(session.id), "packed-refs")
     os.close(os.open(packed, os.O_WRONLY | os.O_CREAT, 0o600))
     own = own_mounts(session.worktree, repository, packed, (runtime, own_home), _fixed(session, runtime))
     for_git = [
         *_git_mounts(root, homes, search),
+        *_hide_credentials(home),
         *own_mounts(session.worktree, repository, repository.packed_refs),
     ]
+    own_env, passed = part_environ(build_environ(env, names, own_home, settings.network), env)
     # From now on our own git works in this worktree with no more rights than the agent has.
     cage.keep(root, os.path.basename(session.worktree), [*words, "--unshare-net", *_words(for_git)], repository.common)
     return Plan(
         cage=(*words, *_words([*common, *own])),
         argv=command.argv,
-        env=build_environ(env, names, own_home, settings.network),
+        env=own_env,
         worktree=session.worktree,
         sockets=_sockets(session),
         packed=(repository.packed_refs, packed),
         holds=(repository.branch_folder, os.path.dirname(repository.logs[0])),
         network=settings.network,
         allow=settings.allow,
+        passed=passed,
     )
 
 
 def home_folder(home: Home, session: Session) -> str:
     """The home that the agent has instead of the user's."""
     return os.path.join(home.folder(session.id), "home")
+
+
+def _hide_credentials(home: Home) -> Iterator[Mount]:
+    """Where the user's state folder lies outside of the home, it would be seen."""
+    folder = os.path.join(os.path.realpath(read_environ().state_home), "rookery")
+    stored = environment.credentials_folder(home.root)
+    for each in dict.fromkeys((folder, os.path.dirname(os.path.realpath(stored)) if stored else folder)):
+        if os.path.isdir(each):
+            yield Mount(HIDE, each)
 
 
 def _words(mounts: Iterable[Mount]) -> list[str]:

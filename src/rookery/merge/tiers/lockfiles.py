@@ -9,6 +9,8 @@ import os
 import shutil
 import time
 
+from rookery.agents.environment.masking import mask, secret_values
+from rookery.agents.environment.service import project_environ
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
@@ -48,10 +50,13 @@ _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
 """What it is not told: many write no lock file under CI, and somebody's environment is not the project's."""
 
 
-def can_regenerate(path: str) -> bool:
+def can_regenerate(desk: Desk, path: str) -> bool:
     """True if the program that owns a lock file is here."""
     lock = cases.lockfile_of(path)
-    return lock is not None and shutil.which(lock.command[0]) is not None
+    if lock is None:
+        return False
+    search = project_environ(desk.home.root, with_credentials=False).get("PATH", os.defpath)
+    return shutil.which(lock.command[0], path=search) is not None
 
 
 def regenerate(
@@ -119,7 +124,7 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
         status = child.wait(_TICK)
         if status != 0:
             last = child.last_words or said.decode("utf-8", "replace").strip()
-            raise ProgramFailed(f"it exited with {status}: {last or 'no last words'}")
+            raise ProgramFailed(f"it exited with {status}: {mask(last, secret_values(env)) or 'no last words'}")
     finally:
-        end_tree(child.identity, (scratch.MARK, place.name), 0)
+        end_tree(child.identity, place.mark, 0)
         child.close()

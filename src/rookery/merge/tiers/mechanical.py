@@ -37,7 +37,7 @@ def predict(desk: Desk, case: Case) -> set[str]:
     """The files that the rules would settle, and the lock files whose programs are there to make them anew."""
     locks = [each for each in case.conflicts if _is_lock(each)]
     settled, _ = _resolve(desk, case, [each for each in case.conflicts if each not in locks])
-    return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(each.path)}
+    return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(desk, each.path)}
 
 
 def _is_lock(conflict: Conflict) -> bool:

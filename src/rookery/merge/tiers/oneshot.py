@@ -10,6 +10,9 @@ import json
 import os
 import time
 
+from rookery.agents.environment.masking import Mask, mask, secret_values
+from rookery.agents.environment.model import Environment
+from rookery.agents.environment.service import project_environ
 from rookery.agents.roles import STRICT
 from rookery.agents.start import settings_of
 from rookery.base.errors import RookError
@@ -81,7 +84,8 @@ def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Calla
     settings = desk.config
     try:
         runtime = open_runtime(settings.merge.runtime or settings.agents.runtime)
-        runtime.check_installed(settings_of(desk.home, runtime.NAME))
+        path = project_environ(desk.home.root, with_credentials=False).get("PATH", os.defpath)
+        runtime.check_installed(settings_of(desk.home, runtime.NAME), path)
         name = f"{tier}-{case.entry.id}"
         with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
             failure = _run(desk, case, tier, runtime, place, prompt, beat)
@@ -118,11 +122,13 @@ def _run(
         runtime_session=None,
         settings=settings_of(desk.home, runtime.NAME) | {"instructions": instructions, "hook_command": _hook},
         task_id=case.entry.task_id,
+        environ=Environment(place.env),
     )
     runtime.prepare(launch)
     command = runtime.turn_command(launch, prompt)
     # A token that proves nothing: whatever `rook` is asked from in there is refused.
     env = place.env | command.env | {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none", bounds.FOLDER: place.folder}
+    hidden = secret_values(env)
     log = desk.path("merges", f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     talks = command.interrupt is not None
@@ -134,17 +140,17 @@ def _run(
         if talks:
             child.send(command.stdin or "")
         with open(log, "wb") as transcript:
-            failure = _listen(desk, child, runtime, transcript, used, beat, talks=talks)
+            failure = _listen(desk, child, runtime, _Masked(transcript, Mask(hidden)), used, beat, talks=talks)
         status = child.wait(_LAST_SECONDS)
-        last_words = child.last_words
+        last_words = mask(child.last_words, hidden)
     finally:
-        end_tree(child.identity, (scratch.MARK, place.name), 0)
+        end_tree(child.identity, place.mark, 0)
         child.close()
         spending.end(desk, place.name, shot, used or usage_since(private, ""))
     if failure is None:
         return ""  # it said that it is done, and only its process stayed
     if failure:
-        return failure
+        return mask(failure, hidden)
     return "" if status == 0 else f"the agent exited with {status}: {last_words or 'no last words'}"
 
 
@@ -152,7 +158,7 @@ def _listen(
     desk: Desk,
     child: Child,
     runtime: Runtime,
-    transcript: IO[bytes],
+    transcript: _Masked,
     used: list[dict[str, Any]],
     beat: Callable[[], None],
     *,
@@ -181,7 +187,24 @@ def _listen(
                     has_result = True
                     child.close_input()
                     deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
+    transcript.end()
     return f"the agent failed: {failure}" if failure else ""
+
+
+class _Masked:
+    """The transcript, without credentials."""
+
+    def __init__(self, file: IO[bytes], hiding: Mask) -> None:
+        self._file = file
+        self._hiding = hiding
+
+    def write(self, chunk: bytes) -> None:
+        """Write some more."""
+        self._file.write(self._hiding.take(chunk))
+
+    def end(self) -> None:
+        """Write what was held back."""
+        self._file.write(self._hiding.end())
 
 
 def _hook(event: str) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from conftest import git
 from rookery.agents import store
 from rookery.agents.interactive import end_turn
 from rookery.agents.model import Session, Turn
-from rookery.agents.observing import MOST_TRIES, notice_ends, unseen_ends
 from rookery.agents.reserve import Request, reserve
 from rookery.agents.sandbox.probe import probe
 from rookery.base.ids import TURN, new_id
 from rookery.base.python import module_command
-from rookery.merge import observer
+from rookery.flows import loop, radar
+from rookery.flows.radar import MOST_TRIES, unseen_ends
 from rookery.merge.desk import Desk
 from rookery.ops.state import check_state
 from support import add, child_environ, die_at, rook_argv, wait_until
@@ -51,7 +51,7 @@ class Field:
         session = reserve(self.desk.home, request)
         self.yard.branch(session.branch, shared_txt=f"1\n{name}\n3\n")
         return store.change_session(
-            self.db, session, "", actor=name, at=self.desk.now(), state="waiting", step="ready", runner_pid=None
+            self.db, session, "", actor=name, at=self.desk.now(), move="wait", step="ready", runner_pid=None
         )
 
     def begin_turn(self, session: Session) -> Turn:
@@ -60,6 +60,8 @@ class Field:
         at = self.desk.now()
         turn = Turn(new_id(TURN), session.id, number, "begin", "running", None, None, None, None, None, at, None)
         store.insert_turn(self.db, turn, session.agent, at=at)
+        known = store.session(self.db, session.id)
+        store.change_session(self.db, known, "", actor=session.agent, at=at, move="begin turn")
         return turn
 
     def end_turn(self, turn: Turn) -> None:
@@ -69,6 +71,12 @@ class Field:
     def turn(self, session: Session) -> None:
         """A whole turn."""
         self.end_turn(self.begin_turn(session))
+
+    def notice(self) -> None:
+        """Have the radar looked at, if there is something to see."""
+        home = self.desk.home
+        for action in radar.decide(radar.read(home), home.clock()).actions:
+            loop.act(home, action, lambda _text: None)
 
     def warnings(self) -> dict[str, int]:
         """How many warnings each has got."""
@@ -116,7 +124,7 @@ class Field:
     def killed(self, step: str) -> None:
         """Look, in a process that is killed right after a step."""
         with self.held() as lock:
-            argv = [*module_command("rookery.merge.observer"), str(self.folder), str(lock), "1"]
+            argv = [*module_command("rookery.flows.radar"), str(self.folder), str(lock), "1"]
             die_at(step, argv, self.folder, pass_fds=[lock])
 
 
@@ -166,6 +174,7 @@ def test_a_command_that_notices_has_it_done_and_goes_on(field: Field) -> None:
 def test_the_end_of_a_turn_in_a_terminal_is_seen(field: Field) -> None:
     field.begin_turn(field.one)
     end_turn(field.desk.home, field.one.id)
+    field.notice()
     wait_until(field.is_seen)
     assert field.warnings() == {"one": 1, "two": 1}
 
@@ -184,7 +193,8 @@ def test_where_nobody_could_meet_nothing_is_started(field: Field) -> None:
     assert unseen_ends(field.db) is None
     field.turn(field.one)
     for session in (field.one, field.two):
-        store.change_session(field.db, session, "", actor="one", at=field.desk.now(), state="ended")
+        known = store.session(field.db, session.id)
+        store.change_session(field.db, known, "", actor="one", at=field.desk.now(), move="end")
     assert unseen_ends(field.db) is None
     assert field.yard.rook("task", "list").status == 0
     assert not field.lock.exists()
@@ -199,7 +209,8 @@ def test_a_first_agent_alone_costs_nothing(yard: Yard) -> None:
 
 def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
     at = field.desk.now()
-    store.change_session(field.db, field.one, "", actor="one", at=at, state="ended", outcome="completed")
+    known = store.session(field.db, field.one.id)
+    store.change_session(field.db, known, "", actor="one", at=at, move="end", outcome="completed")
     field.turn(field.two)
     field.yard.rook("task", "list")
     wait_until(field.is_seen)
@@ -233,7 +244,7 @@ def test_while_one_is_at_work_nobody_starts_another(field: Field) -> None:
     field.turn(field.one)
     with field.held():
         assert field.yard.rook("task", "list").status == 0
-        notice_ends(str(field.folder), field.db)
+        field.notice()
     assert field.lock.read_text() == ""
     assert not field.is_seen()
 
@@ -254,7 +265,7 @@ def test_a_turn_that_ends_meanwhile_is_looked_at_too(
     monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
-        observer.observe(field.desk.home, lock, 1)
+        radar.look(field.desk.home, lock, 1)
     assert len(looks) == 2
     assert field.db.value("SELECT seq FROM radar_seen") == 2
 
@@ -271,7 +282,7 @@ def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: 
     monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
-        observer.observe(field.desk.home, lock, 1)
+        radar.look(field.desk.home, lock, 1)
     os.close(others[0])
     assert unseen_ends(field.db) == 2
 
@@ -303,12 +314,12 @@ def test_a_process_that_always_dies_is_not_started_for_ever(field: Field) -> Non
     field.turn(field.one)
     field.lock.parent.mkdir(exist_ok=True)
     field.lock.write_text(f"1 {MOST_TRIES}\n")
-    notice_ends(str(field.folder), field.db)
+    field.notice()
     field.wait_for_the_end()
     assert field.lock.read_text() == f"1 {MOST_TRIES}\n"
     assert not field.is_seen()
     field.turn(field.one)
-    notice_ends(str(field.folder), field.db)
+    field.notice()
     wait_until(field.is_seen)
 
 
@@ -317,7 +328,7 @@ def test_a_spoilt_lock_file_is_no_obstacle(field: Field, content: str) -> None:
     field.lock.parent.mkdir(exist_ok=True)
     field.lock.write_text(content)
     field.turn(field.one)
-    notice_ends(str(field.folder), field.db)
+    field.notice()
     wait_until(field.is_seen)
     assert field.lock.read_text() == "1 1\n"
 
@@ -328,14 +339,14 @@ def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
     assert field.yard.rook("task", "list").status == 0
     assert not list(field.folder.glob(".rookery/logs/bug-*"))
     field.lock.rmdir()
-    gone = field.folder / "gone"
-    notice_ends(str(gone), field.db)
-    assert not gone.exists()
+    field.desk.home.root = str(field.folder / "gone")
+    field.notice()
+    assert not (field.folder / "gone").exists()
 
 
 def test_a_project_that_has_gone_is_told_in_a_line(field: Field, tmp_path: Path) -> None:
     with field.held() as lock:
-        argv = [sys.executable, "-m", "rookery.merge.observer", str(tmp_path / "gone"), str(lock), "1"]
+        argv = [sys.executable, "-m", "rookery.flows.radar", str(tmp_path / "gone"), str(lock), "1"]
         done = subprocess.run(argv, env=child_environ(), pass_fds=[lock], capture_output=True, timeout=60, check=False)
     assert done.returncode == 0
     assert done.stderr.count(b"\n") == 1

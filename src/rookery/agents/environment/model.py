@@ -1,0 +1,150 @@
+"""Pure rules of the project's environment: what is kept of a shell, what of it is a credential, what has changed.
+
+Everything is kept but what belongs to less than the project: to one terminal, one shell, one login at a screen, or one
+run of a program. `SSH_AUTH_SOCK` is kept, and given only while there is a socket (`service`): it may vanish at logout.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.record import Record
+from rookery.base.secret_names import is_secret_name
+from rookery.events.redact import looks_secret
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+PLAIN, CREDENTIAL = "plain", "credential"
+ADDED, CHANGED, REMOVED = "added", "changed", "removed"
+
+_ONE_TERMINAL = {
+    *("TERM", "TERMCAP", "TERMINFO", "COLORTERM", "COLUMNS", "LINES", "TTY", "GPG_TTY", "WINDOW", "WINDOWID", "STY"),
+    *("TMUX", "TMUX_PANE", "SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "VTE_VERSION", "WT_SESSION", "WT_PROFILE_ID"),
+    *("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "LC_TERMINAL", "LC_TERMINAL_VERSION", "COLORFGBG"),
+}
+_ONE_SHELL = {
+    *("PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "PS3", "PS4", "PROMPT", "RPROMPT", "PROMPT_COMMAND"),
+    *("BASHOPTS", "SHELLOPTS", "BASH_EXECUTION_STRING", "HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL"),
+}
+_ONE_LOGIN = {
+    *("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "SESSION_MANAGER", "DESKTOP_SESSION"),
+    *("DESKTOP_STARTUP_ID", "XDG_ACTIVATION_TOKEN", "GNOME_KEYRING_CONTROL", "XDG_VTNR", "XDG_SEAT", "XDG_SEAT_PATH"),
+    *("SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"),
+}
+_ONE_RUN = {
+    *("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"),
+    *("MANAGERPID", "SYSTEMD_EXEC_PID", "WATCHDOG_PID", "WATCHDOG_USEC", "PYTEST_CURRENT_TEST"),
+    *("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"),
+}
+_UNWANTED = frozenset(_ONE_TERMINAL | _ONE_SHELL | _ONE_LOGIN | _ONE_RUN)
+_UNWANTED_BEGINNINGS = (
+    *("ITERM_", "KITTY_", "KONSOLE_", "WEZTERM_", "ALACRITTY_", "GHOSTTY_", "ZELLIJ", "VSCODE_", "XDG_SESSION_"),
+    "DIRENV_",  # holds a copy of other variables, with their secrets
+    "BASH_FUNC_",
+    *("ROOKERY_TEST_", "ROOKERY_SCRATCH"),
+)
+_LONGEST = 128 * 1024
+"""The kernel starts no program with a longer `NAME=VALUE`."""
+
+
+class Variables(Record):
+    """An environment as it is recorded, in two parts."""
+
+    plain: dict[str, str]
+    credentials: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"Variables({len(self.plain)} plain, {len(self.credentials)} credentials)"
+
+    @property
+    def whole(self) -> dict[str, str]:
+        """Both parts."""
+        return self.plain | self.credentials
+
+    def kind(self, name: str) -> str:
+        """Which part a name is in."""
+        return CREDENTIAL if name in self.credentials else PLAIN
+
+
+NOTHING = Variables({}, {})
+
+
+class Change(Record):
+    """What became of one variable."""
+
+    name: str
+    kind: str
+    what: str
+    """`added`, `changed` or `removed`."""
+
+
+class Environment(dict[str, str]):
+    """An environment for a child, which does not show its values in a traceback or a log."""
+
+    def __repr__(self) -> str:
+        return f"<environment of {len(self)} variables>"
+
+
+def is_kept(name: str, value: str) -> bool:
+    """True if a variable belongs to the project's environment. Our own marks are not asked about here."""
+    if name in _UNWANTED or name.startswith(_UNWANTED_BEGINNINGS):
+        return False
+    return can_be_set(name, value)
+
+
+def can_be_set(name: str, value: str) -> bool:
+    """True if a program can be started with such a variable."""
+    if not name or "=" in name or "\0" in name or "\0" in value:
+        return False
+    try:
+        return len(os.fsencode(name)) + len(os.fsencode(value)) + 2 <= _LONGEST
+    except UnicodeEncodeError:
+        return False
+
+
+def is_credential(name: str, value: str) -> bool:
+    """True if the name says that it is secret, or the value looks so: a known form of key, a password in an address."""
+    return name != "PATH" and (is_secret_name(name) or looks_secret(value))
+
+
+def sort_out(environ: Mapping[str, str]) -> Variables:
+    """What of a shell's environment is kept, in its two parts."""
+    plain: dict[str, str] = {}
+    credentials: dict[str, str] = {}
+    for name, value in sorted(environ.items()):
+        if is_kept(name, value):
+            (credentials if is_credential(name, value) else plain)[name] = value
+    return Variables(plain, credentials)
+
+
+def add_to(recorded: Variables, shell: Variables) -> Variables:
+    """What a sling records: the shell as it is, and the credentials that it does not have."""
+    kept = {name: value for name, value in recorded.credentials.items() if name not in shell.plain}
+    return Variables(shell.plain, dict(sorted((kept | shell.credentials).items())))
+
+
+def replace_only(recorded: Variables, shell: Variables, names: Collection[str]) -> Variables:
+    """The record with these variables as the shell has them, or without those that it does not have."""
+
+    def part(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+        stay = {name: value for name, value in old.items() if name not in names}
+        return dict(sorted((stay | {name: value for name, value in new.items() if name in names}).items()))
+
+    return Variables(part(recorded.plain, shell.plain), part(recorded.credentials, shell.credentials))
+
+
+def compare(old: Variables, new: Variables) -> tuple[Change, ...]:
+    """What is different in the new one, by name."""
+    before, after = old.whole, new.whole
+    changes = []
+    for name in sorted(before.keys() | after.keys()):
+        kind = new.kind(name) if name in after else old.kind(name)
+        if name not in before:
+            changes.append(Change(name, kind, ADDED))
+        elif name not in after:
+            changes.append(Change(name, kind, REMOVED))
+        elif before[name] != after[name]:
+            changes.append(Change(name, kind, CHANGED))
+    return tuple(changes)

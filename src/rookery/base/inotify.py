@@ -1,0 +1,68 @@
+"""Waiting for files to change, on Linux: a descriptor that becomes readable, and what has changed since.
+
+Elsewhere `Watch` never tells of anything, and its users look again by their timers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+
+MODIFIED, TOUCHED, CLOSED, CREATED = 0x2, 0x4, 0x8, 0x100
+_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
+_HEAD = struct.Struct("iIII")
+_OVERFLOW = 0x4000
+_CHUNK = 65536
+
+
+class Watch:
+    """Folders in which files change."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+        self._folders: dict[int, str] = {}
+        if sys.platform == "linux":
+            self._libc = ctypes.CDLL(None, use_errno=True)
+            self._fd = self._libc.inotify_init1(_FLAGS)
+            if self._fd < 0:
+                raise OSError(ctypes.get_errno(), "cannot watch files")
+
+    def fileno(self) -> int:
+        """What to wait for; -1 where there is nothing."""
+        return self._fd
+
+    def add(self, folder: str, kinds: int) -> None:
+        """Watch the files of a folder; raises OSError if it is not there."""
+        if self._fd < 0:
+            return
+        number = self._libc.inotify_add_watch(self._fd, os.fsencode(folder), kinds)
+        if number < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error), folder)
+        self._folders[number] = folder
+
+    def read(self) -> set[tuple[str, str]] | None:
+        """Folder and name of everything that has changed since; None if there was too much to tell."""
+        changed: set[tuple[str, str]] = set()
+        while True:
+            try:
+                data = os.read(self._fd, _CHUNK)
+            except BlockingIOError:
+                return changed
+            at = 0
+            while at < len(data):
+                number, kind, _, length = _HEAD.unpack_from(data, at)
+                at += _HEAD.size
+                name = os.fsdecode(data[at : at + length].rstrip(b"\0"))
+                at += length
+                if kind & _OVERFLOW:
+                    return None
+                changed.add((self._folders.get(number, ""), name))
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

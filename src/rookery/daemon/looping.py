@@ -1,0 +1,91 @@
+"""The loop in the daemon: a thread of its own that waits, and others that act, as calls of the project itself."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from contextlib import contextmanager
+
+from rookery.agents.environment.service import project_environ
+from rookery.agents.home import Home
+from rookery.base.call import Call, serving
+from rookery.daemon.keeper import Keeper
+from rookery.daemon.threads import Threads
+from rookery.flows import loop
+from rookery.flows.need import may_have_work
+from rookery.flows.process import open_home
+from rookery.flows.reactor import Reactor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rookery.db.pool import Pool
+    from rookery.flows.loop import Look
+
+_MOST_THREADS = 8
+_STOP_SECONDS = 5.0
+_UMASK = 0o022
+
+
+class Looping:
+    """One project's loop, for as long as its daemon serves."""
+
+    def __init__(self, root: str, connections: Pool, log: Callable[[str], None]) -> None:
+        self._root = root
+        self._connections = connections
+        self._log = log
+        self._threads = Threads(_MOST_THREADS)
+        self._reactor = Reactor(root, self._open_home, self._threads.run, log)
+        self._reactor.on_look = self._keep
+        self._keeper = Keeper(root, log)
+
+    def prepare(self) -> None:
+        """Before the daemon can be called: have a keeper if there may be something to do, however soon it is killed."""
+        with self._open_home() as home:
+            self._keeper.set(may_have_work(home.db))
+
+    def start(self) -> None:
+        """Begin, as soon as no other process runs the loop."""
+        self._reactor.open()
+        threading.Thread(target=self._run, name="loop", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begin nothing more, and let the next daemon begin as soon as what is under way has ended."""
+        self._reactor.stop()
+        self._keeper.dismiss()
+
+    @property
+    def is_needed(self) -> bool:
+        """True while a runner is at work or a timer is set."""
+        found = self._reactor.last
+        return found is not None and (found.plan.running > 0 or bool(found.plan.timers))
+
+    def _keep(self, found: Look) -> None:
+        """Have a keeper while anything is alive, due or to be done."""
+        self._keeper.set(bool(found.plan.timers or found.plan.actions or found.plan.running))
+
+    def _run(self) -> None:
+        try:
+            lock = loop.wait_for_lock(self._root)
+            try:
+                self._reactor.run()
+                self._reactor.wait(_STOP_SECONDS)
+            finally:
+                os.close(lock)
+        except Exception as error:
+            self._log(f"the loop has ended: {type(error).__name__}: {error}")
+
+    @contextmanager
+    def _open_home(self) -> Iterator[Home]:
+        call = Call(
+            environ=project_environ(self._root, with_credentials=False, hints=False),
+            cwd=self._root,
+            umask=_UMASK,
+            pid=os.getpid(),
+            streams=(io.StringIO(), io.StringIO(), io.StringIO()),
+        )
+        call.connections = self._connections
+        with serving(call), open_home(self._root) as home:
+            yield home

@@ -1,0 +1,67 @@
+"""What the doctor asks of the loop."""
+
+from __future__ import annotations
+
+from rookery.agents.home import Home
+from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.errors import RookError
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import database_path, is_project
+from rookery.db.database import Database
+from rookery.flows import loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.flows.model import Action
+
+_CATEGORY = "loop"
+
+
+def check_loop(place: Place) -> Iterator[Finding]:
+    """Nothing was left half done by a kill, and nothing was given up."""
+    if place.root is None or not is_project(place.root):
+        return
+    try:
+        db = Database.open(database_path(place.root))
+        home = Home(place.root, db, load_config(place.root, read_environ(), {}).config)
+    except RookError:
+        return  # the database's and the configuration's own checks say so
+    try:
+        found = loop.look(home)
+        for action in found.plan.actions:
+            yield Finding(
+                _CATEGORY,
+                action.label or action.subject,
+                WARNING,
+                f"{action.why}: {action.name}",
+                "run `rook doctor --fix`, or any other command",
+                lambda action=action: _do(home, action),  # type: ignore[misc]
+            )
+        for failure in found.failures.values():
+            yield Finding(
+                _CATEGORY,
+                failure.key,
+                WARNING,
+                f"failed {failure.count} times: {failure.error}",
+                "`rook loop explain` shows it, `rook loop run` tries again",
+            )
+        if not found.plan.actions and not found.failures:
+            yield Finding(_CATEGORY, "actions", OK, "nothing is left to be done")
+    finally:
+        db.close()
+
+
+def _do(home: Home, action: Action) -> str:
+    failed: list[str] = []
+    db = Database.open(database_path(home.root))
+    try:
+        loop.act(Home(home.root, db, home.config), action, failed.append)
+    finally:
+        db.close()
+    return failed[0] if failed else f"done: {action.name}"
+
+
+CHECKS = (check_loop,)

@@ -1,0 +1,172 @@
+"""The loop: read the facts, decide, act, and look again. An event or a timer only means *look again*.
+
+There is no other state than the tables, so that a loop may be killed anywhere and another one looks again. An action
+that fails is tried again after a while, ever more slowly; after many failures it is left to a person, who is told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+
+from rookery.agents import journal
+from rookery.base.errors import RookError
+from rookery.base.record import Record
+from rookery.base.text import one_line
+from rookery.config.environ import HUMAN
+from rookery.config.project import loop_lock
+from rookery.flows import landings, radar, sessions, store
+from rookery.flows.model import Action, Failure, Plan, wait_after
+from rookery.mail import service as mail
+from rookery.ops.location import can_run_agents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
+    from rookery.agents.home import Home
+    from rookery.flows.model import Flow
+
+FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, landings, radar)}
+_MOST_ROUNDS = 20
+_LONGEST_ERROR = 2000
+
+
+class Unchanged(RookError):
+    """An action had no effect. Decided again at once, it would be done for ever."""
+
+
+class Look(Record):
+    """What one look at the facts has led to."""
+
+    facts: dict[str, Any]
+    plan: Plan
+    """Of all flows together; without what is not due yet."""
+    failures: dict[str, Failure]
+
+    def is_quiet(self, now: float, within: float) -> bool:
+        """True if no runner is at work and no timer is due within so many seconds."""
+        return not self.plan.running and not any(each - now < within for each in self.plan.timers)
+
+
+def look(home: Home) -> Look:
+    """Read the facts of every flow and decide."""
+    now = home.clock()
+    if not can_run_agents(home.root, home.db):
+        return Look(dict.fromkeys(FLOWS), Plan(), {})  # they are another place's
+    facts = {name: flow.read(home) for name, flow in FLOWS.items()}
+    plans = [flow.decide(facts[name], now) for name, flow in FLOWS.items()]
+    wanted = [action for plan in plans for action in plan.actions]
+    failed = store.failures(home.db)
+    due = tuple(each for each in wanted if each.key not in failed or _is_due(failed[each.key], now))
+    retries = [failed[each.key] for each in wanted if each.key in failed and each not in due]
+    return Look(
+        facts,
+        Plan(
+            due,
+            (
+                *(each for plan in plans for each in plan.timers),
+                *(each.next_at for each in retries if not each.is_given_up),
+            ),
+            tuple(each for plan in plans for each in plan.processes),
+            sum(plan.running for plan in plans),
+        ),
+        failed,
+    )
+
+
+def _is_due(failure: Failure, now: float) -> bool:
+    is_in_future = failure.next_at - now > wait_after(failure.count)  # the clock was set back
+    return not failure.is_given_up and (now >= failure.next_at or is_in_future)
+
+
+def act(home: Home, action: Action, log: Callable[[str], None]) -> None:
+    """Do it; a failure is written down, and decides when it is tried again."""
+    try:
+        _do(home, action)
+    except Exception as error:
+        words = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
+        log(f"cannot {action.name} {action.label or action.subject}: {one_line(words, 500)}")
+        with suppress(RookError):  # a full disk
+            _record_failure(home, action, words)
+        return
+    if action.key in store.failures(home.db):
+        with home.db.write() as db:
+            store.forget(db, action.key)
+
+
+def _do(home: Home, action: Action) -> None:
+    flow = FLOWS[action.flow]
+    flow.ACTIONS[action.name](home, action.subject)
+    if action in flow.decide(flow.read(home), home.clock()).actions:
+        raise Unchanged("it was done, and everything is as before")
+
+
+def _record_failure(home: Home, action: Action, words: str) -> None:
+    with home.db.write() as db:
+        before = store.failures(db).get(action.key)
+        count = 1 if before is None else before.count + 1
+        next_at = home.clock() + wait_after(count)
+        failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], home.now())
+        store.record(db, failure)
+    if failure.is_given_up:
+        with home.db.write() as db:
+            mail.send_from_system(
+                db,
+                HUMAN,
+                one_line(f"given up: {action.name} {action.label or action.subject}", 200),
+                f"{action.why}. It failed {count} times, at last with:\n{failure.error}\n"
+                "`rook loop explain` shows it, `rook loop run` tries again.",
+                type="escalation",
+                payload={"severity": "error"},
+                priority="high",
+                now=home.now(),
+            )
+
+
+def run_once(home: Home, log: Callable[[str], None]) -> Look:
+    """Look and act until there is nothing more to do; what is decided again right after it was done is left."""
+    done: set[Action] = set()
+    for _ in range(_MOST_ROUNDS):
+        found = look(home)
+        new = [each for each in found.plan.actions if each not in done]
+        if not new:
+            return found
+        for action in new:
+            act(home, action, log)
+        done.update(new)
+    return look(home)
+
+
+def take_lock(root: str) -> int | None:
+    """Become the process that runs the loop: the open lock file; None if another one does."""
+    file = _open_lock(root)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+def wait_for_lock(root: str) -> int:
+    """The same, however long it takes."""
+    file = _open_lock(root)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def _open_lock(root: str) -> int:
+    os.makedirs(os.path.dirname(journal.make_folder(root)), exist_ok=True)
+    return os.open(loop_lock(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def sweep_journals(home: Home, running: Collection[str] = ()) -> None:
+    """Delete journals that no turn needs any more: their turns were settled by a process that was killed then."""
+    needed = {row[0] for row in home.db.all("SELECT id FROM turns WHERE state = 'running'")} | set(running)
+    for name in os.listdir(journal.make_folder(home.root)):
+        turn_id = journal.turn_of(name)
+        if turn_id is not None and turn_id not in needed and not journal.is_running(home.root, turn_id):
+            journal.remove(home.root, turn_id)

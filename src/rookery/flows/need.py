@@ -1,0 +1,67 @@
+"""Whether a look at the facts could lead to anything: few queries, so that most commands do not load the loop."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.holder import is_gone, read
+from rookery.config.project import loop_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.db.database import Database
+
+# Turns end in another order than they begin, so no turn's own number says how far the radar has come. But none is ever
+# deleted, and only the last one of a session can be running: that tells how many have ended.
+UNSEEN = (
+    "SELECT ended FROM (SELECT (SELECT coalesce(max(seq), 0) FROM turns) - (SELECT count(*) FROM sessions s "
+    "WHERE s.state <> 'ended' AND 'running' = "
+    "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1)) AS ended) AS ends "
+    "WHERE ended <> coalesce((SELECT seq FROM radar_seen WHERE one = 1), 0) "
+    "AND EXISTS (SELECT 1 FROM sessions WHERE state <> 'ended') AND (SELECT max(seq) FROM sessions) > 1"
+)
+"""How many turns have ended, if the radar has seen fewer."""
+_NEEDED = (
+    "SELECT EXISTS (SELECT 1 FROM sessions WHERE state NOT IN ('waiting', 'ended')) "
+    "OR EXISTS (SELECT 1 FROM sessions WHERE state = 'ended' AND swept_at IS NULL) "
+    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL OR 'lost' = "
+    "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1) "
+    "OR EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL "
+    "AND (s.mode = 'headless' OR m.seq > s.nudged)))) "
+    "OR EXISTS (SELECT 1 FROM merge_leases WHERE holder IS NOT NULL) "
+    "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
+    "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
+    f"OR EXISTS ({UNSEEN})"
+)
+
+
+def is_needed(root: str, db: Database) -> bool:
+    """True if no process runs the loop, and it could have something to do."""
+    return not _is_run(root) and may_have_work(db)
+
+
+def may_have_work(db: Database) -> bool:
+    """True if an agent is not at rest, or something is left of one or of a landing."""
+    if db.value(_NEEDED):
+        return True
+    terminals = db.all(
+        "SELECT runner_pid, runner_start FROM sessions WHERE state <> 'ended' AND mode = 'tmux' "
+        "AND runner_pid IS NOT NULL"
+    )
+    return any(is_gone(read(pid, start)) for pid, start in terminals)
+
+
+def _is_run(root: str) -> bool:
+    import fcntl
+
+    try:
+        file = os.open(loop_lock(root), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False

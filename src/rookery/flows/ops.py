@@ -1,0 +1,90 @@
+"""What we offer of the loop."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.agents.home import Home
+from rookery.base.clock import stamp
+from rookery.base.record import Record
+from rookery.flows import loop, store
+from rookery.ops.operation import op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.flows.model import Action, Failure
+    from rookery.ops.context import Context
+
+
+class Explained(Record):
+    """What the loop sees, what it decides, and when it looks again by itself."""
+
+    runs: bool
+    """A process runs the loop; without one, every command looks once at its end."""
+    facts: dict[str, Any]
+    actions: tuple[Action, ...]
+    """What is to be done now."""
+    failures: tuple[Failure, ...]
+    running: int
+    """How many runners are at work."""
+    next_timer: str | None
+
+
+class Ran(Record):
+    """What was done."""
+
+    actions: tuple[Action, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """1 if something failed."""
+        return 1 if self.problems else 0
+
+
+@op("loop explain", needs="agent.read", view="loop.explained")
+def explain(ctx: Context) -> Explained:
+    """Show what the control loop sees, what it decides to do and why, and the next timer."""
+    home = Home.of(ctx)
+    found = loop.look(home)
+    timers = [each for each in found.plan.timers if each > home.clock()]
+    return Explained(
+        _is_run(ctx.root),
+        {name: _plain(facts) for name, facts in found.facts.items()},
+        tuple(each.replace(seen="") for each in found.plan.actions),
+        tuple(found.failures.values()),
+        found.plan.running,
+        stamp(min(timers)) if timers else None,
+    )
+
+
+@op("loop run", needs="agent.write", owns={}, view="loop.ran")
+def run(ctx: Context) -> Ran:
+    """Look once and do what is to be done, also what was given up after many failures."""
+    home = Home.of(ctx)
+    with ctx.db.write() as db:
+        for key in store.failures(db):
+            store.forget(db, key)
+    problems: list[str] = []
+    actions = loop.look(home).plan.actions
+    for action in actions:
+        loop.act(home, action, problems.append)
+    return Ran(actions, tuple(problems))
+
+
+def _is_run(root: str) -> bool:
+    file = loop.take_lock(root)
+    if file is None:
+        return True
+    os.close(file)
+    return False
+
+
+def _plain(facts: Any) -> Any:
+    if facts is None:
+        return None
+    if isinstance(facts, list):
+        return [each.as_dict() for each in facts]
+    return facts.as_dict()

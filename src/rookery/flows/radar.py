@@ -1,0 +1,183 @@
+"""The radar: when a turn has ended, a process of its own looks whose work overlaps, and warns them.
+
+The process is given a lock, so that there is never more than one, not even one on its way. One that dies is started
+again: a few times for the same turns, not for ever. How many ended turns it has seen is written after it has warned, so
+that killed anywhere it looks again; a warning and its mail commit together, and no agent is told twice.
+`python … rookery.flows.radar ROOT LOCK TRY`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from importlib import import_module
+
+from rookery.agents.home import Home
+from rookery.base.clock import stamp
+from rookery.base.detach import start_detached
+from rookery.base.errors import RookError
+from rookery.base.proctable import RUNNER
+from rookery.base.python import module_command
+from rookery.base.record import Record
+from rookery.base.text import one_line
+from rookery.config import steps
+from rookery.config.environ import forget_runner, now, read_environ, unmarked_environ
+from rookery.flows.model import Action, Plan
+from rookery.flows.need import UNSEEN
+from rookery.mail.model import SYSTEM
+from rookery.merge import warnings
+from rookery.merge.desk import Desk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.db.database import Database
+
+NAME = "radar"
+MOST_TRIES = 3
+# By name: it loads us, and here we are another program.
+_LOOP = "rookery.flows.process"
+_LONGEST_LOG = 100_000
+_LONGEST_LINE = 500
+
+
+class Facts(Record):
+    """What the radar has not seen."""
+
+    ended: int | None
+    """How many turns have ended, if the radar has seen fewer; None if there is nothing to see."""
+    is_looking: bool
+    tries: int
+    """How often a process was started for this very number of turns."""
+
+
+def read(home: Home) -> Facts:
+    """How far the radar has come."""
+    ended = unseen_ends(home.db)
+    if ended is None:
+        return Facts(None, False, 0)
+    try:
+        lock = os.open(_lock_path(home.root), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # it is not there yet; where it cannot be made, the action says why
+        return Facts(ended, False, 0)
+    try:
+        return Facts(ended, not _take(lock), _read_tries(lock, ended))
+    finally:
+        os.close(lock)
+
+
+def unseen_ends(db: Database) -> int | None:
+    """How many turns have ended, if the radar knows of fewer and an agent lives whose work could overlap."""
+    ended = db.value(UNSEEN)
+    return None if ended is None else int(ended)
+
+
+def decide(facts: Facts, now: float) -> Plan:
+    """Look, unless a process does so already, or too many have failed."""
+    del now
+    if facts.ended is None or facts.is_looking or facts.tries >= MOST_TRIES:
+        return Plan()
+    return Plan((Action(NAME, "look at the radar", str(facts.ended), "a turn has ended", seen=repr(facts.as_dict())),))
+
+
+def start_look(home: Home, _ended: str = "") -> None:
+    """Start the process that looks, if there is something to see and none is at work."""
+    folder = os.path.dirname(_lock_path(home.root))
+    if not os.path.isdir(folder):
+        os.mkdir(folder)  # no more than that: a project that has gone is not made again
+    lock = os.open(_lock_path(home.root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        ended = unseen_ends(home.db) if _take(lock) else None
+        if ended is None:
+            return
+        tries = _read_tries(lock, ended) + 1
+        if tries > MOST_TRIES:
+            return
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d %d\n" % (ended, tries), 0)
+        start_detached(
+            [*module_command("rookery.flows.radar"), home.root, str(lock), str(tries)],
+            cwd=home.root,
+            env=unmarked_environ() | {RUNNER: "radar"},
+            output=home.path("run", "radar.log"),
+            keep=[lock],
+        )
+    finally:
+        os.close(lock)
+
+
+ACTIONS = {"look at the radar": start_look}
+
+
+def look(home: Home, lock: int, tries: int) -> None:
+    """Look until every end is seen. A look that fails is left to the next process; the last try counts as one."""
+    while _take(lock):
+        while (ended := unseen_ends(home.db)) is not None:
+            try:
+                warnings.look(Desk(home, SYSTEM))
+            except RookError as error:
+                _log(error, tries)
+                if tries < MOST_TRIES:
+                    return
+            steps.reached("radar looked")
+            _record(home.db, ended)
+            steps.reached("ends recorded")
+        # A process that came while we held the lock has left its turn to us.
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        steps.reached("radar let go")
+        if unseen_ends(home.db) is None:
+            return
+
+
+def _lock_path(root: str) -> str:
+    return os.path.join(root, ".rookery", "run", "radar.lock")
+
+
+def _take(lock: int) -> bool:
+    """Hold the lock; False if another process does."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read_tries(lock: int, ended: int) -> int:
+    words = os.pread(lock, 64, 0).split()
+    return int(words[1]) if len(words) == 2 and words[0] == b"%d" % ended and words[1].isdigit() else 0
+
+
+def _record(db: Database, ended: int) -> None:
+    with db.write():
+        db.execute(
+            "INSERT INTO radar_seen (one, seq) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq",
+            (ended,),
+        )
+
+
+def _log(error: RookError, tries: int) -> None:
+    """One line in the log, which does not grow for ever."""
+    if os.fstat(2).st_size > _LONGEST_LOG:
+        os.ftruncate(2, 0)
+    os.write(2, f"{stamp(now())} try {tries} failed: {one_line(error.message, _LONGEST_LINE)}\n".encode())
+
+
+def main() -> None:
+    """Look for one project."""
+    from rookery.config.compiled import read_config
+    from rookery.ops.state import open_state
+
+    forget_runner()
+    root, lock, tries = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    os.set_inheritable(lock, False)
+    try:
+        db = open_state(root)
+        home = Home(root, db, read_config(root, read_environ(), {}))
+        look(home, lock, tries)
+        import_module(_LOOP).react(home)  # whoever was warned may be waiting
+    except RookError as error:
+        _log(error, tries)
+
+
+if __name__ == "__main__":
+    main()

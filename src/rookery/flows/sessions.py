@@ -1,0 +1,187 @@
+"""Agents: turns that are to begin or to be settled, and what a kill or a reboot has left half done."""
+
+from __future__ import annotations
+
+from rookery.agents import interactive, journal, sling, stop, store, turns
+from rookery.agents.ending import end_session
+from rookery.agents.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
+from rookery.base import holder as holders
+from rookery.base.clock import seconds_of
+from rookery.base.proctable import Identity
+from rookery.base.record import Record
+from rookery.flows.model import Action, Plan, wait_after
+from rookery.runtimes.model import HEADLESS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.agents.home import Home
+
+NAME = "sessions"
+NONE, ALIVE, GONE, ELSEWHERE = "none", "alive", "gone", "elsewhere"
+
+
+class Driver(Record):
+    """A process that has the agent in hand: `rook sling`, `rook stop`, or the program in its terminal."""
+
+    state: str = NONE
+    process: Identity | None = None
+
+
+class Facts(Record):
+    """One session, as far as it matters here."""
+
+    id: str
+    agent: str
+    mode: str
+    state: str
+    step: str
+    updated: float
+    driver: Driver
+    stopper: Driver
+    turn: str
+    """The state of its last turn; empty before the first."""
+    turn_ended: float
+    is_run: bool
+    """A runner is at work on that turn."""
+    lost: int
+    """How many turns in a row were cut off."""
+    mail: int
+    """The number of its newest message that no turn has seen; 0 if there is none."""
+    nudged: int
+    """Up to which message it was told, in its terminal, that it has mail."""
+
+
+def read(home: Home) -> list[Facts]:
+    """Every session that is alive, or has processes to be ended."""
+    with home.db.read() as db:
+        rows = db.all(
+            "SELECT s.id, s.agent, s.mode, s.state, s.step, s.updated_at, s.runner_pid, s.runner_start, s.reason, "
+            "s.nudged, t.id, t.state, t.ended_at, (SELECT max(m.seq) FROM messages m WHERE m.recipient = s.agent "
+            "AND m.read_at IS NULL AND m.turn_id IS NULL) FROM sessions s LEFT JOIN turns t ON t.session_id = s.id "
+            "AND t.number = (SELECT max(number) FROM turns WHERE session_id = s.id) WHERE s.state <> 'ended' "
+            "UNION ALL SELECT id, agent, mode, state, step, updated_at, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL "
+            "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"
+        )
+        lost = {row[0]: turns.count_lost(store.turns(db, row[0])) for row in rows if row[11] == TURN_LOST}
+    return [_facts(home, row, lost.get(row[0], 0)) for row in rows]
+
+
+def _facts(home: Home, row: tuple[object, ...], lost: int) -> Facts:
+    id_, agent, mode, state, step, updated, pid, start, reason, nudged, turn_id, turn, turn_ended, mail = row
+    return Facts(
+        id=str(id_),
+        agent=str(agent),
+        mode=str(mode),
+        state=str(state),
+        step=str(step),
+        updated=seconds_of(str(updated)),
+        driver=_driver(pid, start),
+        stopper=_stopper(reason),
+        turn=str(turn or ""),
+        turn_ended=seconds_of(str(turn_ended)) if turn_ended else 0.0,
+        is_run=turn == TURN_RUNNING and mode == HEADLESS and journal.is_held(home.root, str(turn_id)),
+        lost=lost,
+        mail=int(mail or 0),  # type: ignore[call-overload]
+        nudged=int(nudged or 0),  # type: ignore[call-overload]
+    )
+
+
+def _driver(pid: object, start: object) -> Driver:
+    if not isinstance(pid, int):
+        return Driver()
+    holder = holders.read(pid, None if start is None else str(start))
+    if holders.is_elsewhere(holder):
+        return Driver(ELSEWHERE)
+    return Driver(GONE if holders.is_gone(holder) else ALIVE, holder.identity)
+
+
+def _stopper(reason: object) -> Driver:
+    if not isinstance(reason, str) or not reason.startswith(STOPPING + " "):
+        return Driver()
+    _, pid, start = reason.split(" ", 2)
+    return _driver(int(pid), start)
+
+
+def decide(facts: list[Facts], now: float) -> Plan:
+    """What every session needs."""
+    timers: list[float] = []
+    actions = tuple(action for each in facts for action in _decide(each, now, timers))
+    watched = [driver.process for each in facts for driver in (each.driver, each.stopper) if driver.state == ALIVE]
+    return Plan(
+        actions,
+        tuple(timers),
+        tuple(process for process in watched if process is not None),
+        sum(each.is_run for each in facts),
+    )
+
+
+def _decide(each: Facts, now: float, timers: list[float]) -> Iterator[Action]:
+    if each.state == ENDED:
+        yield _action(each, "end processes", "it has ended, and its processes may not have")
+    elif each.stopper.state != NONE:
+        lease_ends = each.updated + stop.LEASE
+        if each.stopper.state == GONE or (each.stopper.state == ELSEWHERE and now >= lease_ends):
+            yield _action(each, "finish stop", "the command that stopped it was killed")
+        elif each.stopper.state == ELSEWHERE:
+            timers.append(lease_ends)
+    elif each.state == BOOTING and each.step != READY:
+        if each.driver.state in (GONE, NONE):
+            yield _action(each, "undo sling", "the command that slung it was killed")
+    elif each.mode == HEADLESS and each.driver.state in (ALIVE, ELSEWHERE):
+        return  # the runner of an earlier Rookery has it
+    elif each.mode == HEADLESS:
+        yield from _decide_headless(each, now, timers)
+    elif each.driver.state == GONE:
+        yield _action(each, "end terminal", "the program in its terminal has ended")
+    elif each.state == WAITING and each.mail > each.nudged:
+        yield _action(each, "speak", "it has mail")
+
+
+def _decide_headless(each: Facts, now: float, timers: list[float]) -> Iterator[Action]:
+    if each.turn == TURN_RUNNING:
+        if not each.is_run:
+            yield _action(each, "settle turn", "its runner has ended")
+    elif each.lost >= turns.MOST_LOST:
+        yield _action(each, "give up", f"{each.lost} turns in a row were cut off")
+    elif each.lost:
+        due = each.turn_ended + (0.0 if each.lost == 1 else wait_after(each.lost - 1))
+        if now >= due or due - now > wait_after(each.lost):  # the clock was set back
+            yield _action(each, "start turn", "its last turn was cut off")
+        else:
+            timers.append(due)
+    elif each.mail:
+        yield _action(each, "start turn", "it has mail")
+    elif each.state != WAITING:
+        yield _action(each, "start turn", "it has been slung" if not each.turn else "nothing runs its turn")
+
+
+def _action(each: Facts, name: str, why: str) -> Action:
+    return Action(NAME, name, each.id, why, each.agent, repr(each.as_dict()))
+
+
+def _undo_sling(home: Home, session_id: str) -> None:
+    # The command may have finished between our look and its end: only what is written after its end counts.
+    session = store.session(home.db, session_id)
+    is_left = session.state == BOOTING and session.step != READY
+    if is_left and _driver(session.runner_pid, session.runner_start).state in (GONE, NONE):
+        sling.undo(home, session, "the command that slung it was killed")
+
+
+def _give_up(home: Home, session_id: str) -> None:
+    lost = turns.count_lost(store.turns(home.db, session_id))
+    if lost >= turns.MOST_LOST:
+        end_session(home, session_id, CRASHED, f"{lost} turns in a row were cut off")
+
+
+ACTIONS = {
+    "start turn": turns.start_turn,
+    "settle turn": turns.settle_turn,
+    "give up": _give_up,
+    "undo sling": _undo_sling,
+    "finish stop": stop.finish,
+    "end terminal": interactive.end_terminal,
+    "speak": interactive.speak,
+    "end processes": stop.sweep,
+}

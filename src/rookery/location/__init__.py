@@ -1,0 +1,1 @@
+"""What is done with a project that was copied or moved."""

@@ -1,0 +1,173 @@
+"""A copied project becomes its own, a moved one is repaired: before anything else is done with its state.
+
+A copy has everything of the original: its sessions, leases, scratch folders, and worktrees whose pointers lead to the
+original's repository. Nothing of the original is touched: its processes, folders and files are its own. In the copy its
+agents are stopped, what others hold is dropped, and its worktrees are made its own.
+
+In a moved project the same agents go on. What still runs by the old path is ended: it can find nothing any more, and
+its turn begins again at the new place.
+
+Every step can be repeated. The new place is written down last, so after a kill the next command does all of it again;
+commands that come meanwhile wait.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+
+from rookery.agents import store
+from rookery.agents.ending import end_session
+from rookery.agents.environment import store as environment
+from rookery.agents.environment.store import EnvironmentUnusable
+from rookery.agents.home import MARK, Home
+from rookery.agents.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED
+from rookery.agents.sandbox.model import clear_sockets, socket_folder
+from rookery.agents.sling import instruct
+from rookery.base import call as calls
+from rookery.base import holder as holders
+from rookery.base.errors import StorageFailed
+from rookery.base.proctable import RUNNER, environ_of, words_of
+from rookery.base.proctree import end_tree, marked
+from rookery.base.record import Record
+from rookery.config import steps
+from rookery.config.compiled import read_config
+from rookery.config.environ import read_environ
+from rookery.config.project import FOLDER
+from rookery.merge import lease, scratch
+from rookery.ops import location
+from rookery.ops.location import COPIED, HERE, MOVED
+from rookery.vcs import cage, git_relocate
+from rookery.vcs.index_claim import give_up_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.agents.model import Session
+    from rookery.base.proctree import Identity
+    from rookery.db.database import Database
+    from rookery.ops.location import Location
+
+
+class Settled(Record):
+    """What was done."""
+
+    verdict: str
+    before: str = ""
+    """Where the project was."""
+    stopped: tuple[str, ...] = ()
+    """Agents of a copy that were stopped."""
+    worktrees: int = 0
+    """How many were repaired."""
+
+    def describe(self) -> str:
+        """One line for people; empty where there is nothing to say."""
+        if self.verdict == COPIED and (self.stopped or self.worktrees):
+            agents = f"stopped here: {', '.join(self.stopped)}" if self.stopped else "no agent runs here"
+            return f"this project was copied from {self.before}; {agents}; its worktrees are its own now"
+        if self.verdict == MOVED and self.worktrees:
+            return f"this project was moved from {self.before}: {self.worktrees} worktrees were repaired"
+        return ""
+
+
+def settle(root: str, db: Database) -> Settled:
+    """Settle what became of the project since its place was written down, and say it in one line."""
+    found = location.look(root, db)
+    if found.verdict == HERE or found.before is None:
+        location.refresh(root, db, found.before)
+        return Settled(HERE)
+    with _alone(root):
+        found = location.look(root, db)
+        if found.verdict == HERE or found.before is None:
+            return Settled(HERE)  # another command has done it while we waited
+        home = Home(root, db, read_config(root, read_environ(), {}))
+        if found.verdict == COPIED:
+            settled = _make_own(home, found.before)
+        elif found.verdict == MOVED:
+            settled = _repair(home, found.before)
+        else:
+            return Settled(found.verdict, found.before.path)  # it is left to the place where it is in use
+    text = settled.describe()
+    if text:
+        calls.stderr().write(f"rook: {text}\n")
+    return settled
+
+
+def _make_own(home: Home, before: Location) -> Settled:
+    """Make a copy a project of its own."""
+    repaired = _repair_paths(home, before, is_copy=True)
+    steps.reached("copy repaired")
+    _drop_holders(home)
+    steps.reached("copy dropped")
+    origin = before.path if before.host in ("", holders.host()) else f"{before.host}:{before.path}"
+    stopped = []
+    for session in store.sessions(home.db, alive=True):
+        end_session(home, session.id, STOPPED, f"copied from {origin}", tell_parent=False)
+        stopped.append(session.agent)
+        steps.reached("copy stopped")
+    location.write(home.root, home.db, location.new_id())
+    return Settled(COPIED, origin, tuple(stopped), repaired)
+
+
+def _repair(home: Home, before: Location) -> Settled:
+    """Let a moved project go on at its new place."""
+    living = store.sessions(home.db, alive=True)
+    for session in living:
+        _end_processes_of(session, before.path)
+    steps.reached("move ended")
+    repaired = _repair_paths(home, before, is_copy=False)
+    with suppress(EnvironmentUnusable, OSError):  # `rook env refresh` records another
+        environment.relocate(home.root, before.path, read_environ().state_home)
+    steps.reached("move repaired")
+    for session in living:
+        if session.step not in (RESERVED, CHECKED_OUT, PROVISIONED) and os.path.isdir(session.worktree):
+            instruct(home, session)
+    steps.reached("move instructed")
+    location.write(home.root, home.db, before.id or location.new_id())
+    return Settled(MOVED, before.path, worktrees=repaired)
+
+
+def _repair_paths(home: Home, before: Location, *, is_copy: bool) -> int:
+    """Let everything that names the old root by an absolute path name this one."""
+    root = os.path.realpath(home.root)
+    cage.relocate(root, before.path)
+    return git_relocate.relocate(root, before.path, home.config.vcs.timeout, is_copy=is_copy)
+
+
+def _drop_holders(home: Home) -> None:
+    """Free what processes of the original hold in the copy: they know nothing of it."""
+    with home.db.write() as db:
+        lease.drop_all(db, home.now())
+    give_up_all(os.path.realpath(home.root))
+    scratch.drop_all(home.path("scratch"))
+
+
+def _end_processes_of(session: Session, old: str) -> None:
+    """End what an agent runs by the old path. Processes of the same session elsewhere belong to a copy."""
+    for process in (*marked(RUNNER, session.id), *marked(MARK, session.id)):
+        if _names(process, old):
+            end_tree(process, None, 0)
+            clear_sockets(socket_folder(session.id))
+
+
+def _names(process: Identity, root: str) -> bool:
+    """True if the process was started for the project of that path."""
+    with suppress(OSError):
+        return root in words_of(process.pid) or f"ROOKERY_ROOT={root}" in environ_of(process.pid)
+    return False
+
+
+@contextmanager
+def _alone(root: str) -> Iterator[None]:
+    """One command at a time settles it."""
+    folder = os.path.join(root, FOLDER, "run")
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        lock = open(os.path.join(folder, "location.lock"), "a")  # noqa: SIM115
+    except OSError as error:
+        raise StorageFailed(f"{folder} cannot be written: {error.strerror}", hint="see what lies there") from error
+    with lock:
+        calls.lock(lock)
+        yield

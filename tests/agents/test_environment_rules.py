@@ -1,0 +1,134 @@
+"""What of a shell's environment is kept for the project, what of it is a credential, and what has changed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from invented import SECRETS
+from rookery.agents.environment.model import (
+    ADDED,
+    CHANGED,
+    CREDENTIAL,
+    NOTHING,
+    PLAIN,
+    REMOVED,
+    Change,
+    Environment,
+    Variables,
+    add_to,
+    compare,
+    is_credential,
+    is_kept,
+    replace_only,
+    sort_out,
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("TERM", "COLORTERM", "TERM_PROGRAM", "KITTY_WINDOW_ID", "TMUX", "SSH_TTY", "SSH_CONNECTION", "COLUMNS"),
+        *("PWD", "OLDPWD", "SHLVL", "_", "PS1", "BASH_FUNC_which%%", "DIRENV_DIFF"),
+        *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_ID"),
+        *("INVOCATION_ID", "NOTIFY_SOCKET", "CLAUDECODE", "ROOKERY_TEST_KILL", "ROOKERY_SCRATCH"),
+        *("", "A=B", "A\0B"),
+    ],
+)
+def test_what_belongs_to_less_than_the_project_is_not_kept(name: str) -> None:
+    assert not is_kept(name, "x")
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "LANG", "LC_ALL", "XDG_STATE_HOME", "SSH_AUTH_SOCK", "HTTP_PROXY", "ü"]
+)
+def test_everything_else_is_kept(name: str) -> None:
+    assert is_kept(name, "x")
+    assert is_kept(name, "")
+
+
+def test_what_no_program_can_be_started_with_is_not_kept() -> None:
+    assert is_kept("A", "x" * 131_069)
+    assert not is_kept("A", "x" * 131_070)
+    assert not is_kept("A", "x\0y")
+    assert not is_kept("A", "\ud800")  # no byte of a file system's encoding
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "FAKE_KEY"),
+        *("GEMINI_API_KEY", "COPILOT_PROVIDER_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "GH_TOKEN", "GITHUB_PAT"),
+        *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "MYSQL_PWD", "SENTRY_DSN", "npm_config__auth"),
+    ],
+)
+def test_a_name_tells_a_credential(name: str) -> None:
+    assert is_credential(name, "")
+
+
+@pytest.mark.parametrize("value", [*SECRETS.values(), "postgres://ada:hunter2@db/x"])
+def test_a_value_tells_a_credential(value: str) -> None:
+    assert is_credential("PLAIN", value) or not value.startswith(("sk-", "ghp_", "AKIA", "postgres:"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PATH", "/opt/token-tool/bin:/usr/bin"),
+        ("PATH", "/home/ada/sk-aaaaaaaaaaaaaaaaaaaa/bin"),
+        ("SSH_AUTH_SOCK", "/tmp/ssh-x/agent.1"),
+        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:8900"),
+        ("KEYBOARD", "us"),
+        ("MONKEY", "x"),
+        ("GIT_ASKPASS", "/bin/true"),
+    ],
+)
+def test_what_only_sounds_so_is_plain(name: str, value: str) -> None:
+    assert not is_credential(name, value)
+
+
+def test_a_sling_takes_the_shell_but_drops_no_credential() -> None:
+    recorded = Variables({"A": "1", "GONE": "x"}, {"ONE_KEY": "1", "TWO_KEY": "2", "URL": "http://a:b@c/"})
+    shell = sort_out({"A": "2", "TWO_KEY": "3", "NEW_KEY": "4", "URL": "http://c/", "TERM": "xterm"})
+    found = add_to(recorded, shell)
+    assert found.plain == {"A": "2", "URL": "http://c/"}
+    assert found.credentials == {"NEW_KEY": "4", "ONE_KEY": "1", "TWO_KEY": "3"}
+
+
+def test_only_what_is_named_is_replaced() -> None:
+    recorded = Variables({"A": "1", "B": "1"}, {"ONE_KEY": "1", "TWO_KEY": "2"})
+    shell = sort_out({"A": "2", "B": "2", "ONE_KEY": "9"})
+    found = replace_only(recorded, shell, {"A", "TWO_KEY"})
+    assert found == Variables({"A": "2", "B": "1"}, {"ONE_KEY": "1"})
+
+
+def test_changes_are_told_by_name() -> None:
+    old, new = Variables({"A": "1", "B": "1"}, {"K": "1"}), Variables({"A": "1"}, {"K": "2", "L": "1"})
+    assert compare(old, new) == (
+        Change("B", PLAIN, REMOVED),
+        Change("K", CREDENTIAL, CHANGED),
+        Change("L", CREDENTIAL, ADDED),
+    )
+
+
+_ENVIRONS = st.dictionaries(st.sampled_from(["A", "B", "A_KEY", "B_KEY", "TERM"]), st.text(max_size=3))
+
+
+@given(_ENVIRONS, _ENVIRONS)
+def test_any_two_shells(first: dict[str, str], second: dict[str, str]) -> None:
+    one, two = sort_out(first), sort_out(second)
+    slung = add_to(one, two)
+    assert not slung.plain.keys() & slung.credentials.keys()
+    assert one.credentials.keys() <= slung.credentials.keys()
+    assert slung.whole.items() >= two.whole.items()
+    assert add_to(slung, two) == slung
+    assert (compare(one, two) == ()) == (one.whole == two.whole)
+    assert replace_only(one, two, {*first, *second}) == two
+    assert replace_only(one, two, ()) == one
+
+
+def test_no_value_is_seen_in_a_traceback() -> None:
+    assert "hush" not in repr(Variables({"A": "hush"}, {"B": "hush"}))
+    assert "hush" not in repr(Environment({"B": "hush"}))
+    assert NOTHING.whole == {}

@@ -1,0 +1,51 @@
+"""A session's state changes only by a step of the table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from living import Agent
+from rookery.agents import store
+from rookery.agents.model import STATES, TRANSITIONS, next_state
+from rookery.base.errors import InvalidState
+from rookery.config.project import database_path
+from rookery.db.database import Database
+from support import SOURCE
+
+
+def test_what_the_table_does_not_allow_is_refused_and_changes_nothing(project: Path) -> None:
+    agent = Agent(project, "bee")
+    db = Database.open(database_path(str(project)))
+    session = store.session(db, agent.session_id)
+    for state in STATES:
+        known = session.replace(state=state)
+        for step, (sources, target) in TRANSITIONS.items():
+            if state in sources:
+                assert next_state(step, known) == target
+                continue
+            with pytest.raises(InvalidState, match=f"bee is {state}"), db.write():
+                store.change_session(db, known, "", actor="bee", at=session.updated_at, move=step)
+    assert store.session(db, agent.session_id) == session
+    with pytest.raises(TypeError):
+        store.change_session(db, session, "", actor="bee", at=session.updated_at, state="ended")
+    db.close()
+
+
+def test_a_session_that_has_changed_meanwhile_is_left_alone(project: Path) -> None:
+    agent = Agent(project, "bee")
+    db = Database.open(database_path(str(project)))
+    before = store.session(db, agent.session_id)
+    waiting = store.change_session(db, before, "", actor="bee", at=before.updated_at, move="wait")
+    with pytest.raises(LookupError):
+        store.change_session(db, before, "", actor="bee", at=before.updated_at, move="end")
+    assert store.session(db, agent.session_id) == waiting
+    db.close()
+
+
+def test_nothing_else_writes_a_sessions_state() -> None:
+    writes = re.compile(r"UPDATE sessions SET [^\"W]*\bstate =")
+    found = [str(path) for path in Path(SOURCE).rglob("*.py") if writes.search(path.read_text())]
+    assert found == []

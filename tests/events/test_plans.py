@@ -1,0 +1,238 @@
+"""What is asked of tables that only grow is found by an index: a million events cost no more than a few."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+import rookery
+from rookery.agents import moments
+from rookery.agents.home import Home
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.db.database import Database
+from rookery.events import store
+from rookery.events.telemetry import Telemetry
+from support import NOW, add
+
+if TYPE_CHECKING:
+    from conftest import Rook
+
+_ASKS = {
+    ("events/store.py", "_select"),
+    ("events/store.py", "_types"),
+    ("events/store.py", "last_actor"),
+    ("events/store.py", "last_seq"),
+    ("events/store.py", "read"),
+}
+"""Every function whose SQL reads events; each of them is asked below."""
+_OPTIONS: dict[str, list[Any]] = {
+    "after": [0, 7],
+    "before": [None, 9],
+    "since": [None, NOW],
+    "kinds": [(), ("task",), ("task.created", "agent")],
+    "actor": [None, "bee"],
+    "subject": [None, "t"],
+    "limit": [-1, 5],
+    "newest": [False, True],
+}
+
+
+class Plans:
+    """The plan of every statement that a connection runs."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self.found: dict[str, list[str]] = {}
+        connection.exec_trace = self._note
+
+    def _note(self, _cursor: object, sql: str, values: Any) -> bool:
+        if sql.lstrip().startswith(("SELECT", "WITH", "UPDATE", "DELETE")) and sql not in self.found:
+            self.found[sql] = []
+            rows = self.connection.execute("EXPLAIN QUERY PLAN " + sql, values or ()).fetchall()
+            self.found[sql] = [str(row[3]) for row in rows]
+        return True
+
+    def scans(self, table: str) -> list[str]:
+        """The statements that read through the whole table, or a whole index of it."""
+        # A bare SEARCH looks for the least or the greatest number: from an end, row by row if there are conditions.
+        scan = re.compile(rf"^SCAN {table}\b|^SEARCH {table}$")
+        return [
+            sql
+            for sql, plan in self.found.items()
+            if any(scan.match(step) for step in plan) and not sql.startswith("SELECT coalesce(max(seq), 0) FROM")
+        ]
+
+
+def _ask_everything(db: Database) -> None:
+    for chosen in itertools.product(*_OPTIONS.values()):
+        store.read(db, **dict(zip(_OPTIONS, chosen, strict=True)))
+    store.last_actor(db, "task.approved", "t")
+    store.last_seq(db)
+
+
+def test_nothing_reads_through_all_events(db: Database) -> None:
+    add(db)
+    plans = Plans(db.connection)
+    _ask_everything(db)
+    assert len(plans.found) > 40
+    assert plans.scans("events") == []
+
+
+def test_a_scan_would_be_seen(db: Database) -> None:
+    plans = Plans(db.connection)
+    db.all("SELECT data FROM events WHERE data LIKE '%x%'")
+    assert len(plans.scans("events")) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "index"),
+    [
+        ({"kinds": ("task",)}, "events_by_type (type=? AND rowid>?)"),
+        ({"actor": "bee"}, "events_by_actor (actor=? AND rowid>?)"),
+        ({"subject": "t", "kinds": ("merge",)}, "events_by_subject (subject=? AND type=? AND rowid>?)"),
+        ({"since": NOW}, "events_by_time (at>?)"),
+        ({"after": 5}, "INTEGER PRIMARY KEY (rowid>?)"),
+    ],
+)
+def test_each_question_has_its_index(db: Database, options: dict[str, Any], index: str) -> None:
+    add(db)
+    plans = Plans(db.connection)
+    store.read(db, limit=5, newest=True, **options)
+    assert any(index in step for plan in plans.found.values() for step in plan), plans.found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"since": "2026-02-01T00:00:00.000Z"},
+        {"since": "2026-02-01T00:00:00.000Z", "kinds": ("task",)},
+        {"kinds": ("rare",)},
+        {"subject": "rare", "kinds": ("rare",)},
+        {"actor": "rare", "limit": 5},
+    ],
+)
+def test_a_few_among_many_take_few_steps(db: Database, options: dict[str, Any]) -> None:
+    many, few = ("task.updated", "bee", "t", NOW), ("rare.told", "rare", "rare", "2026-02-02T00:00:00.000Z")
+    sql = "INSERT INTO events (id, type, actor, subject, at, data) VALUES ('e', ?, ?, ?, ?, '{}')"
+    db.execute_many(sql, [*[many] * 20_000, *[few] * 3])
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    db.connection.set_progress_handler(count, 100)
+    found = store.read(db, newest=True, **options)
+    db.connection.set_progress_handler(None)
+    assert len(found) == (0 if options.get("kinds") == ("task",) else 3)
+    assert steps < 10
+
+
+def test_the_list_of_questions_is_whole() -> None:
+    """Only the comparison by the doctor may read all events, and does so by `read`."""
+    assert set(_readers("events")) == _ASKS
+
+
+def _readers(table: str) -> Iterator[tuple[str, str]]:
+    reads = re.compile(rf"\b(FROM|JOIN)\s+{table}\b")
+    source = Path(rookery.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            names = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+            nodes = (function, *(value for name, value in constants.items() if name in names))
+            texts = [each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant)]
+            if any(isinstance(text, str) and reads.search(text) for text in texts):
+                yield str(path.relative_to(source)), function.name
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        moments.Filter(),
+        moments.Filter(agents=("bee",)),
+        moments.Filter(subjects=("t", "bee")),
+        moments.Filter(errors=True),
+        moments.Filter(since=NOW),
+        moments.Filter(agents=("bee", "human"), since=NOW, errors=True),
+    ],
+)
+def test_feeds_read_by_an_index(rook: Rook, wanted: moments.Filter, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = rook.open()
+    add(db)
+    home = Home(str(rook.folder), db, load_config(str(rook.folder), read_environ({}), {}).config)
+    records = Telemetry(home.path("telemetry.db"))
+    records.add(at=NOW, agent="bee", session_id="s", turn_id=None, kind="tool", data={})
+    kept: list[Plans] = [Plans(db.connection), Plans(records.db.connection)]
+    monkeypatch.setattr(moments, "Telemetry", lambda _path: records)
+    monkeypatch.setattr(records, "close", lambda: None)
+    moments.read(home, wanted, 20)
+    followed = moments.follow(home, wanted, 20)
+    assert [next(followed) for _ in moments.read(home, wanted, 20)] == moments.read(home, wanted, 20)
+    assert kept[0].scans("events") == []
+    assert kept[1].scans("records") == []
+    records.db.close()
+    db.close()
+
+
+def test_telemetry_is_read_by_an_index(tmp_path: Path) -> None:
+    records = Telemetry(str(tmp_path / "telemetry.db"))
+    plans = Plans(records.db.connection)
+    for agent, session, errors, since in itertools.product(("bee", None), ("s", None), (False, True), (NOW, None)):
+        records.read(agent=agent, session_id=session, errors=errors, since=since, limit=5, newest=True)
+    records.changed_files("bee")
+    records.last_seq()
+    assert plans.scans("records") == []
+    files = [plan for sql, plan in plans.found.items() if "GROUP BY name" in sql]
+    assert any("records_of_files" in step for step in files[0])
+    records.close()
+
+
+def test_an_older_file_of_records_gets_its_indexes(tmp_path: Path) -> None:
+    path = str(tmp_path / "telemetry.db")
+    Telemetry(path).close()
+    old = apsw.Connection(path)
+    for name in ("records_by_agent", "records_by_time", "records_of_files", "records_of_errors"):
+        old.execute(f"DROP INDEX {name}")
+    old.pragma("user_version", 1)
+    old.close()
+    records = Telemetry(path)
+    names = {row[0] for row in records.db.all("SELECT name FROM sqlite_schema WHERE type = 'index'")}
+    assert {"records_by_agent", "records_by_time", "records_of_files", "records_of_errors"} <= names
+    records.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "index"),
+    [
+        ("SELECT 1 FROM messages WHERE session_id = ? AND type = 'merge_ready'", "messages_by_session"),
+        (
+            "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
+            "AND sender <> 'x' AND created_at >= '' ORDER BY seq DESC LIMIT 1",
+            "messages_by_branch",
+        ),
+        ("SELECT 1 FROM messages WHERE type = ? ORDER BY seq DESC LIMIT 5", "messages_by_type"),
+        ("SELECT 1 FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running'", "turns_running"),
+    ],
+)
+def test_mail_and_turns_are_found_by_an_index(db: Database, sql: str, index: str) -> None:
+    plan = db.all("EXPLAIN QUERY PLAN " + sql, ("x",) if "?" in sql else ())
+    assert any(index in str(row[3]) for row in plan), plan

@@ -1,0 +1,89 @@
+"""The loop: what fails is tried again ever more slowly, and nothing is done for ever without an effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rookery.agents.home import Home
+from rookery.config.environ import read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import database_path
+from rookery.db.database import Database
+from rookery.flows import loop, store
+from rookery.flows.model import MOST_FAILURES, Action, Plan
+
+
+class Broken:
+    """A flow whose action fails, or has no effect."""
+
+    NAME = "broken"
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+        self.tries = 0
+        self.ACTIONS = {"mend": self._mend}
+
+    def _mend(self, _home: Home, _subject: str) -> None:
+        self.tries += 1
+        if self._error is not None:
+            raise self._error
+
+    def read(self, _home: Home) -> str:
+        return "broken"
+
+    def decide(self, facts: str, now: float) -> Plan:
+        del now
+        return Plan((Action("broken", "mend", "it", "it is broken", seen=facts),))
+
+
+@pytest.fixture
+def home(project: Path) -> Home:
+    db = Database.open(database_path(str(project)))
+    return Home(str(project), db, load_config(str(project), read_environ({}), {}).config)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), None])
+def test_what_fails_or_changes_nothing_waits_longer_each_time_and_is_left_to_a_person(
+    home: Home, error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow: Any = Broken(error)
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    clock = [1_800_000_000.0]
+    home.clock = lambda: clock[0]
+    waits = []
+    for number in range(1, MOST_FAILURES + 1):
+        loop.run_once(home, lambda _text: None)
+        loop.run_once(home, lambda _text: None)
+        assert flow.tries == number
+        failure = store.failures(home.db)["mend it"]
+        assert failure.count == number
+        waits.append(failure.next_at - clock[0])
+        clock[0] = failure.next_at
+    assert waits == [10, 20, 40, 80, 160, 300, 300, 300]
+    found = loop.run_once(home, lambda _text: None)
+    assert (flow.tries, found.plan) == (MOST_FAILURES, Plan())
+    told = home.db.all("SELECT recipient, type FROM messages")
+    assert told == [("human", "escalation")]
+    home.db.close()
+
+
+def test_what_succeeds_is_forgotten_and_a_clock_that_is_set_back_does_not_make_it_wait(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow: Any = Broken(ValueError("no"))
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    clock = [1_800_000_000.0]
+    home.clock = lambda: clock[0]
+    loop.run_once(home, lambda _text: None)
+    clock[0] -= 86_400
+    flow._error, flow.decide = (
+        None,
+        lambda _facts, _now: Plan((Action("broken", "mend", "it", "", seen=str(flow.tries)),)),
+    )
+    loop.run_once(home, lambda _text: None)
+    assert flow.tries >= 2
+    assert store.failures(home.db) == {}
+    home.db.close()

@@ -1,0 +1,106 @@
+"""What a clean landing uses: real git processes and real write transactions of the whole command are counted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from conftest import git
+from rookery.cli.main import main
+from support import child_environ
+
+from .yard import Yard
+
+MOST_GITS = 8
+MOST_WRITES = 4
+
+
+class Used(NamedTuple):
+    """What a command has used."""
+
+    gits: list[str]
+    statements: list[str]
+
+    @property
+    def writes(self) -> int:
+        return sum(sql == "BEGIN IMMEDIATE" for sql in self.statements)
+
+
+@contextmanager
+def counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Used]:
+    """Every git that is started, by whomever, and every statement of every connection that is opened."""
+    folder.mkdir()
+    used = Used([], [])
+
+    def note(_cursor: object, sql: str, _values: object) -> bool:
+        used.statements.append(sql)
+        return True
+
+    def trace(connection: apsw.Connection) -> None:
+        connection.set_exec_trace(note)
+
+    hooks: list[Any] = apsw.connection_hooks
+    hooks.append(trace)
+    with monkeypatch.context() as patch:
+        patch.setenv("GIT_TRACE2_EVENT", str(folder))
+        try:
+            yield used
+        finally:
+            hooks.remove(trace)
+    events = (json.loads(line) for each in folder.iterdir() for line in each.read_text().splitlines())
+    used.gits.extend(" ".join(each["argv"]) for each in events if each["event"] == "start")
+
+
+def land(yard: Yard, branch: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Used:
+    monkeypatch.chdir(yard.folder)
+    with counted(folder, monkeypatch) as used:
+        assert main(["merge", "--branch", branch]) == 0
+    return used
+
+
+@pytest.mark.parametrize("case", ["first", "base moved on", "in a linked worktree too"])
+def test_a_clean_landing_uses_little(
+    yard: Yard, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    yard.branch("one", one_txt="1\n")
+    assert yard.rook("task", "list").status == 0  # the first command of all writes down where the project is
+    if case != "first":  # what landed meanwhile, and a landing before
+        yard.branch("other", other_txt="o\n")
+        assert yard.merge("--branch", "other").status == 0
+        yard.commit(mine_txt="m\n")
+    if case == "in a linked worktree too":
+        git(yard.folder, "switch", "-q", "--detach")
+        git(yard.folder, "worktree", "add", "-q", str(tmp_path / "linked"), "main")
+    used = land(yard, "one", tmp_path / "traces", monkeypatch)
+    assert yard.states()["one"] == "landed"
+    assert yard.show("one.txt") == "1"
+    place = tmp_path / "linked" if "linked" in case else yard.folder
+    assert (place / "one.txt").read_text() == "1\n"
+    assert git(place, "status", "--porcelain") == ""
+    assert len(used.gits) <= MOST_GITS, used.gits
+    assert used.writes <= MOST_WRITES, used.statements
+    assert any("update-ref" in each for each in used.gits)  # so they are really seen
+    capsys.readouterr()
+
+
+def test_a_clean_landing_loads_no_tier(yard: Yard, tmp_path: Path) -> None:
+    yard.branch("one", one_txt="1\n")
+    shown = tmp_path / "modules"
+    program = (
+        "import sys; from rookery.cli.main import main; status = main(['merge', '--branch', 'one']); "
+        f"open({str(shown)!r}, 'w').write('\\n'.join(sys.modules)); sys.exit(status)"
+    )
+    words = [sys.executable, "-c", program]
+    subprocess.run(words, cwd=yard.folder, env=child_environ(), check=True, capture_output=True)
+    loaded = {name for name in shown.read_text().split() if name.startswith("rookery.")}
+    assert "rookery.merge.land" in loaded
+    for name in ("rookery.merge.tiers", "rookery.merge.resolve", "rookery.merge.resolving", "rookery.merge.radar"):
+        assert not [each for each in loaded if each.startswith(name)]
