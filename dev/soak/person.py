@@ -161,7 +161,7 @@ class Person:
         return self._site.rook("mail", "reply", message["id"], f"--body=answer to {message['id']}").is_ok
 
     def _retry(self, tasks: list[dict[str, Any]]) -> None:
-        """Queue a landing again that failed; after some tries let another agent do the task anew."""
+        """Queue a landing again that failed; after some tries let another agent do the task again."""
         in_review = {each["id"]: each for each in tasks if each["state"] == "PENDING_REVIEW"}
         failed = [each["id"] for each in tasks if each["state"] == "FAILED" and each["id"] in self.keys]
         for task in failed:

@@ -16,7 +16,7 @@ from dev.model_server import ModelServer
 from claude import model as model
 from claude import settings_for
 from conftest import git
-from rookery.base.proctree import end_tree, send
+from rookery.base.proctree import send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
@@ -58,7 +58,10 @@ class ClaudeDen(Den):
         return [(state, words) for state, words in rows]
 
     def spent(self) -> dict[str, int]:
-        """The tokens that Rookery knows of."""
+        """The tokens that Rookery knows of, once it has swept up behind agents in terminals."""
+        db = self.rook.open()
+        wait_until(lambda: not db.value("SELECT 1 FROM sessions WHERE state = 'ended' AND swept_at IS NULL"))
+        db.close()
         found = self.rook.json("costs").data["total"]
         return {kind: found[kind] for kind in ("input", "output", "cache_read", "cache_write")}
 
@@ -209,7 +212,6 @@ def test_a_killed_turn_goes_on_in_the_same_conversation(den: ClaudeDen) -> None:
     row = den.row("bee")
     assert row["runtime_session"]
     send(den.runner("bee"), signal.SIGKILL)
-    end_tree(None, ("ROOKERY_SESSION", row["id"]), 0)
     den.wait_for("bee", "completed")
     assert den.row("bee")["runtime_session"] == row["runtime_session"]
     assert [state for state, _ in den.turns("bee")] == ["lost", "done"]

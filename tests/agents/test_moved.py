@@ -93,8 +93,9 @@ def test_a_waiting_agent_goes_on_at_the_new_place(scene: Scene) -> None:
 
 @pytest.mark.slow
 def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) -> None:
-    bob = scene.den.sling(scene.den.task("Work", [{"hang": True}]), "--name", "bob")
-    wait_until(lambda: marked("ROOKERY_SESSION", bob["id"]))
+    steps = [{"edit": {"path": "begun.txt", "text": "begun"}}, {"hang": True}]
+    bob = scene.den.sling(scene.den.task("Work", steps), "--name", "bob")
+    wait_until((scene.old / ".rookery/worktrees/bob/begun.txt").exists)  # it has read its task at the old place
     before = marked("ROOKERY_SESSION", bob["id"])
     den = scene.move()
     assert den.rook("status").status == 0
@@ -191,8 +192,9 @@ def _in_container(scene: Scene, *words: str, hides: bool) -> subprocess.Complete
 
 @pytest.mark.slow
 def test_seen_from_a_container_nothing_is_repaired_while_an_agent_works_outside(scene: Scene) -> None:
-    bob = scene.den.sling(scene.den.task("Work", [{"hang": True}]), "--name", "bob")
-    wait_until(lambda: marked("ROOKERY_SESSION", bob["id"]))
+    steps = [{"edit": {"path": "begun.txt", "text": "begun"}}, {"hang": True}]
+    bob = scene.den.sling(scene.den.task("Work", steps), "--name", "bob")
+    wait_until((scene.old / ".rookery/worktrees/bob/begun.txt").exists)  # it has read its task at the old place
     working = marked("ROOKERY_SESSION", bob["id"])
     pointer = scene.old / ".rookery" / "worktrees" / "ann" / ".git"
     was = pointer.read_text()

@@ -174,9 +174,9 @@ def test_secrets_of_copied_files_are_known(git_ann: Agent) -> None:
     )
     git_ann.place.repository.write("plain", "TOKEN=not-an-env-file\n")
     give(git_ann, copy=(".env.local", "plain"))
-    assert provision.secrets(str(git_ann.folder)) == ["quoted secret", "postgres://u:p@h"]
+    assert provision.read_manifest(str(git_ann.folder)).secrets == ("quoted secret", "postgres://u:p@h")
     assert (git_ann.folder / provision.MANIFEST).stat().st_mode & 0o777 == 0o600
-    assert provision.secrets(str(git_ann.folder / "nowhere")) == []
+    assert provision.read_manifest(str(git_ann.folder / "nowhere")).secrets == ()
 
 
 def test_a_copied_file_that_the_agent_changed_is_the_agents_work(git_ann: Agent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,3 +104,24 @@ def test_an_identity_names_where_the_agent_is_at_home(den: Den) -> None:
     den.wait_for("bee", "completed")
     assert den.rook.json("agents", "show", "bee").data["domains"] == ["src/deep", "."]
     assert 'domains: ["src/deep","."]' in (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
+
+
+def test_what_a_program_writes_down_after_its_last_turn_is_counted_once(den: Den) -> None:
+    den.sling(den.task("Work", [DONE]), "--name", "bee")
+    den.wait_for("bee", "completed")
+    db = den.rook.open()
+    session = db.value("SELECT id FROM sessions")
+    late = den.folder / ".rookery/sessions" / str(session) / "runtime/claude/projects/-repo/1.jsonl"
+    late.parent.mkdir(parents=True)
+    usage = {"input_tokens": 70, "output_tokens": 7}
+    message = {"id": "late", "model": "opus", "usage": usage}
+    late.write_text(json.dumps({"type": "assistant", "message": message}) + "\n")
+    with den.without_loop(), db.write():
+        db.execute("UPDATE sessions SET swept_at = NULL")  # as the end of a turn in a terminal leaves it
+
+    den.kill_loop("rest counted")
+    assert not db.value("SELECT swept_at FROM sessions")
+    den.rook.json("loop", "run")
+
+    assert db.value("SELECT swept_at FROM sessions")
+    assert db.all("SELECT model, input, output FROM turn_usage WHERE input > 0") == [("opus", 70, 7)]

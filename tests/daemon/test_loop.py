@@ -236,3 +236,21 @@ def test_the_loop_explains_itself(pair: Live) -> None:
     found = pair.run("loop", "explain", "--json").data
     assert (found["runs"], found["actions"], found["next_timer"]) == (True, [], None)
     assert found["facts"]["sessions"][0]["state"] == "waiting"
+
+
+def test_settings_that_cannot_be_read_do_not_end_the_loop(pair: Live) -> None:
+    steps = [{"until": {"mail_type": "status"}}, {"edit": {"path": "m.txt", "text": "{mail.body}"}}, DONE]
+    sling(pair, "bee", steps)
+    wait_until(lambda: value(pair, "SELECT state FROM sessions") == "waiting", 60)
+    settings = pair.folder / ".rookery" / "config.local.yaml"
+    whole = settings.read_text()
+    pair.kill()
+    settings.write_text("agents: [broken\n")
+    pair.run("daemon", "status")
+    pair.run("mail", "check", "--agent", "human")  # starts a daemon that cannot read its settings
+    wait_until(lambda: has_daemon(pair.folder) and "the loop" in pair.log(), 30)
+    assert value(pair, "SELECT count(*) FROM turns") == 1
+    settings.write_text(whole)
+    assert pair.run("mail", "send", "bee", "--subject", "News", "--body", "the news").status == 0
+    wait_until(lambda: outcome(pair, "bee") == "completed", 60)
+    assert (pair.folder / ".rookery/worktrees/bee/m.txt").read_text() == "the news"

@@ -95,7 +95,7 @@ def gather(lines: list[dict[str, Any]]) -> Ledger:
 
 
 def open_snapshot(database: Path) -> sqlite3.Connection:
-    """The database as it is at this moment, in memory, whoever writes meanwhile."""
+    """The database as it is at this moment, in memory, while others go on writing."""
     snapshot = sqlite3.connect(":memory:")
     source = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from rookery.agents import store
 from rookery.agents.home import MARK, Home
@@ -22,21 +23,36 @@ if TYPE_CHECKING:
 _CATEGORY = "agents"
 
 
-def check_agents(place: Place) -> Iterator[Finding]:
-    """No process outlived its agent, and every worktree has one."""
+@contextmanager
+def open_for_checks(place: Place) -> Iterator[Home | None]:
+    """The project, for checks; None where there is none, or where other checks say why it cannot be used."""
     if place.root is None or not is_project(place.root):
+        yield None
         return
     try:
         db = Database.open(database_path(place.root))
-        home = Home(place.root, db, load_config(place.root, read_environ(), {}).config)
     except RookError:
-        return  # the database's and the configuration's own checks say so
+        yield None
+        return
     try:
-        yield Finding(_CATEGORY, "sessions", OK, f"{len(store.sessions(db, alive=True))} agents are alive")
-        yield from _orphans(home)
-        yield from _strays(home)
+        try:
+            home = Home(place.root, db, load_config(place.root, read_environ(), {}).config)
+        except RookError:
+            yield None
+            return
+        yield home
     finally:
         db.close()
+
+
+def check_agents(place: Place) -> Iterator[Finding]:
+    """No process outlived its agent, and every worktree has one."""
+    with open_for_checks(place) as home:
+        if home is None:
+            return
+        yield Finding(_CATEGORY, "sessions", OK, f"{len(store.sessions(home.db, alive=True))} agents are alive")
+        yield from _orphans(home)
+        yield from _strays(home)
 
 
 def _orphans(home: Home) -> Iterator[Finding]:

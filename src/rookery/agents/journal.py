@@ -14,6 +14,7 @@ import os
 import time
 from contextlib import suppress
 
+from rookery.base import locks
 from rookery.base.holder import is_elsewhere
 from rookery.base.holder import read as holder_of
 from rookery.base.json import dumps, loads
@@ -68,13 +69,7 @@ def create(root: str, turn_id: str) -> int:
 def take(root: str, turn_id: str) -> int | None:
     """The journal of a turn, open and locked, empty if it is not there; None if a runner keeps it."""
     make_folder(root)
-    file = os.open(path_of(root, turn_id), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    return file
+    return locks.take(path_of(root, turn_id), os.O_APPEND)
 
 
 def remove(root: str, turn_id: str) -> None:
@@ -85,17 +80,7 @@ def remove(root: str, turn_id: str) -> None:
 
 def is_running(root: str, turn_id: str) -> bool:
     """True while a runner keeps the turn's journal, or one is being started."""
-    try:
-        file = os.open(path_of(root, turn_id), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
+    return locks.is_locked(path_of(root, turn_id))
 
 
 def is_held(root: str, turn_id: str) -> bool:

@@ -112,11 +112,6 @@ def _hide_loose(vcs: Vcs, hide: Callable[[list[str]], None]) -> tuple[str, ...]:
     return made
 
 
-def secrets(session_folder: str) -> list[str]:
-    """The values of the `.env` files that were copied for a session: what must not be seen in its records."""
-    return list(read_manifest(session_folder).secrets)
-
-
 def read_manifest(session_folder: str | None) -> Manifest:
     """What was made for a session; nothing if nothing was."""
     if session_folder is None:

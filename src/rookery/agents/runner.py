@@ -18,7 +18,7 @@ from contextlib import suppress
 from rookery.agents import journal, log
 from rookery.agents.heard import Heard, Said
 from rookery.agents.interrupt import Ear, stay_alive
-from rookery.base import holder, limits
+from rookery.base import holder, limits, locks
 from rookery.base.clock import stamp
 from rookery.base.detach import start_detached
 from rookery.base.errors import ProgramFailed, RookError
@@ -208,7 +208,7 @@ def keep_loop(order: Order) -> None:
 
 def start_loop(order: Order) -> bool:
     """Start a loop unless one runs; False if one does."""
-    if _is_locked(order.loop_lock):
+    if locks.is_locked(order.loop_lock):
         return False
     logs = os.path.join(order.root, ".rookery", "logs")
     with suppress(FileExistsError):
@@ -226,17 +226,6 @@ def _wait_for_lock(path: str) -> None:
         fcntl.flock(file, fcntl.LOCK_SH)
     finally:
         os.close(file)
-
-
-def _is_locked(path: str) -> bool:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
 
 
 def main() -> None:

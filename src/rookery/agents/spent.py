@@ -20,12 +20,18 @@ def read_spent(home: Home, session: Session, turn: Turn | None) -> list[dict[str
 
     Whoever settles a turn asks, also if the turn has said itself what it used: so the next one is counted from there.
     """
-    if turn is None:
-        return []
+    return [] if turn is None else _read(home, session, turn.id)
 
+
+def read_rest(home: Home, session: Session) -> list[dict[str, Any]]:
+    """What a program in a terminal wrote down only after its last turn was settled, for whoever sweeps up behind it."""
+    return _read(home, session, session.id)
+
+
+def _read(home: Home, session: Session, counted_as: str) -> list[dict[str, Any]]:
     def is_settled(turn_id: str) -> bool:
         turns = store.turns(home.db, session.id)
         return any(each.id == turn_id and each.state != TURN_RUNNING for each in turns)
 
-    used = usage_of_turn(home.runtime_folder(session.id), turn.id, is_settled)
+    used = usage_of_turn(home.runtime_folder(session.id), counted_as, is_settled)
     return [price(each, session.model, home.config) for each in used]

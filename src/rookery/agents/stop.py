@@ -10,6 +10,7 @@ from rookery.agents.home import MARK
 from rookery.agents.interrupt import find_runner
 from rookery.agents.model import STOPPED, STOPPING, NoSuchAgent, Session, is_stopping
 from rookery.agents.sandbox.model import clear_sockets, socket_folder
+from rookery.agents.spent import read_rest
 from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.base import call as calls
@@ -68,7 +69,15 @@ def sweep(home: Home, session_id: str) -> None:
     if session.is_alive or session.swept_at is not None:
         return
     end_processes(home, session)
+    spent = read_rest(home, session)
+    steps.reached("rest counted")
     with home.db.write() as db:
+        session = store.session(db, session_id)
+        if session.swept_at is not None:
+            return
+        turns = store.turns(db, session_id)
+        if turns:
+            store.add_usage(db, turns[-1].id, spent)
         store.change_session(db, session, "", actor=session.agent, at=session.updated_at, swept_at=home.now())
 
 

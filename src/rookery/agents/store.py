@@ -62,11 +62,6 @@ def change_session(
     return session.replace(**changes)
 
 
-def touch(db: Database, session_id: str, at: str) -> None:
-    """A sign of life."""
-    db.execute("UPDATE sessions SET active_at = ? WHERE id = ?", (at, session_id))
-
-
 def session(db: Database, session_id: str) -> Session:
     """The session with that id, which the caller knows to exist."""
     row = db.one(f"SELECT {_SESSION} FROM sessions WHERE id = ?", (session_id,))

@@ -11,7 +11,7 @@ import os
 from rookery.agents import journal, snapshots, store
 from rookery.agents.ending import find_tip, settle_end
 from rookery.agents.environment.service import project_environ
-from rookery.agents.home import MARK, agent_environ, provided_environ
+from rookery.agents.home import agent_environ, provided_environ
 from rookery.agents.model import (
     BOOTING,
     COMPLETED,
@@ -62,6 +62,8 @@ MOST_LOST = 3
 """So many turns in a row may be cut off from outside, before the agent counts as crashed."""
 _SIGN_OF_LIFE = 2.0
 """How old, in seconds, the time may be at which a session was last active."""
+_MARK = "ROOKERY_TURN"
+"""By this in their environment the processes of a turn are known, wherever they have gone."""
 _AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
 # By name: it stands above us, and is another program to us.
 _LOOP = "rookery.flows.start"
@@ -163,7 +165,7 @@ def prompt_of(session: Session, cause: str, letters: str) -> str:
 def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file: int) -> None:
     command = open_runtime(session.runtime).turn_command(launch_of(home, session), prompt)
     provided = provided_environ(home, session)
-    env = agent_environ(home, session, provided) | command.env | {"ROOKERY_TURN": turn_id}
+    env = agent_environ(home, session, provided) | command.env | {_MARK: turn_id}
     order = Order(
         root=home.root,
         session_id=session.id,
@@ -196,7 +198,7 @@ def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file:
 
 
 def read_journal(home: Home, session_id: str, turn_id: str) -> None:
-    """Take over what the runner has written since the last time, each line once, whoever else does the same."""
+    """Take over what the runner has written since the last time, each line once, also if two processes do so."""
     telemetry = Telemetry(home.path("telemetry.db"))
     changes: dict[str, str] = {}
     child: dict[str, Any] | None = None
@@ -254,8 +256,8 @@ def settle_turn(home: Home, session_id: str) -> None:
     if end is None and turn.pid is None and not has_runner:
         _start_again(home, session, turn)
         return
-    if end is None or not _has_ended_well(end):
-        end_tree(None, (MARK, session_id), home.config.agents.stop_grace)  # a killed runner could not
+    if end is None or not end["is_ok"]:
+        end_tree(None, (_MARK, turn.id), home.config.agents.stop_grace)  # a killed runner could not
     remove_dead(of_worktree(home.root, session.worktree))
     if end is None:
         _lose(home, session, turn)
@@ -265,10 +267,6 @@ def settle_turn(home: Home, session_id: str) -> None:
         _settle(home, session, turn, end, snapshot)
     steps.reached("turn settled")
     journal.remove(home.root, turn.id)
-
-
-def _has_ended_well(end: dict[str, Any]) -> bool:
-    return bool(end["is_ok"])
 
 
 def _lose(home: Home, session: Session, turn: Turn) -> None:

@@ -62,17 +62,19 @@ def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str
 
 
 def _react(root: str) -> None:
-    """See to what follows from the end of a turn or of the program, where no loop runs."""
+    """Have a process see to what follows from the end of a turn or of the program, where no loop runs.
+
+    Not this one: what follows may be the end of the program, and of all that it has started.
+    """
     from rookery.flows.need import is_needed
     from rookery.ops.state import open_state
 
     db = open_state(root)
     try:
         if is_needed(root, db):
-            from rookery.flows.process import open_home, react
+            from rookery.flows.process import start
 
-            with open_home(root) as home:
-                react(home)
+            start(root)
     finally:
         db.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import threading
@@ -10,9 +11,9 @@ from contextlib import contextmanager
 from rookery.agents.environment.service import project_environ
 from rookery.agents.home import Home
 from rookery.base.call import Call, serving
+from rookery.config.project import loop_lock
 from rookery.daemon.keeper import Keeper
 from rookery.daemon.threads import Threads
-from rookery.flows import loop
 from rookery.flows.need import may_have_work
 from rookery.flows.process import open_home
 from rookery.flows.reactor import Reactor
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 8
 _STOP_SECONDS = 5.0
+_PAUSE_SECONDS = 5.0
 _UMASK = 0o022
 
 
@@ -67,15 +69,17 @@ class Looping:
         self._keeper.set(bool(found.plan.timers or found.plan.actions or found.plan.running))
 
     def _run(self) -> None:
+        lock = _wait_for_lock(self._root)
         try:
-            lock = loop.wait_for_lock(self._root)
-            try:
-                self._reactor.run()
-                self._reactor.wait(_STOP_SECONDS)
-            finally:
-                os.close(lock)
-        except Exception as error:
-            self._log(f"the loop has ended: {type(error).__name__}: {error}")
+            while not self._reactor.is_over:
+                try:
+                    self._reactor.run()
+                except Exception as error:  # settings that cannot be read, a full disk: that passes
+                    self._log(f"the loop begins again: {type(error).__name__}: {error}")
+                    self._reactor.rest(_PAUSE_SECONDS)
+            self._reactor.wait(_STOP_SECONDS)
+        finally:
+            os.close(lock)
 
     @contextmanager
     def _open_home(self) -> Iterator[Home]:
@@ -89,3 +93,10 @@ class Looping:
         call.connections = self._connections
         with serving(call), open_home(self._root) as home:
             yield home
+
+
+def _wait_for_lock(root: str) -> int:
+    """The lock of the loop, as soon as no other process has it."""
+    file = os.open(loop_lock(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from rookery.base import holder as holders
-from rookery.base import proctable
+from rookery.base import locks, proctable
 from rookery.base.errors import Refused
 from rookery.base.proctable import Identity
 from rookery.base.proctree import is_alive
@@ -158,17 +158,7 @@ def is_at(lock: int, root: str) -> bool:
 
 def is_locked(root: str) -> bool:
     """True if a daemon is there, or one is about to leave."""
-    try:
-        file = os.open(lock_path(root), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
+    return locks.is_locked(lock_path(root))
 
 
 def write_place(lock: int, place: Place) -> None:

@@ -142,6 +142,7 @@ class Daemon:
         for each in (self._wake_read, self._wake_write):
             os.close(each)
         self._events.close()
+        self._silent.close()
 
     @property
     def is_busy(self) -> bool:
@@ -384,7 +385,7 @@ class Daemon:
             self._wait_for_calls(_CUT_SECONDS)
 
     def _attend_while_draining(self) -> None:
-        with suppress(OSError, ValueError):  # closed: the last call has ended
+        with suppress(OSError, ValueError, KeyError):  # closed: the last call has ended
             while True:
                 for number, _ in self._events.poll():
                     self._attend(number)

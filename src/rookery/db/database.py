@@ -166,7 +166,7 @@ class Database:
 
     @property
     def data_version(self) -> int:
-        """A number that is another one after somebody else has written.
+        """A number that is another one after another connection has written.
 
         Where threads share their commits it is another one after this one's own writes too.
         """

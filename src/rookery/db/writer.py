@@ -60,7 +60,7 @@ class Group:
         self._ended.set()
 
     def wait(self) -> None:
-        """Wait for the end. An interrupt cannot take back what is written already, so it is not looked for."""
+        """Wait for the end. An interrupt cannot undo what is written already, so it is not looked for."""
         self._ended.wait()
 
 

@@ -82,7 +82,7 @@ def _stream(
     )
     yield from page
     if after is not None and len(page) == limit:
-        seen = page[-1].seq  # whoever follows goes on behind the page
+        seen = page[-1].seq  # following goes on behind the page
     version = -1
     while follow:
         # data_version costs a page read: an idle follower does no more than that.

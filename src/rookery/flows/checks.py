@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from rookery.agents.checks import open_for_checks
 from rookery.agents.home import Home
 from rookery.base.check import OK, WARNING, Finding, Place
-from rookery.base.errors import RookError
-from rookery.config.environ import read_environ
-from rookery.config.loader import load_config
-from rookery.config.project import database_path, is_project
+from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop
 
@@ -22,14 +20,9 @@ _CATEGORY = "loop"
 
 def check_loop(place: Place) -> Iterator[Finding]:
     """Nothing was left half done by a kill, and nothing was given up."""
-    if place.root is None or not is_project(place.root):
-        return
-    try:
-        db = Database.open(database_path(place.root))
-        home = Home(place.root, db, load_config(place.root, read_environ(), {}).config)
-    except RookError:
-        return  # the database's and the configuration's own checks say so
-    try:
+    with open_for_checks(place) as home:
+        if home is None:
+            return
         found = loop.look(home)
         for action in found.plan.actions:
             yield Finding(
@@ -50,8 +43,6 @@ def check_loop(place: Place) -> Iterator[Finding]:
             )
         if not found.plan.actions and not found.failures:
             yield Finding(_CATEGORY, "actions", OK, "nothing is left to be done")
-    finally:
-        db.close()
 
 
 def _do(home: Home, action: Action) -> str:

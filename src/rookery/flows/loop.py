@@ -6,11 +6,11 @@ that fails is tried again after a while, ever more slowly; after many failures i
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 
 from rookery.agents import journal
+from rookery.base import locks
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
@@ -23,7 +23,7 @@ from rookery.ops.location import can_run_agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from typing import Any
 
     from rookery.agents.home import Home
@@ -142,30 +142,13 @@ def run_once(home: Home, log: Callable[[str], None]) -> Look:
 
 def take_lock(root: str) -> int | None:
     """Become the process that runs the loop: the open lock file; None if another one does."""
-    file = _open_lock(root)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    return file
+    journal.make_folder(root)
+    return locks.take(loop_lock(root))
 
 
-def wait_for_lock(root: str) -> int:
-    """The same, however long it takes."""
-    file = _open_lock(root)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    return file
-
-
-def _open_lock(root: str) -> int:
-    os.makedirs(os.path.dirname(journal.make_folder(root)), exist_ok=True)
-    return os.open(loop_lock(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def sweep_journals(home: Home, running: Collection[str] = ()) -> None:
+def sweep_journals(home: Home) -> None:
     """Delete journals that no turn needs any more: their turns were settled by a process that was killed then."""
-    needed = {row[0] for row in home.db.all("SELECT id FROM turns WHERE state = 'running'")} | set(running)
+    needed = {row[0] for row in home.db.all("SELECT id FROM turns WHERE state = 'running'")}
     for name in os.listdir(journal.make_folder(home.root)):
         turn_id = journal.turn_of(name)
         if turn_id is not None and turn_id not in needed and not journal.is_running(home.root, turn_id):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from rookery.base.holder import is_gone, read
+from rookery.base.locks import is_locked
 from rookery.config.project import loop_lock
 
 TYPE_CHECKING = False
@@ -37,7 +36,7 @@ _NEEDED = (
 
 def is_needed(root: str, db: Database) -> bool:
     """True if no process runs the loop, and it could have something to do."""
-    return not _is_run(root) and may_have_work(db)
+    return not is_locked(loop_lock(root)) and may_have_work(db)
 
 
 def may_have_work(db: Database) -> bool:
@@ -49,19 +48,3 @@ def may_have_work(db: Database) -> bool:
         "AND runner_pid IS NOT NULL"
     )
     return any(is_gone(read(pid, start)) for pid, start in terminals)
-
-
-def _is_run(root: str) -> bool:
-    import fcntl
-
-    try:
-        file = os.open(loop_lock(root), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from rookery.agents.home import Home
 from rookery.base.clock import stamp
+from rookery.base.locks import is_locked
 from rookery.base.record import Record
+from rookery.config.project import loop_lock
 from rookery.flows import loop, store
 from rookery.ops.operation import op
 
@@ -51,7 +51,7 @@ def explain(ctx: Context) -> Explained:
     found = loop.look(home)
     timers = [each for each in found.plan.timers if each > home.clock()]
     return Explained(
-        _is_run(ctx.root),
+        is_locked(loop_lock(ctx.root)),
         {name: _plain(facts) for name, facts in found.facts.items()},
         tuple(each.replace(seen="") for each in found.plan.actions),
         tuple(found.failures.values()),
@@ -72,14 +72,6 @@ def run(ctx: Context) -> Ran:
     for action in actions:
         loop.act(home, action, problems.append)
     return Ran(actions, tuple(problems))
-
-
-def _is_run(root: str) -> bool:
-    file = loop.take_lock(root)
-    if file is None:
-        return True
-    os.close(file)
-    return False
 
 
 def _plain(facts: Any) -> Any:

@@ -174,7 +174,7 @@ def main() -> None:
         db = open_state(root)
         home = Home(root, db, read_config(root, read_environ(), {}))
         look(home, lock, tries)
-        import_module(_LOOP).react(home)  # whoever was warned may be waiting
+        import_module(_LOOP).react(home)  # those who were warned may be waiting
     except RookError as error:
         _log(error, tries)
 

@@ -57,7 +57,7 @@ class Reactor:
         self._pidfds: dict[Identity, int] = {}
         self._busy: set[str] = set()
         self._state = threading.Condition()
-        self._is_over = False
+        self.is_over = False
         self._rest_until = 0.0
         self._latest = 0.0
         """When to look again though nothing has happened."""
@@ -78,7 +78,7 @@ class Reactor:
             loop.sweep_journals(home)
         self._read_journals(set(os.listdir(journal.folder_of(self._root))))
         must_look = True
-        while not self._is_over:
+        while not self.is_over:
             if must_look:
                 self._latest = time.monotonic() + self._look()
                 if self.last is not None and not self._busy and is_done(self.last):
@@ -92,8 +92,15 @@ class Reactor:
 
     def stop(self) -> None:
         """Begin nothing more."""
-        self._is_over = True
+        with self._state:
+            self.is_over = True
+            self._state.notify_all()
         self.poke()
+
+    def rest(self, seconds: float) -> None:
+        """Do nothing for so long, or until `stop`."""
+        with self._state:
+            self._state.wait_for(lambda: self.is_over, seconds)
 
     def wait(self, seconds: float) -> None:
         """Wait at most so long for what is under way."""
@@ -120,7 +127,7 @@ class Reactor:
                 now = home.clock()
         except Exception as error:  # a full disk, a project that is just being removed: the next look may succeed
             self._log(f"the loop cannot look: {type(error).__name__}: {error}")
-            self._is_over |= not os.path.isdir(os.path.join(self._root, ".rookery"))
+            self.is_over |= not os.path.isdir(os.path.join(self._root, ".rookery"))
             return _RETRY
         self.last = found
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)
@@ -133,7 +140,7 @@ class Reactor:
     def _begin(self, action: Action) -> None:
         """Have a thread do it, unless one is at work on the same subject: there is a look when that has ended."""
         with self._state:
-            if action.subject in self._busy or self._is_over:
+            if action.subject in self._busy or self.is_over:
                 return
             self._busy.add(action.subject)
         try:

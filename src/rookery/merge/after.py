@@ -64,7 +64,6 @@ def follow_up(desk: Desk, base: str) -> None:
             news.ask_to_rebase(desk, agent, branch, base, files)
         store.mark_followed(db, landed, desk.now())
     steps.reached("followed up")
-    desk.wake()
 
 
 def _touched_agents(desk: Desk, base: str, landed: Sequence[Entry]) -> list[tuple[str, str, list[str]]]:

@@ -9,7 +9,7 @@ from rookery.base.errors import InvalidInput, InvalidState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from rookery.agents.home import Home
     from rookery.merge.model import GateRun
@@ -35,7 +35,6 @@ class Desk:
         self.red: dict[tuple[str, str], GateRun] = {}
         """Gates that failed since we began; a later command tries them again."""
         self.gate_runs = 0
-        self._to_wake: list[str] = []
 
     def now(self) -> str:
         """The time, as it is written in records."""
@@ -53,14 +52,6 @@ class Desk:
         if found not in self.vcs.branches(found):
             raise InvalidInput(f"there is no branch {found} to land on", hint="`rook vcs status` shows where you are")
         return found
-
-    def tell(self, names: Iterable[str]) -> None:
-        """Somebody has mail, as soon as the present transaction is through."""
-        self._to_wake += names
-
-    def wake(self) -> None:
-        """Wake those who were told."""
-        self._to_wake = []
 
     def scratch(self, name: str) -> str:
         """A folder for something that is thrown away."""

@@ -80,7 +80,6 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
         _end_forward(begun, has_moved=True)
     steps.reached("indexes follow")
     desk.merging.settle()
-    desk.wake()
     return landed
 
 
@@ -186,5 +185,4 @@ def recover(desk: Desk, lease: Lease) -> list[Entry]:
 
     scratch.sweep(desk)
     desk.merging.settle()
-    desk.wake()
     return settled

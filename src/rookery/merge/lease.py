@@ -2,7 +2,7 @@
 
 A holder that died is replaced at once; one that hangs, or that cannot be seen from here, after its time. Everything
 that a holder does to the state happens in a transaction that first compares its number, and git moves the base only if
-its fence is as the holder knows it (`vcs/git_moves.py`). Whoever takes a lease over gives the fence a new value first.
+its fence is as the holder knows it (`vcs/git_moves.py`). Taking a lease over gives the fence a new value first.
 
 A value of the fence counts if the lease was seen to be ours after it had been read: a later holder changes it, and an
 earlier one cannot write any more, because it has to see the same.
@@ -77,8 +77,8 @@ def take(desk: Desk, base: str) -> Lease | Holder:
 def fenced(desk: Desk, lease: Lease) -> Lease:
     """The lease with the value of the base's fence: a new one if another holder may still be at work.
 
-    Raises LostLease if somebody has taken over. If git fails, the lease stays taken: the next holder inherits it, and
-    knows by that that the fence has to change.
+    Raises LostLease if another merger has taken over. If git fails, the lease stays taken: the next holder inherits it,
+    and knows by that that the fence has to change.
     """
     try:
         steps.reached("lease taken")
@@ -117,7 +117,7 @@ def check(db: Database, lease: Lease) -> None:
 
 
 def lost(lease: Lease) -> LostLease:
-    """Somebody has taken over."""
+    """Another merger has taken over."""
     return LostLease(
         f"another merger has taken over {lease.base}", hint="nothing was changed; `rook merge list` shows the queue"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rookery.base.errors import Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
@@ -102,8 +104,5 @@ def _concerned(entry: Entry) -> list[str]:
 
 def _send(desk: Desk, names: Sequence[str], subject: str, body: str, **more: Any) -> None:
     for name in names:
-        try:
+        with suppress(Refused):  # no agent of that name is known any more
             mail.send_from_system(desk.db, name, subject, body, now=desk.now(), **more)
-        except Refused:
-            continue  # nobody of that name is known any more
-        desk.tell([name])

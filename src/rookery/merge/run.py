@@ -282,7 +282,7 @@ class Run:
         self._fail(entry, CONFLICT, reason, details=details, files=clash.paths, tier=HUMAN)
 
     def _note_landed(self, entry: Entry, tip: str) -> None:
-        """Somebody has landed it by hand."""
+        """A person has landed it by hand."""
         desk = self.desk
         taken = self._take([entry.replace(tip=tip)])[entry.id]
         with desk.db.write() as db:
@@ -291,7 +291,6 @@ class Run:
                 db, taken, "go ahead", actor=desk.actor, at=desk.now(), candidate=tip, base_before=None, tier=None
             )
             land.record_landed(desk, ready, desk.now())
-        desk.wake()
         self._follow_up()
 
     def _is_there(self, candidate: Candidate, *, is_settled: bool) -> bool:
@@ -359,7 +358,6 @@ class Run:
             )
             news.tell_failed(self.desk, failed, details)
         self.desk.say(f"{failed.branch} could not land: {reason}\n")
-        self.desk.wake()
 
     def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
         with self.desk.db.write() as db:

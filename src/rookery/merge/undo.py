@@ -56,7 +56,6 @@ def undo(desk: Desk, entries: Sequence[Entry]) -> list[Undone]:
             done.append(_undo(desk, lease, entry))
         finally:
             leases.release(desk, lease)
-    desk.wake()
     return done
 
 

@@ -31,7 +31,6 @@ def look(desk: Desk) -> list[Meeting]:
             publish(db, f"radar.{meeting.kind}", meeting.one, meeting.as_dict(), actor=desk.actor, at=desk.now())
             _warn(desk, meeting, alive)
     steps.reached("agents warned")
-    desk.wake()
     return new
 
 

@@ -20,6 +20,7 @@ from rookery.base import holder as holders
 from rookery.base.clock import stamp
 from rookery.base.draft import unique, write_whole
 from rookery.base.errors import InvalidState, StorageFailed
+from rookery.base.locks import is_locked
 from rookery.base.record import Record
 from rookery.config.environ import now
 from rookery.config.project import FOLDER, is_project
@@ -193,7 +194,7 @@ def is_held_elsewhere(root: str, db: Database, before: Location) -> bool:
     if is_other and db.value("SELECT 1 FROM sessions WHERE state <> 'ended' AND mode <> 'headless'"):
         return True  # its terminal runs there
     run = os.path.join(root, FOLDER, "run")
-    return is_other and any(_is_locked(os.path.join(run, name)) for name in ("daemon.lock", "loop.lock"))
+    return is_other and any(is_locked(os.path.join(run, name)) for name in ("daemon.lock", "loop.lock"))
 
 
 def _look_at(before: Location, present: Location) -> str:
@@ -210,22 +211,6 @@ def _look_at(before: Location, present: Location) -> str:
     other = _read_id(before.path)
     # Without a file it cannot be told apart, and is taken for the original: no agent runs twice.
     return TWIN if not before.id or not other or other == before.id else GONE
-
-
-def _is_locked(path: str) -> bool:
-    import fcntl
-
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
 
 
 def _identify(root: str) -> str:

@@ -81,7 +81,7 @@ def import_file(
         check_document(document, path, {}, [], set())
         backup, seen = _back_up(db, author, backups)
     with db.write():
-        if clear and events.last_seq(db) != seen:  # rarely: somebody has changed something since
+        if clear and events.last_seq(db) != seen:  # rarely: something has changed since
             backup, _ = _back_up(db, author, backups)
         present = (
             {} if clear else {row[0]: (row[1], row[2]) for row in db.all("SELECT id, parent_id, state FROM tasks")}

@@ -1,4 +1,4 @@
-"""Moving a branch: one transaction of git's, which also keeps commits and holds the fence of whoever lands.
+"""Moving a branch: one transaction of git's, which also keeps commits and holds the fence of the merger.
 
 The fence is a ref for each base, `refs/rookery/lease/<base>`. Who takes the lease of a base over from another process
 writes a new value there before anything else, and a landing moves the base only if the ref still has the value that it

@@ -1,1 +1,1 @@
-"""The project's environment: what turns, gates and setup commands get, whoever starts them."""
+"""The project's environment: what turns, gates and setup commands get, regardless of who starts them."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from rookery.agents import store as sessions
+from rookery.agents.checks import open_for_checks
 from rookery.agents.environment import store
 from rookery.agents.environment.store import EnvironmentUnusable
-from rookery.agents.home import Home
 from rookery.agents.start import settings_of
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.config.environ import read_environ
-from rookery.config.loader import load_config
-from rookery.config.project import database_path, is_project
-from rookery.db.database import Database
 from rookery.runtimes.index import open_runtime
 
 TYPE_CHECKING = False
@@ -20,26 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rookery.agents.environment.store import Stored
+    from rookery.agents.home import Home
 
 _CATEGORY = "environment"
 
 
 def check_environment(place: Place) -> Iterator[Finding]:
     """There is a record while agents are alive, its credentials are private, and its PATH has their programs."""
-    if place.root is None or not is_project(place.root):
-        return
-    try:
-        db = Database.open(database_path(place.root))
-        home = Home(place.root, db, load_config(place.root, read_environ(), {}).config)
-    except RookError:
-        return  # the database's and the configuration's own checks say so
-    try:
-        alive = sessions.sessions(db, alive=True)
+    with open_for_checks(place) as home:
+        if home is None:
+            return
+        alive = sessions.sessions(home.db, alive=True)
         runtimes = sorted({home.config.agents.runtime, *(each.runtime for each in alive)})
-    finally:
-        db.close()
     try:
-        stored = store.read(place.root)
+        stored = store.read(home.root)
     except EnvironmentUnusable as error:
         yield Finding(_CATEGORY, "record", ERROR if alive else WARNING, error.message, error.hint)
         return

@@ -49,7 +49,7 @@ class ProjectEnvironment(Record):
 
 
 class Refreshed(Record):
-    """What was recorded anew, or would be."""
+    """What was recorded, or would be."""
 
     changes: tuple[Change, ...]
     path: str

@@ -5,7 +5,7 @@ own state folder, in a private folder for this project's path. It is a file and 
 and they never open the database; and because what is exported or copied of the database must not lead to credentials.
 
 Both files change at once: the credentials are written under a new name, and the record that names them is renamed into
-place. Whoever is killed in between has changed nothing. Who writes holds a lock.
+place. A process that is killed in between has changed nothing. The writer holds a lock.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def read(root: str, *, with_values: bool = True) -> Stored | None:
             values = _read_values(stored, with_values=with_values)
         except FileNotFoundError as error:
             if last > 1 and _read_record(root) != data:
-                continue  # somebody has just written another record
+                continue  # another process has just written another record
             raise EnvironmentUnusable(
                 f"the file with the project's credentials is gone: {stored.credentials_path}"
             ) from error

@@ -1,0 +1,32 @@
+"""Whether a process holds the lock of a file, as `flock` gives it; and waiting until none does."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+
+def is_locked(path: str) -> bool:
+    """True while a process holds the file's lock; False if there is no such file."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def take(path: str, flags: int = 0) -> int | None:
+    """The open file with its lock, made if it is not there; None if another process holds it."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
