@@ -103,6 +103,7 @@ USES_PROCESS_GLOBALS = {
     "rookery.agents.interrupt": "is the runner's, a program of its own",
     "rookery.agents.journal": "its writer is the runner's, a program of its own",
     "rookery.agents.runner": "is a program of its own",
+    "rookery.agents.loop_keeper": "is a part of such programs",
     "rookery.agents.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
     "rookery.merge.bounds": "is a program of its own: the hook of an agent that resolves",
     "rookery.runtimes.scripted_agent.__main__": "is a program of its own",

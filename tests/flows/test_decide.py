@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rookery.base.proctable import Identity
-from rookery.flows import landings, radar, sessions
+from rookery.flows import jobs, landings, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, wait_after
 from rookery.flows.sessions import Driver, Facts
 
@@ -112,3 +112,14 @@ def test_the_radar_is_looked_at_once_for_new_turns(known: radar.Facts, count: in
 
 def test_waiting_doubles_up_to_five_minutes() -> None:
     assert [wait_after(number) for number in (1, 2, 3, 6, 50)] == [10, 20, 40, LONGEST_WAIT, LONGEST_WAIT]
+
+
+def test_a_job_is_settled_once_it_has_ended_and_nobody_waits_for_it() -> None:
+    merger = Identity(7, "7")
+    running = jobs.Facts("gate-1", "tests", is_running=True, is_left=True, owner=None)
+    awaited = jobs.Facts("gate-2", "tests", is_running=False, is_left=False, owner=merger)
+    left = jobs.Facts("gate-3", "tests", is_running=False, is_left=True, owner=None)
+    plan = jobs.decide([running, awaited, left], NOW)
+    assert [(each.name, each.subject) for each in plan.actions] == [("settle job", "gate-3")]
+    assert plan.processes == (merger,)  # its end is a reason to look again
+    assert plan.running == 0

@@ -1,10 +1,11 @@
-"""The journal of a runner: what a turn's program did and how it ended, one JSON object a line, in a file of its own.
+"""The journal of a runner: what a program did and how it ended, one JSON object a line, in a file of its own.
 
 It is how a runner reports: it never opens the database, so that a new version of Rookery, with another schema, never
 meets old code there. Every line carries the journal's version, and readers leave out kinds that they do not know.
 
 The file's lock says whether the runner lives. It is taken before the turn's row exists and handed to the runner with
-the open file, so there is no moment at which a turn has neither.
+the open file, so there is no moment at which a turn has neither. Beside those of turns lie the journals of jobs: gates
+and agents that resolve a conflict (`merge/jobs.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import suppress
 from rookery.base import locks
 from rookery.base.holder import is_elsewhere
 from rookery.base.holder import read as holder_of
+from rookery.base.ids import TURN
 from rookery.base.json import dumps, loads
 
 TYPE_CHECKING = False
@@ -45,7 +47,23 @@ def path_of(root: str, turn_id: str) -> str:
 
 def turn_of(name: str) -> str | None:
     """The turn whose journal has that file name; None for another file."""
+    found = owner_of(name)
+    return found if found is not None and found.startswith(TURN) else None
+
+
+def owner_of(name: str) -> str | None:
+    """The turn or the job whose journal has that file name; None for another file."""
     return name.removesuffix(_SUFFIX) if name.endswith(_SUFFIX) else None
+
+
+def jobs(root: str) -> list[str]:
+    """The jobs that have a journal."""
+    try:
+        names = os.listdir(folder_of(root))
+    except FileNotFoundError:
+        return []
+    found = filter(None, map(owner_of, names))
+    return sorted(each for each in found if not each.startswith(TURN))
 
 
 def make_folder(root: str) -> str:

@@ -7,29 +7,24 @@ the last two are open files, the journal with its lock and what to do.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import random
 import sys
-import threading
-import time
 from contextlib import suppress
 
 from rookery.agents import journal, log
 from rookery.agents.heard import Heard, Said
 from rookery.agents.interrupt import Ear, stay_alive
-from rookery.base import holder, limits, locks
+from rookery.agents.loop_keeper import keep_loop, start_loop
+from rookery.base import handed, holder, limits
 from rookery.base.clock import stamp
-from rookery.base.detach import start_detached
 from rookery.base.errors import ProgramFailed, RookError
-from rookery.base.json import dumps, loads
 from rookery.base.process import start
 from rookery.base.proctable import MARK
 from rookery.base.proctree import end_tree, identify
 from rookery.base.record import Record
 from rookery.base.subreaper import adopt_orphans, adopts_orphans, collect_orphans
 from rookery.config import steps
-from rookery.config.environ import forget_runner, now, unmarked_environ
+from rookery.config.environ import forget_runner, now
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import ERROR, RESULT, SESSION, TurnEvent
 
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
 _LAST_SECONDS = 10
 _LINGERING_SECONDS = 60
 """How long a program may take to end after it has given its result."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 
 
 class Order(Record):
@@ -56,7 +50,7 @@ class Order(Record):
     folder: str
     """The private folder of the session."""
     worktree: str
-    argv: tuple[str, ...]
+    argv: list[str]
     env: dict[str, str]
     stdin: str | None
     interrupt: str | None
@@ -64,30 +58,6 @@ class Order(Record):
     grace: float
     umask: int
     limits: dict[str, Any]
-    loop_lock: str
-    """The file whose lock is held while a loop runs."""
-    loop_command: tuple[str, ...]
-
-    def write(self) -> int:
-        """The order as an open file that no name leads to: it holds secrets."""
-        file = os.memfd_create("order") if sys.platform == "linux" else _temporary_file()
-        os.write(file, dumps(self.as_dict()).encode("utf-8", "surrogateescape"))
-        os.lseek(file, 0, os.SEEK_SET)
-        return file
-
-    @classmethod
-    def read(cls, file: int) -> Order:
-        """The order that was written to an open file."""
-        with open(file, encoding="utf-8", errors="surrogateescape") as source:
-            data = loads(source.read())
-        return cls(**(data | {name: tuple(data[name]) for name in ("argv", "loop_command")}))
-
-
-def _temporary_file() -> int:
-    import tempfile
-
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 class Runner:
@@ -193,41 +163,6 @@ class Runner:
         return stamp(now())
 
 
-def keep_loop(order: Order) -> None:
-    """Wait until no loop runs, and start one, again and again; ever more slowly if that does not help."""
-    pause = _FIRST_PAUSE
-    while True:
-        _wait_for_lock(order.loop_lock)
-        time.sleep(pause * random.random())  # noqa: S311 - so that of many runners one comes first
-        if start_loop(order):
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-        else:
-            pause = _FIRST_PAUSE
-
-
-def start_loop(order: Order) -> bool:
-    """Start a loop unless one runs; False if one does."""
-    if locks.is_locked(order.loop_lock):
-        return False
-    logs = os.path.join(order.root, ".rookery", "logs")
-    with suppress(FileExistsError):
-        os.mkdir(logs, 0o700)
-    with suppress(RookError):
-        start_detached(
-            order.loop_command, cwd=order.root, env=unmarked_environ(), output=os.path.join(logs, "loop.log")
-        )
-    return True
-
-
-def _wait_for_lock(path: str) -> None:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH)
-    finally:
-        os.close(file)
-
-
 def main() -> None:
     """Run one turn."""
     forget_runner()
@@ -235,18 +170,13 @@ def main() -> None:
     stay_alive()
     file = int(sys.argv[2])
     os.set_inheritable(file, False)
-    order = Order.read(int(sys.argv[3]))
+    order = Order(**handed.read(int(sys.argv[3])))
     os.umask(order.umask)
     limits.take(order.limits)
-    threading.Thread(target=_keep_loop, args=(order,), daemon=True).start()
+    keep_loop(order.root)
     Runner(order, journal.Writer(file)).run()
     with suppress(OSError):
-        start_loop(order)
-
-
-def _keep_loop(order: Order) -> None:
-    with suppress(OSError):  # the project is gone
-        keep_loop(order)
+        start_loop(order.root)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from rookery.agents.runner import Order
 from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.spent import read_spent
 from rookery.agents.start import launch_of
+from rookery.base import handed
 from rookery.base import holder as holders
 from rookery.base.clock import seconds_of
 from rookery.base.detach import start_detached
@@ -41,7 +42,6 @@ from rookery.base.proctable import RUNNER
 from rookery.base.proctree import end_tree
 from rookery.base.python import module_command
 from rookery.config import steps
-from rookery.config.project import loop_lock
 from rookery.costs.prices import price
 from rookery.events.store import publish
 from rookery.events.telemetry import Telemetry
@@ -65,8 +65,6 @@ _SIGN_OF_LIFE = 2.0
 _MARK = "ROOKERY_TURN"
 """By this in their environment the processes of a turn are known, wherever they have gone."""
 _AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
-# By name: it stands above us, and is another program to us.
-_LOOP = "rookery.flows.start"
 
 
 def start_turn(home: Home, session_id: str) -> None:
@@ -174,7 +172,7 @@ def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file:
         runtime=session.runtime,
         folder=home.folder(session.id),
         worktree=session.worktree,
-        argv=tuple(wrap(home, session, command, env, provided, terminal=False)),
+        argv=list(wrap(home, session, command, env, provided, terminal=False)),
         env=env,
         stdin=command.stdin,
         interrupt=command.interrupt,
@@ -182,19 +180,18 @@ def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file:
         grace=home.config.agents.stop_grace,
         umask=session.settings.umask,
         limits=session.settings.limits,
-        loop_lock=loop_lock(home.root),
-        loop_command=(*module_command(_LOOP), home.root),
-    ).write()
+    )
+    handle = handed.write(order.as_dict())
     try:
         start_detached(
-            [*module_command("rookery.agents.runner"), home.root, str(file), str(order)],
+            [*module_command("rookery.agents.runner"), home.root, str(file), str(handle)],
             cwd=home.root,
             env=project_environ(home.root, with_credentials=False) | {RUNNER: session.id},
             output=os.path.join(home.folder(session.id), "runner.log"),
-            keep=[file, order],
+            keep=[file, handle],
         )
     finally:
-        os.close(order)
+        os.close(handle)
 
 
 def read_journal(home: Home, session_id: str, turn_id: str) -> None:

@@ -139,8 +139,8 @@ class Daemon:
     def close(self) -> None:
         """Let go of everything that is open."""
         self.connections.close()
-        for each in (self._wake_read, self._wake_write):
-            os.close(each)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
         self._events.close()
         self._silent.close()
 
@@ -174,8 +174,7 @@ class Daemon:
         """Serve a client that is connected already."""
         line.setblocking(True)
         connection = Connection(line)
-        user = connection.peer()[1]
-        if user != os.geteuid():
+        if (user := connection.peer()[1]) != os.geteuid():
             self._log(f"a call was dropped: it is user {user}")
             connection.close()
             return
@@ -369,7 +368,7 @@ class Daemon:
             self._stop_listening(listener)
         if self._lock_file >= 0:
             os.close(self._lock_file)
-            self._lock_file = -1
+        self._lock_file = -1
         self._has_made_room.set()
         self.on_leave()
         threading.Thread(target=self._attend_while_draining, daemon=True).start()

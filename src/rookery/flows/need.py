@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rookery.agents import journal
 from rookery.base.holder import is_gone, read
 from rookery.base.locks import is_locked
 from rookery.config.project import loop_lock
@@ -36,7 +37,7 @@ _NEEDED = (
 
 def is_needed(root: str, db: Database) -> bool:
     """True if no process runs the loop, and it could have something to do."""
-    return not is_locked(loop_lock(root)) and may_have_work(db)
+    return not is_locked(loop_lock(root)) and (may_have_work(db) or _has_ended_job(root))
 
 
 def may_have_work(db: Database) -> bool:
@@ -48,3 +49,7 @@ def may_have_work(db: Database) -> bool:
         "AND runner_pid IS NOT NULL"
     )
     return any(is_gone(read(pid, start)) for pid, start in terminals)
+
+
+def _has_ended_job(root: str) -> bool:
+    return any(not journal.is_running(root, name) for name in journal.jobs(root))

@@ -198,13 +198,19 @@ class Reactor:
     def _read_journals(self, names: set[str]) -> bool:
         """Take over what runners have written; True if one of them has ended."""
         has_ended = False
-        for turn_id in filter(None, map(journal.turn_of, names)):
-            try:
-                with self._open_home() as home:
-                    session_id = home.db.value("SELECT session_id FROM turns WHERE id = ?", (turn_id,))
-                    if session_id is not None:
-                        read_journal(home, str(session_id), turn_id)
-            except Exception as error:  # a full disk: it is read again with the next line, or at the turn's end
-                self._log(f"cannot read the journal of {turn_id}: {type(error).__name__}: {error}")
-            has_ended |= not journal.is_running(self._root, turn_id)
+        for name in names:
+            turn_id = journal.turn_of(name)
+            if turn_id is not None:
+                self._read_journal(turn_id)
+            owner = journal.owner_of(name)
+            has_ended |= owner is not None and not journal.is_running(self._root, owner)
         return has_ended
+
+    def _read_journal(self, turn_id: str) -> None:
+        try:
+            with self._open_home() as home:
+                session_id = home.db.value("SELECT session_id FROM turns WHERE id = ?", (turn_id,))
+                if session_id is not None:
+                    read_journal(home, str(session_id), turn_id)
+        except Exception as error:  # a full disk: it is read again with the next line, or at the turn's end
+            self._log(f"cannot read the journal of {turn_id}: {type(error).__name__}: {error}")

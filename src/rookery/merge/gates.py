@@ -1,8 +1,8 @@
 """Gates: commands that must pass before work lands, run on just what would land.
 
-A gate runs in a scratch folder and in a process group of its own. Its time, its output and what it writes are bounded,
-and all that it started ends with it. What passed once on a tree is not run again on it; what failed is run again by
-the next command, or at once where a retry is to tell flaky from broken.
+A gate runs in a scratch folder, as a job with a runner of its own (`gate_runner.py`). Its time, its output and what it
+writes are bounded, and all that it started ends with it. What passed once on a tree is not run again on it; what failed
+is run again by the next command, or at once where a retry is to tell flaky from broken.
 """
 
 from __future__ import annotations
@@ -10,36 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
+from codecs import getincrementaldecoder
+from contextlib import ExitStack, suppress
 from fnmatch import fnmatchcase
+from functools import cache
 
-from rookery.agents.environment.masking import Mask, secret_values
+from rookery.base import holder as holders
 from rookery.base.draft import unique
-from rookery.base.errors import RookError
-from rookery.base.process import start
-from rookery.base.proctree import end_tree
 from rookery.base.record import Record
-from rookery.config.project import root_of, to_stored
+from rookery.config import steps
+from rookery.config.project import from_stored, root_of, to_stored
 from rookery.events.store import publish
-from rookery.merge import scratch, store
-from rookery.merge.model import FAILED_GATE, FLAKY, OVERRAN, PASSED, TIMEOUT, GateRun
-from rookery.vcs.folders import tree_size
+from rookery.merge import jobs, scratch, store
+from rookery.merge.gate_runner import Order
+from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import IO
 
-    from rookery.base.child import Child
     from rookery.config.model import GateConfig
     from rookery.merge.desk import Desk
+    from rookery.merge.jobs import Taken
     from rookery.merge.scratch import Scratch
-
-_MEGABYTE = 1_000_000
-_TICK = 0.2
-_TAIL = 16_000
-_LAST_LINES = 40
-# Both streams in one, no core files, and no single file beyond the bound (counted in blocks of 512 bytes).
-_WRAP = 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"'
 
 
 class Verdict(Record):
@@ -86,28 +80,48 @@ def run_gates(
             if not known.is_ok:
                 return Verdict(tuple(runs))
     if todo:
-        name, tip = f"gate-{tree[:12]}-{unique()}", desk.merging.tip(base) or commit
-        with scratch.open_scratch(desk, name, commit, base=base, at=tip) as place:
+        with ExitStack() as stack:
+
+            @cache
+            def place() -> Scratch:
+                name, tip = f"gate-{tree[:12]}-{unique()}", desk.merging.tip(base) or commit
+                return stack.enter_context(scratch.open_scratch(desk, name, commit, base=base, at=tip))
+
             for gate in todo:
-                runs.append(_run_with_retries(desk, gate, tree, place, retries, beat))
+                runs.append(_run_with_retries(desk, gate, tree, place, retries, unique() if fresh else "", beat))
                 if not runs[-1].is_ok:
                     break
     return Verdict(tuple(runs))
 
 
 def _run_with_retries(
-    desk: Desk, gate: GateConfig, tree: str, place: Scratch, retries: int, beat: Callable[[], None]
+    desk: Desk,
+    gate: GateConfig,
+    tree: str,
+    place: Callable[[], Scratch],
+    retries: int,
+    fresh: str,
+    beat: Callable[[], None],
 ) -> GateRun:
     """A gate that failed before, on this very tree, has its first run behind it."""
-    before = desk.red.get((tree, command_of(desk, gate)))
-    found = before if before is not None and retries else _run(desk, gate, tree, place, beat)
-    for _ in range(retries):
-        if found.verdict != FAILED_GATE:
-            break
-        desk.say(f"{gate.name} failed; once more, to see whether it is flaky\n")
-        again = _run(desk, gate, tree, place, beat)
-        found = again.replace(verdict=FLAKY) if again.verdict == PASSED else again
-    _remember(desk, gate, found)
+    command = command_of(desk, gate)
+    before = desk.red.get((tree, command))
+    once = _Once(desk, gate, tree, command, fresh)
+    try:
+        found = before if before is not None and retries else once.run(0, place, beat)
+        for attempt in range(1, retries + 1):
+            if found.verdict != FAILED_GATE:
+                break
+            desk.say(f"{gate.name} failed; once more, to see whether it is flaky\n")
+            again = once.run(attempt, place, beat)
+            found = again.replace(verdict=FLAKY) if again.verdict == PASSED else again
+        once.settle(found)
+    finally:
+        once.leave()
+    if found.is_ok:
+        desk.red.pop((tree, command), None)
+    else:
+        desk.red[(tree, command)] = found
     return found
 
 
@@ -144,123 +158,179 @@ def _known(desk: Desk, tree: str, gate: GateConfig) -> GateRun | None:
     return found.replace(is_cached=True, name=gate.name) if found is not None and found.is_ok else None
 
 
-def _remember(desk: Desk, gate: GateConfig, found: GateRun) -> None:
-    key = (found.tree, command_of(desk, gate))
-    if found.is_ok:
-        desk.red.pop(key, None)
-    else:
-        desk.red[key] = found
+def _remember(desk: Desk, command: str, found: GateRun) -> None:
+    """Keep what came of it; nothing if that was done before by a process that was killed then."""
     with desk.db.write() as db:
-        store.add_gate_run(db, found, key[1])
+        if store.has_gate_run(db, found.tree, command, found.at):
+            return
+        store.add_gate_run(db, found, command)
         log = to_stored(root_of(db.path), found.log)
         data = {"tree": found.tree, "verdict": found.verdict, "seconds": found.seconds, "log": log}
         publish(db, f"gate.{found.verdict}", found.name, data, actor=desk.actor, at=desk.now())
 
 
-def _run(desk: Desk, gate: GateConfig, tree: str, place: Scratch, beat: Callable[[], None]) -> GateRun:
-    """Run a gate once, to its end or to its bounds."""
-    desk.gate_runs += 1
-    desk.say(f"gate {gate.name}: {gate.run}\n")
-    log = os.path.join(desk.path("gates", tree[:12]), f"{_file_name(gate.name)}.log")
-    os.makedirs(os.path.dirname(log), exist_ok=True)
-    blocks = desk.config.merge.gate_disk * _MEGABYTE // 512
-    argv = (*place.cage, "/bin/sh", "-c", _WRAP, "sh", str(blocks), gate.run)
-    began = time.monotonic()
-    output = _Output(log, desk.config.merge.gate_output * _MEGABYTE, desk.say, Mask(secret_values(place.env)))
-    try:
-        child = start(argv, cwd=place.folder, env=place.env)
+class _Once:
+    """One gate on one tree: its job is started, or found under way, and settled."""
+
+    def __init__(self, desk: Desk, gate: GateConfig, tree: str, command: str, fresh: str) -> None:
+        self._desk = desk
+        self._gate = gate
+        self._tree = tree
+        self._command = command
+        self._fresh = fresh
+        self._taken: list[Taken] = []
+
+    def run(self, attempt: int, place: Callable[[], Scratch], beat: Callable[[], None]) -> GateRun:
+        """The job's result, of whoever started it."""
+        desk, root = self._desk, self._desk.home.root
+        name = jobs.name_of("gate", self._tree, self._command, attempt, self._fresh)
+        desk.gate_runs += 1
+        desk.say(f"gate {self._gate.name}: {self._gate.run}\n")
+        is_own, began = False, desk.now()
+        while True:
+            if not jobs.is_there(root, name):
+                is_own = self._start(name, place())
+                steps.reached("gate started")
+            try:
+                self._wait(name, beat)
+            except BaseException:
+                if is_own or _is_left(desk, name):
+                    jobs.end(root, name)
+                raise
+            taken = jobs.take(root, name)
+            if taken is None:
+                known = store.last_gate_run(desk.db, self._tree, self._command)
+                if known is not None and known.at >= began:
+                    return known  # another process that waited for it has settled it
+                continue
+            if taken.end is not None:
+                self._taken.append(taken)
+                return _run_of(taken)
+            _drop(desk, taken)  # its runner was killed
+            if is_own:
+                return self._killed()
+
+    def _wait(self, name: str, beat: Callable[[], None]) -> None:
+        """Wait for its end, and show what it prints."""
+        tail = _Tail(self._log, self._desk.say)
+
+        def tick() -> None:
+            tail.show()
+            beat()
+
         try:
-            verdict, status = _follow(desk, gate, child, output, place, beat)
+            jobs.wait(self._desk.home.root, name, tick)
+            tail.show()
         finally:
-            # Also what the gate left in the background, wherever it went.
-            end_tree(child.identity, place.mark, 0)
-            child.close()
-    except RookError as error:
-        verdict, status = FAILED_GATE, None
-        output.add(error.message.encode())
-    finally:
-        output.close()
-    seconds = round(time.monotonic() - began, 3)
-    return GateRun(gate.name, tree, verdict, status, seconds, log, desk.now(), last_lines=output.last_lines)
+            tail.close()
 
+    def settle(self, found: GateRun) -> None:
+        """Keep what came of it, and let go of the jobs."""
+        _remember(self._desk, self._command, found)
+        steps.reached("gate remembered")
+        for each in self._taken:
+            _drop(self._desk, each)
+        self._taken.clear()
 
-def _follow(
-    desk: Desk, gate: GateConfig, child: Child, output: _Output, place: Scratch, beat: Callable[[], None]
-) -> tuple[str, int | None]:
-    deadline = time.monotonic() + gate.timeout
-    disk = _DiskWatch(os.path.dirname(place.folder), desk.config.merge.gate_disk * _MEGABYTE)
-    looked = time.monotonic()
-    for chunk in child.chunks(_TICK):
-        output.add(chunk)
-        if time.monotonic() - looked < _TICK:
-            continue
-        looked = time.monotonic()
-        beat()
-        if looked > deadline:
-            output.add(f"\n{gate.name} did not end within {gate.timeout:g} s\n".encode())
-            return TIMEOUT, None
-        if disk.is_overrun():
-            limit = desk.config.merge.gate_disk
-            output.add(f"\n{gate.name} wrote more than {limit} MB (merge.gate_disk)\n".encode())
-            return OVERRAN, None
-    status = child.wait(_TICK)
-    return (PASSED if status == 0 else FAILED_GATE), status
-
-
-class _Output:
-    """What a gate prints, without credentials: kept in a file up to a bound, shown as it comes."""
-
-    def __init__(self, path: str, limit: int, say: Callable[[str], None], mask: Mask) -> None:
-        self._file = open(path, "wb")  # noqa: SIM115 - closed by `close`
-        self._left = limit
-        self._tail = b""
-        self._say = say
-        self._mask = mask
-
-    def add(self, chunk: bytes) -> None:
-        """Take in some more."""
-        self._keep(self._mask.take(chunk))
-
-    def _keep(self, chunk: bytes) -> None:
-        if not chunk:
-            return
-        self._tail = (self._tail + chunk)[-_TAIL:]
-        if self._left > 0:
-            self._file.write(chunk[: self._left])
-            self._left -= len(chunk)
-            if self._left <= 0:
-                self._file.write(b"\n[the rest was not kept: merge.gate_output]\n")
-            self._file.flush()
-            self._say(chunk.decode("utf-8", "replace"))
+    def leave(self) -> None:
+        """Let somebody else settle what is left."""
+        for each in self._taken:
+            each.leave()
 
     @property
-    def last_lines(self) -> str:
-        """The end, for a message."""
-        return "\n".join(self._tail.decode("utf-8", "replace").replace("\0", "").splitlines()[-_LAST_LINES:]).strip()
+    def _log(self) -> str:
+        return os.path.join(self._desk.path("gates", self._tree[:12]), f"{_file_name(self._gate.name)}.log")
+
+    def _start(self, name: str, place: Scratch) -> bool:
+        desk, gate, me = self._desk, self._gate, holders.myself()
+        os.makedirs(os.path.dirname(self._log), exist_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(self._log)  # of an earlier run: nobody shall take it for this one's
+        order = Order(
+            root=desk.home.root,
+            name=gate.name,
+            run=gate.run,
+            cage=list(place.cage),
+            folder=place.folder,
+            env=place.env,
+            mark=list(place.mark),
+            timeout=gate.timeout,
+            disk=desk.config.merge.gate_disk,
+            output=desk.config.merge.gate_output,
+            log=self._log,
+            owner=(me.pid, me.text),
+        )
+        log = to_stored(desk.home.root, self._log)
+        about = {"gate": gate.name, "tree": self._tree, "command": self._command, "log": log, "place": place.name}
+        return jobs.start(desk.home.root, name, "rookery.merge.gate_runner", order.as_dict(), about)
+
+    def _killed(self) -> GateRun:
+        words = "its process was killed"
+        return GateRun(
+            self._gate.name, self._tree, FAILED_GATE, None, 0.0, self._log, self._desk.now(), last_lines=words
+        )
+
+
+def settle_left(desk: Desk, name: str) -> None:
+    """Keep the result of a gate whose merger was killed; the next merger does not have to run it again."""
+    taken = jobs.take(desk.home.root, name)
+    if taken is None:
+        return
+    if taken.end is not None:
+        _remember(desk, taken.about["command"], _run_of(taken))
+        steps.reached("gate remembered")
+    _drop(desk, taken)
+
+
+def _is_left(desk: Desk, name: str) -> bool:
+    """True if nobody but us waits for a job: the merger that started it is gone."""
+    about = jobs.about(desk.home.root, name)
+    return not about or scratch.is_left(desk.home, about["place"])
+
+
+def _drop(desk: Desk, taken: Taken) -> None:
+    """Let go of a job, with its scratch folder if whoever made that is gone. Killed in between, the loop does it."""
+    if taken.about:
+        scratch.drop_left(desk, taken.about["place"])
+    taken.drop()
+
+
+def _run_of(taken: Taken) -> GateRun:
+    about, end = taken.about, taken.end
+    assert end is not None  # noqa: S101
+    return GateRun(
+        about["gate"],
+        about["tree"],
+        end["verdict"],
+        end["status"],
+        end["seconds"],
+        from_stored(taken.root, about["log"]),
+        end["at"],
+        last_lines=end["last_lines"],
+    )
+
+
+class _Tail:
+    """Shows what is added to a file that may not be there yet."""
+
+    def __init__(self, path: str, say: Callable[[str], None]) -> None:
+        self._path = path
+        self._say = say
+        self._file: IO[bytes] | None = None
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def show(self) -> None:
+        """Say what is new."""
+        if self._file is None:
+            with suppress(FileNotFoundError):
+                self._file = open(self._path, "rb")  # noqa: SIM115 - closed by `close`
+        if self._file is not None and (text := self._decoder.decode(self._file.read())):
+            self._say(text)
 
     def close(self) -> None:
-        """The gate has ended."""
-        self._keep(self._mask.end())
-        self._file.close()
-
-
-class _DiskWatch:
-    """Whether a folder grows beyond a bound: the free space tells it cheaply, and then the folder is asked."""
-
-    def __init__(self, folder: str, limit: int) -> None:
-        self._folder = folder
-        self._limit = limit
-        self._free = self._free_now()
-
-    def is_overrun(self) -> bool:
-        if self._free - self._free_now() < self._limit:
-            return False
-        # Others write too. From now on only what the folder has grown by counts.
-        return tree_size(self._folder) > self._limit
-
-    def _free_now(self) -> int:
-        found = os.statvfs(self._folder)
-        return found.f_bavail * found.f_frsize
+        """Nothing more will come."""
+        if self._file is not None:
+            self._file.close()
 
 
 def _file_name(name: str) -> str:

@@ -18,7 +18,7 @@ from rookery.base.holder import HolderId
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
 from rookery.config.model import VcsConfig
-from rookery.merge import spending
+from rookery.merge import jobs, spending
 from rookery.vcs import git_scratch
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.git_merging import objects_of
@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rookery.agents.home import Home
     from rookery.merge.desk import Desk
 
 MARK = "ROOKERY_SCRATCH"
@@ -98,14 +99,28 @@ def _cage(desk: Desk, top: str) -> tuple[str, ...]:
 
 
 def sweep(desk: Desk) -> None:
-    """Throw away what killed processes left, once what they spent there is counted."""
+    """Throw away what killed processes left and no job needs."""
     top = desk.path("scratch")
+    needed = jobs.places(desk.home.root)
     for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
-        owner = _read_owner(os.path.join(top, name))
-        if owner is None or holders.is_gone(owner, lease_is_over=_age(desk, os.path.join(top, name)) > _LONGEST):
-            end_tree(None, _mark(os.path.join(top, name)), 0)
-            spending.count_left(desk, name, os.path.join(top, name))
-            _throw_away(os.path.join(top, name))
+        if name not in needed:
+            drop_left(desk, name)
+
+
+def drop_left(desk: Desk, name: str) -> None:
+    """Throw away a folder whose owner is gone, once what was spent there is counted."""
+    top = desk.scratch(name)
+    if is_left(desk.home, name):
+        end_tree(None, _mark(top), 0)
+        spending.count_left(desk, name, top)
+        _throw_away(top)
+
+
+def is_left(home: Home, name: str) -> bool:
+    """True if the folder's owner is gone, or was never written down."""
+    top = home.path("scratch", name)
+    owner = owner_of(home, name)
+    return owner is None or holders.is_gone(owner, lease_is_over=_age(home, top) > _LONGEST)
 
 
 def drop_all(top: str) -> None:
@@ -119,9 +134,9 @@ def _mark(top: str) -> tuple[str, str]:
     return MARK, os.path.realpath(top)
 
 
-def _age(desk: Desk, top: str) -> float:
+def _age(home: Home, top: str) -> float:
     try:
-        return desk.home.clock() - os.stat(os.path.join(top, _OWNER)).st_mtime
+        return home.clock() - os.stat(os.path.join(top, _OWNER)).st_mtime
     except OSError:
         return 0.0
 
@@ -159,9 +174,10 @@ def _write_owner(top: str) -> None:
         file.write(f"{me.pid} {me.text}")
 
 
-def _read_owner(top: str) -> HolderId | None:
+def owner_of(home: Home, name: str) -> HolderId | None:
+    """Whose folder it is; None if that cannot be read."""
     try:
-        with open(os.path.join(top, _OWNER), encoding="ascii") as file:
+        with open(os.path.join(home.path("scratch", name), _OWNER), encoding="ascii") as file:
             pid, _, start = file.read().partition(" ")
         return holders.read(int(pid), start)
     except (OSError, ValueError):

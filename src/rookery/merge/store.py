@@ -245,6 +245,12 @@ def add_gate_run(db: Database, found: GateRun, command: str) -> None:
     )
 
 
+def has_gate_run(db: Database, tree: str, command: str, at: str) -> bool:
+    """True if that very run is remembered."""
+    condition = "tree = ? AND command = ? AND at = ?"
+    return db.value(f"SELECT 1 FROM gate_runs WHERE {condition} LIMIT 1", (tree, command, at)) is not None
+
+
 def last_gate_run(db: Database, tree: str, command: str) -> GateRun | None:
     """The last run of a command on a tree."""
     found = _gate_runs(db, "tree = ? AND command = ? ORDER BY seq DESC LIMIT 1", (tree, command))

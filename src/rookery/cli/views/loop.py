@@ -21,6 +21,7 @@ def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:
     state = "A process runs the loop." if found.runs else "No process runs the loop: every command looks at its end."
     blocks: list[Block] = [text(state, "good" if found.runs else "dim"), *_sessions(found.facts["sessions"])]
     blocks += _landings(found.facts["landings"])
+    blocks += _jobs(found.facts["jobs"])
     unseen = found.facts["radar"]["ended"]
     if unseen is not None:
         is_looking = found.facts["radar"]["is_looking"]
@@ -62,6 +63,18 @@ def _turn(each: dict[str, Any]) -> str:
 def _landings(facts: list[dict[str, Any]]) -> list[Block]:
     rows = tuple((line((each["base"], "bold")), line("a merger" if each["is_held"] else "none")) for each in facts)
     return [Table(("base", "held by"), rows)] if rows else []
+
+
+def _jobs(facts: list[dict[str, Any]]) -> list[Block]:
+    rows = tuple(
+        (
+            line((each["label"] or each["name"], "bold")),
+            line("running" if each["is_running"] else "ended"),
+            line("nobody, its merger is gone" if each["is_left"] else "a merger"),
+        )
+        for each in facts
+    )
+    return [Table(("job", "state", "awaited by"), rows)] if rows else []
 
 
 def ran(found: Ran, _values: dict[str, Any]) -> list[Block]:

@@ -1,0 +1,61 @@
+"""How a runner sees to it that a loop runs: whatever ran it may have been killed, and at night no command comes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+
+from rookery.base import locks
+from rookery.base.detach import start_detached
+from rookery.base.errors import RookError
+from rookery.base.python import module_command
+from rookery.config.environ import unmarked_environ
+from rookery.config.project import loop_lock
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+# By name: it stands above us, and is another program to us.
+_LOOP = "rookery.flows.start"
+
+
+def keep_loop(root: str) -> None:
+    """Have a thread wait until no loop runs, and start one, again and again; ever more slowly if that is no help."""
+    threading.Thread(target=_keep, args=(root,), daemon=True).start()
+
+
+def start_loop(root: str) -> bool:
+    """Start a loop unless one runs; False if one does."""
+    if locks.is_locked(loop_lock(root)):
+        return False
+    logs = os.path.join(root, ".rookery", "logs")
+    with suppress(FileExistsError):
+        os.mkdir(logs, 0o700)
+    with suppress(RookError):
+        start_detached(
+            [*module_command(_LOOP), root], cwd=root, env=unmarked_environ(), output=os.path.join(logs, "loop.log")
+        )
+    return True
+
+
+def _keep(root: str) -> None:
+    pause = _FIRST_PAUSE
+    with suppress(OSError):  # the project is gone
+        while True:
+            _wait_for_lock(loop_lock(root))
+            time.sleep(pause * random.random())  # noqa: S311 - so that of many runners one comes first
+            if start_loop(root):
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                pause = _FIRST_PAUSE
+
+
+def _wait_for_lock(path: str) -> None:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+    finally:
+        os.close(file)

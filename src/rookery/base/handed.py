@@ -1,0 +1,34 @@
+"""Data that is handed to a process that we start, through an open file that no name leads to: it may hold secrets."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.base.json import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write(data: dict[str, Any]) -> int:
+    """The data as an open file, which the process is to inherit. The caller closes it."""
+    file = os.memfd_create("order") if sys.platform == "linux" else _temporary_file()
+    os.write(file, dumps(data).encode("utf-8", "surrogateescape"))
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def read(file: int) -> dict[str, Any]:
+    """What was written to an open file. It is closed."""
+    with open(file, encoding="utf-8", errors="surrogateescape") as source:
+        found: dict[str, Any] = loads(source.read())
+    return found
+
+
+def _temporary_file() -> int:
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

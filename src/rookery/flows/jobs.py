@@ -1,0 +1,67 @@
+"""Gates and resolving agents whose merger was killed: their results are kept, and what is left of them goes."""
+
+from __future__ import annotations
+
+from rookery.agents import journal
+from rookery.base import holder as holders
+from rookery.base.proctable import Identity
+from rookery.base.record import Record
+from rookery.flows.model import Action, Plan
+from rookery.mail.model import SYSTEM
+from rookery.merge import gates, jobs, scratch
+from rookery.merge.desk import Desk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+
+NAME = "jobs"
+
+
+class Facts(Record):
+    """A job that runs, or has ended and is not settled."""
+
+    name: str
+    label: str
+    is_running: bool
+    is_left: bool
+    """The merger that started it is gone."""
+    owner: Identity | None
+    """That merger's process, where it is alive and on this host."""
+
+
+def read(home: Home) -> list[Facts]:
+    """Every job."""
+    return [_facts(home, name) for name in journal.jobs(home.root)]
+
+
+def _facts(home: Home, name: str) -> Facts:
+    is_running = journal.is_running(home.root, name)
+    about = jobs.about(home.root, name)
+    place = str(about.get("place", ""))
+    is_left = not place or scratch.is_left(home, place)
+    owner = None if is_left else scratch.owner_of(home, place)
+    process = None if owner is None or holders.is_elsewhere(owner) else owner.identity
+    return Facts(name, str(about.get("gate", "")), is_running, is_left, process)
+
+
+def decide(facts: list[Facts], now: float) -> Plan:
+    """Settle what has ended and nobody waits for. The end of a runner closes its journal, and is seen by that."""
+    del now
+    ended = [each for each in facts if not each.is_running]
+    return Plan(
+        tuple(
+            Action(NAME, "settle job", each.name, "its merger was killed", each.label, repr(each.as_dict()))
+            for each in ended
+            if each.is_left
+        ),
+        processes=tuple(each.owner for each in ended if each.owner is not None),
+    )
+
+
+def settle(home: Home, name: str) -> None:
+    """Keep its result."""
+    gates.settle_left(Desk(home, SYSTEM), name)
+
+
+ACTIONS = {"settle job": settle}

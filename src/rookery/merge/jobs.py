@@ -1,0 +1,141 @@
+"""Jobs of a merger: gates, and agents that resolve a conflict. Each has a runner, which outlives the merger.
+
+A job's name says what is done to what. So a merger that comes after one that was killed finds the job under way, waits
+for it and takes its result; if none comes, the loop settles it. The runner never opens the database: it reports in a
+journal (`agents/journal.py`), and whoever holds the journal's lock after it settles the job.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import select
+
+from rookery.agents import journal
+from rookery.agents.environment.service import project_environ
+from rookery.base import call as calls
+from rookery.base import handed
+from rookery.base.detach import start_detached
+from rookery.base.holder import process_of, read
+from rookery.base.inotify import CLOSED, Watch
+from rookery.base.proctable import RUNNER
+from rookery.base.proctree import end_tree
+from rookery.base.python import module_command
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+ABOUT = "job"
+"""The first line of a job's journal: what it is, and the scratch folder (`place`) that it works in."""
+_TICK = 0.2
+
+
+class Taken(Record):
+    """A job whose runner has ended, locked: nobody else settles it."""
+
+    root: str
+    name: str
+    file: int
+    about: dict[str, Any]
+    end: dict[str, Any] | None
+    """How it ended; None if its runner was killed."""
+
+    def drop(self) -> None:
+        """It is settled: nothing of it is needed any more."""
+        journal.remove(self.root, self.name)
+        os.close(self.file)
+
+    def leave(self) -> None:
+        """Let somebody else settle it."""
+        os.close(self.file)
+
+
+def name_of(kind: str, *parts: object) -> str:
+    """The name of the job that does this to that."""
+    text = json.dumps(parts).encode("utf-8", "surrogateescape")
+    return f"{kind}-{hashlib.sha256(text).hexdigest()[:32]}"
+
+
+def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[str, Any]) -> bool:
+    """Start a job's runner; False if the job is there already."""
+    try:
+        file = journal.create(root, name)
+    except FileExistsError:
+        return False
+    handle = handed.write(order)
+    try:
+        journal.Writer(file).add(ABOUT, **about)
+        start_detached(
+            [*module_command(module), root, str(file), str(handle)],
+            cwd=root,
+            env=project_environ(root, with_credentials=False) | {RUNNER: "job"},
+            output=os.path.join(root, ".rookery", "run", "jobs.log"),
+            keep=[file, handle],
+        )
+    except BaseException:
+        journal.remove(root, name)
+        raise
+    finally:
+        os.close(handle)
+        os.close(file)
+    return True
+
+
+def wait(root: str, name: str, tick: Callable[[], None]) -> None:
+    """Wait for the end of a job's runner, and while somebody else settles it. `tick` is called all the while."""
+    watch = Watch()
+    try:
+        watch.add(journal.make_folder(root), CLOSED)
+        while journal.is_running(root, name):
+            calls.check_interrupted()
+            tick()
+            select.select([watch] if watch.fileno() >= 0 else [], [], [], _TICK)
+            watch.read()
+    finally:
+        watch.close()
+
+
+def take(root: str, name: str) -> Taken | None:
+    """A job that has ended; None if it runs, if somebody else settles it, or if that is done."""
+    try:
+        file = os.open(journal.path_of(root, name), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    if os.fstat(file).st_nlink == 0:  # settled just now
+        os.close(file)
+        return None
+    entries = {entry["kind"]: entry for entry in journal.read(root, name)[0]}
+    return Taken(root, name, file, entries.get(ABOUT, {}), entries.get(journal.ENDED))
+
+
+def end(root: str, name: str) -> None:
+    """End a job's runner, so that it reports nothing. What it has started carries the mark of its scratch folder."""
+    found = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
+    runner = None if found is None else process_of(read(found["pid"], found["start"]))
+    if runner is not None:
+        end_tree(runner, None, 0)
+
+
+def is_there(root: str, name: str) -> bool:
+    """True if the job runs, or has ended and is not settled."""
+    return os.path.exists(journal.path_of(root, name))
+
+
+def about(root: str, name: str) -> dict[str, Any]:
+    """What is known of a job; nothing if it was killed before it began."""
+    return journal.find(root, name, ABOUT) or {}
+
+
+def places(root: str) -> set[str]:
+    """The scratch folders that jobs need."""
+    return {str(found["place"]) for each in journal.jobs(root) if (found := about(root, each))}
