@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from conftest import git
+from rookery.agents import journal
 from rookery.merge import queue, service, store
 from rookery.merge.model import Entry
 from support import child_environ, rook_argv, wait_until
@@ -371,7 +372,63 @@ def test_what_was_spent_for_a_killed_merger_counts_once(yard: Yard, tmp_path: Pa
         wait_until(begun.exists, 60)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
-    assert yard.rook("task", "list").status == 0
+        (job,) = journal.jobs(str(yard.folder))
+        entry = journal.find(str(yard.folder), job, journal.RUNNER)
+        assert entry is not None
+        os.kill(entry["pid"], signal.SIGKILL)
+        wait_until(lambda: not journal.is_running(str(yard.folder), job))
+    if step == "spent":
+        assert yard.merge("run").status == 1  # the next merger takes the answer, which is none
+    else:
+        assert yard.rook("task", "list").status == 0
     assert spent(yard, "agent") == {"merger": (1, 900, 9)}
     assert not list((yard.folder / ".rookery" / "merges").glob("*.json"))
+    yard.assert_tidy()
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_the_answer_of_an_agent_whose_merger_was_killed_is_used(yard: Yard, tmp_path: Path, has_ended: bool) -> None:
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    yard.settings("merge:\n  tiers: [agent]\n", "true")
+    clash(yard)
+    wait = f"echo run >> {begun}; until [ -e {go} ]; do sleep 0.02; done"
+    spend = {"spend": {"input": 1000, "output": 10}}
+    script(yard, [spend, {"run": f"{wait}; printf '1\\nours\\ntheirs\\n3\\n' > a.txt"}])
+    yard.rook("merge", "enqueue", "work")
+    words = rook_argv("merge", "run")
+    with subprocess.Popen(words, cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL) as merger:
+        wait_until(begun.exists, 60)
+        merger.kill()
+    (job,) = journal.jobs(str(yard.folder))
+    if has_ended:
+        go.write_text("go")
+        wait_until(lambda: not journal.is_running(str(yard.folder), job))
+    assert yard.rook("status").status == 0
+    assert yard.states() == {"work": "queued"}
+    assert journal.jobs(str(yard.folder)) == [job]  # it was paid for, and is still to land
+    with subprocess.Popen(words, cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL) as merger:
+        if not has_ended:
+            wait_until(lambda: yard.states() == {"work": "testing"}, 60)
+            go.write_text("go")
+    assert yard.entry("work")["tier"] == "agent"
+    assert yard.show("a.txt") == "1\nours\ntheirs\n3"
+    assert begun.read_text() == "run\n"
+    assert spent(yard, "agent") == {"merger": (1, 1000, 10)}
+    yard.assert_tidy()
+    assert journal.jobs(str(yard.folder)) == []
+
+
+def test_an_answer_that_is_not_wanted_any_more_goes(yard: Yard, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    yard.settings("merge:\n  tiers: [agent]\n", "true")
+    clash(yard)
+    script(yard, [{"spend": {"input": 1000, "output": 10}}, {"run": f"touch {begun}"}])
+    yard.rook("merge", "enqueue", "work")
+    yard.killed("agent started", "merge", "run")
+    (job,) = journal.jobs(str(yard.folder))
+    wait_until(lambda: not journal.is_running(str(yard.folder), job), 60)
+    assert begun.exists()
+    assert yard.merge("cancel", yard.entry("work")["id"]).status == 0
+    wait_until(lambda: not journal.jobs(str(yard.folder)))
+    assert spent(yard, "agent") == {"merger": (1, 1000, 10)}
     yard.assert_tidy()

@@ -10,6 +10,7 @@ from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
 from rookery.merge import gates, jobs, scratch
 from rookery.merge.desk import Desk
+from rookery.merge.model import OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Facts(Record):
     """The merger that started it is gone."""
     owner: Identity | None
     """That merger's process, where it is alive and on this host."""
+    is_wanted: bool = False
+    """It is an agent's answer for something that is still to land: that was paid for."""
 
 
 def read(home: Home) -> list[Facts]:
@@ -42,7 +45,15 @@ def _facts(home: Home, name: str) -> Facts:
     is_left = not place or scratch.is_left(home, place)
     owner = None if is_left else scratch.owner_of(home, place)
     process = None if owner is None or holders.is_elsewhere(owner) else owner.identity
-    return Facts(name, str(about.get("gate", "")), is_running, is_left, process)
+    label = str(about.get("gate") or about.get("agent") or "")
+    return Facts(name, label, is_running, is_left, process, _is_wanted(home, name, str(about.get("entry", ""))))
+
+
+def _is_wanted(home: Home, name: str, entry_id: str) -> bool:
+    if not entry_id or home.db.value("SELECT state FROM merges WHERE id = ?", (entry_id,)) not in OPEN:
+        return False
+    end = journal.find(home.root, name, journal.ENDED)
+    return end is not None and not end["failure"]
 
 
 def decide(facts: list[Facts], now: float) -> Plan:
@@ -53,7 +64,7 @@ def decide(facts: list[Facts], now: float) -> Plan:
         tuple(
             Action(NAME, "settle job", each.name, "its merger was killed", each.label, repr(each.as_dict()))
             for each in ended
-            if each.is_left
+            if each.is_left and not each.is_wanted
         ),
         processes=tuple(each.owner for each in ended if each.owner is not None),
     )
@@ -61,7 +72,12 @@ def decide(facts: list[Facts], now: float) -> Plan:
 
 def settle(home: Home, name: str) -> None:
     """Keep its result."""
-    gates.settle_left(Desk(home, SYSTEM), name)
+    if jobs.about(home.root, name).get("agent"):
+        from rookery.merge.tiers import oneshot  # with all that agents need
+
+        oneshot.settle_left(Desk(home, SYSTEM), name)
+    else:
+        gates.settle_left(Desk(home, SYSTEM), name)
 
 
 ACTIONS = {"settle job": settle}

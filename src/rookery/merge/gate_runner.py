@@ -7,25 +7,22 @@ ORDER`: the last two are open files, the journal with its lock and what to do.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from contextlib import suppress
 
-from rookery.agents import journal
 from rookery.agents.environment.masking import Mask, secret_values
-from rookery.agents.loop_keeper import start_loop
-from rookery.base import handed, holder
-from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
-from rookery.config.environ import forget_runner, now
+from rookery.merge.job_runner import run_job
 from rookery.merge.model import FAILED_GATE, OVERRAN, PASSED, TIMEOUT
 from rookery.vcs.folders import tree_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from rookery.base.child import Child
 
 _MEGABYTE = 1_000_000
@@ -40,6 +37,8 @@ class Order(Record):
     """Everything that the process has to know."""
 
     root: str
+    owner: tuple[int, str]
+    """The merger that waits for it."""
     name: str
     run: str
     cage: list[str]
@@ -53,29 +52,21 @@ class Order(Record):
     output: int
     """How many megabytes of its output are kept."""
     log: str
-    owner: tuple[int, str]
-    """The merger that waits for it."""
 
 
 def main() -> None:
-    """Run one gate, to its end or to its bounds."""
-    forget_runner()
-    file = int(sys.argv[2])
-    os.set_inheritable(file, False)
-    order = Order(**handed.read(int(sys.argv[3])))
-    writer, me = journal.Writer(file), holder.myself()
-    writer.add(journal.RUNNER, at=stamp(now()), pid=me.pid, start=me.text)
+    """Run one gate."""
+    run_job(lambda data: work(Order(**data)))
+
+
+def work(order: Order) -> dict[str, Any]:
+    """Run the gate, to its end or to its bounds: how it ended."""
     output = _Output(order.log, order.output * _MEGABYTE, Mask(secret_values(order.env)))
     began = time.monotonic()
     verdict, status = _run(order, output)
     output.close()
     seconds = round(time.monotonic() - began, 3)
-    said = {"verdict": verdict, "status": status, "seconds": seconds, "last_lines": output.last_lines}
-    writer.add(journal.ENDED, at=stamp(now()), **said)
-    writer.finish()
-    if holder.is_gone(holder.read(*order.owner)):
-        with suppress(OSError):  # the project is gone
-            start_loop(order.root)
+    return {"verdict": verdict, "status": status, "seconds": seconds, "last_lines": output.last_lines}
 
 
 def _run(order: Order, output: _Output) -> tuple[str, int | None]:

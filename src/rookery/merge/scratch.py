@@ -58,7 +58,8 @@ def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> I
     top = desk.scratch(name)
     if os.path.lexists(top):
         delete_tree(top)
-    folder, private, temporary = (os.path.join(top, part) for part in ("tree", "private", "tmp"))
+    folder = folder_of(desk, name)
+    private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
     os.makedirs(temporary)
     _write_owner(top)
     try:
@@ -114,6 +115,11 @@ def drop_left(desk: Desk, name: str) -> None:
         end_tree(None, _mark(top), 0)
         spending.count_left(desk, name, top)
         _throw_away(top)
+
+
+def folder_of(desk: Desk, name: str) -> str:
+    """The checkout in a scratch folder."""
+    return os.path.join(desk.scratch(name), "tree")
 
 
 def is_left(home: Home, name: str) -> bool:

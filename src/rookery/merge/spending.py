@@ -11,7 +11,6 @@ import os
 from contextlib import suppress
 
 from rookery.base.ids import TURN, new_id
-from rookery.base.record import Record
 from rookery.config import steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
@@ -27,14 +26,7 @@ if TYPE_CHECKING:
     from rookery.runtimes.model import Launch
 
 
-class Prompt(Record):
-    """A prompt that is under way, and the model that it is for unless the program says otherwise."""
-
-    shot: OneShot
-    model: str
-
-
-def begin(desk: Desk, entry: Entry, tier: str, name: str, launch: Launch) -> Prompt:
+def begin(desk: Desk, entry: Entry, tier: str, name: str, launch: Launch) -> None:
     """Note that a program is about to be started in the scratch folder of that name."""
     cause = f"{tier} of {entry.id}"
     shot = OneShot(new_id(TURN), launch.agent, launch.role, cause, entry.task_id, entry.run_id, desk.now())
@@ -42,30 +34,29 @@ def begin(desk: Desk, entry: Entry, tier: str, name: str, launch: Launch) -> Pro
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"shot": shot.as_dict(), "model": launch.model}, file)
-    return Prompt(shot, launch.model)
 
 
-def end(desk: Desk, name: str, prompt: Prompt, used: Iterable[dict[str, Any]]) -> None:
-    """Keep what it has used."""
-    priced = [price(each, prompt.model, desk.config) for each in used]
+def end(desk: Desk, name: str, used: Iterable[dict[str, Any]]) -> None:
+    """Keep what the program has used; nothing if that was done before, or none was at work there."""
+    try:
+        with open(_note(desk, name), encoding="utf-8") as file:
+            noted = json.load(file)
+        shot, model = OneShot(**noted["shot"]), noted["model"]
+    except FileNotFoundError:
+        return
+    except (ValueError, KeyError, TypeError):
+        _forget(desk, name)  # it was cut off before anything was started
+        return
+    priced = [price(each, model, desk.config) for each in used]
     with desk.db.write() as db:
-        add_one_shot(db, prompt.shot, priced)
+        add_one_shot(db, shot, priced)
     steps.reached("spent")
     _forget(desk, name)
 
 
 def count_left(desk: Desk, name: str, top: str) -> None:
-    """Keep what a program had used whose merger was killed."""
-    try:
-        with open(_note(desk, name), encoding="utf-8") as file:
-            noted = json.load(file)
-        prompt = Prompt(OneShot(**noted["shot"]), noted["model"])
-    except FileNotFoundError:
-        return  # no program was at work there, or what it used is kept
-    except (ValueError, KeyError, TypeError):
-        _forget(desk, name)  # it was cut off before anything was started
-        return
-    end(desk, name, prompt, usage_since(os.path.join(top, "private"), ""))
+    """Keep what a program had used that could not say so itself."""
+    end(desk, name, usage_since(os.path.join(top, "private"), ""))
 
 
 def _forget(desk: Desk, name: str) -> None:

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import json
 import os
-import time
+from contextlib import suppress
 
-from rookery.agents.environment.masking import Mask, mask, secret_values
+from rookery.agents import journal
 from rookery.agents.environment.model import Environment
 from rookery.agents.environment.service import project_environ
 from rookery.agents.roles import STRICT
 from rookery.agents.start import settings_of
+from rookery.base import holder as holders
 from rookery.base.errors import RookError
-from rookery.base.process import start
-from rookery.base.proctree import end_tree
 from rookery.base.record import Record
-from rookery.costs.transcripts import usage_since
-from rookery.merge import bounds, scratch, spending, store
+from rookery.config import steps
+from rookery.merge import bounds, jobs, scratch, spending, store
 from rookery.merge import case as cases
+from rookery.merge.agent_runner import Order
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
 from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.index import open_runtime
-from rookery.runtimes.model import ERROR, RESULT, USAGE, Launch
+from rookery.runtimes.model import Launch
 from rookery.vcs import git_scratch
 from rookery.vcs.git_merging import REGULAR, Conflict
 from rookery.vcs.model import ignore_line
@@ -33,19 +33,16 @@ from rookery.vcs.model import ignore_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import IO, Any
+    from typing import Any
 
-    from rookery.base.child import Child
     from rookery.merge.case import Case
     from rookery.merge.desk import Desk
+    from rookery.merge.jobs import Taken
     from rookery.merge.scratch import Scratch
-    from rookery.runtimes.model import Runtime, TurnEvent
+    from rookery.runtimes.model import Runtime
 
 ANSWER = "rook-resolution.json"
-_TICK = 0.2
-_LAST_SECONDS = 10.0
 _MOST_ANSWER = 1_000_000
-_MOST_LINE = 1_000_000
 _SHOWN = 5
 _EVERYTHING = "*"
 _PROMPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "resolver.md")
@@ -80,29 +77,93 @@ class Failed(Record):
 
 
 def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Callable[[], None]) -> Answer | Failed:
-    """Let an agent work on a commit, and take what it leaves."""
-    settings = desk.config
+    """Let an agent work on a commit, and take what it leaves; also one that a merger before us has started."""
+    name = f"{tier}-{case.entry.id}"
+    job = jobs.name_of("agent", name, desk.merging.tree(commit), prompt)
     try:
-        runtime = open_runtime(settings.merge.runtime or settings.agents.runtime)
-        path = project_environ(desk.home.root, with_credentials=False).get("PATH", os.defpath)
-        runtime.check_installed(settings_of(desk.home, runtime.NAME), path)
-        name = f"{tier}-{case.entry.id}"
-        with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
-            failure = _run(desk, case, tier, runtime, place, prompt, beat)
-            if failure:
-                return Failed(failure)
-            said = _read_answer(place.folder)
-            git_scratch.hide(place.folder, [ignore_line(ANSWER)])
-            left = git_scratch.write_tree(desk.merging.store, place.folder, commit)
-            return Answer(_without(desk, left, said.deleted), said.named, said.summary)
+        _end_others(desk, name, job)
+        if jobs.is_there(desk.home.root, job):
+            found = _wait(desk, job, commit, beat)
+            if found is not None:
+                return found
+        return _start(desk, case, tier, name, job, commit, prompt, beat)
     except RookError as error:
         return Failed(error.message)
 
 
-def _run(
-    desk: Desk, case: Case, tier: str, runtime: Runtime, place: Scratch, prompt: str, beat: Callable[[], None]
-) -> str:
-    """Run the program to its end; what went wrong, if something did."""
+def _start(
+    desk: Desk, case: Case, tier: str, name: str, job: str, commit: str, prompt: str, beat: Callable[[], None]
+) -> Answer | Failed:
+    runtime = open_runtime(desk.config.merge.runtime or desk.config.agents.runtime)
+    path = project_environ(desk.home.root, with_credentials=False).get("PATH", os.defpath)
+    runtime.check_installed(settings_of(desk.home, runtime.NAME), path)
+    with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
+        launch = _prepare(desk, case, runtime, place)
+        order = _order(desk, case, tier, runtime, place, launch, prompt)
+        spending.begin(desk, case.entry, tier, name, launch)
+        about = {"agent": tier, "entry": case.entry.id, "place": name}
+        jobs.start(desk.home.root, job, "rookery.merge.agent_runner", order.as_dict(), about)
+        steps.reached("agent started")
+        return _wait(desk, job, commit, beat) or Failed("its process was killed")
+
+
+def _wait(desk: Desk, job: str, commit: str, beat: Callable[[], None]) -> Answer | Failed | None:
+    """What an agent has made of it, once it has ended; None if its runner was killed, or somebody has settled it."""
+    root = desk.home.root
+    try:
+        jobs.wait(root, job, beat)
+    except BaseException:
+        jobs.end(root, job)
+        with suppress(RookError):  # a full disk: the loop does it later
+            settle_left(desk, job)
+        raise
+    taken = jobs.take(root, job)
+    if taken is None:
+        return None
+    if taken.end is None:
+        _settle(desk, taken)
+        return None
+    if taken.end["failure"]:
+        _settle(desk, taken)
+        return Failed(taken.end["failure"])
+    folder = scratch.folder_of(desk, taken.about["place"])
+    said = _read_answer(folder)
+    git_scratch.hide(folder, [ignore_line(ANSWER)])
+    left = git_scratch.write_tree(desk.merging.store, folder, commit)
+    answer = Answer(_without(desk, left, said.deleted), said.named, said.summary)
+    _settle(desk, taken)
+    return answer
+
+
+def _settle(desk: Desk, taken: Taken) -> None:
+    """Keep what an agent has used, and let go of its job. Killed in between, the loop does it."""
+    if taken.about:
+        name = taken.about["place"]
+        if taken.end is not None:
+            spending.end(desk, name, taken.end["usage"])
+        else:
+            spending.count_left(desk, name, desk.scratch(name))
+        scratch.drop_left(desk, name)
+    taken.drop()
+
+
+def _end_others(desk: Desk, name: str, job: str) -> None:
+    """End what works in our folder on something else: the base, or what is known, has changed since."""
+    root = desk.home.root
+    for each in journal.jobs(root):
+        if each != job and jobs.about(root, each).get("place") == name:
+            jobs.end(root, each)
+            settle_left(desk, each)
+
+
+def settle_left(desk: Desk, job: str) -> None:
+    """Let go of the job of an agent whose answer nobody wants any more."""
+    taken = jobs.take(desk.home.root, job)
+    if taken is not None:
+        _settle(desk, taken)
+
+
+def _prepare(desk: Desk, case: Case, runtime: Runtime, place: Scratch) -> Launch:
     private = os.path.join(os.path.dirname(place.folder), "private")
     os.makedirs(private, mode=0o700, exist_ok=True)
     instructions = os.path.join(place.folder, runtime.INSTRUCTIONS)
@@ -125,86 +186,30 @@ def _run(
         environ=Environment(place.env),
     )
     runtime.prepare(launch)
+    return launch
+
+
+def _order(desk: Desk, case: Case, tier: str, runtime: Runtime, place: Scratch, launch: Launch, prompt: str) -> Order:
     command = runtime.turn_command(launch, prompt)
-    # A token that proves nothing: whatever `rook` is asked from in there is refused.
-    env = place.env | command.env | {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none", bounds.FOLDER: place.folder}
-    hidden = secret_values(env)
     log = desk.path("merges", f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
-    talks = command.interrupt is not None
-    argv = (*place.cage, *command.argv)
-    used: list[dict[str, Any]] = []
-    shot = spending.begin(desk, case.entry, tier, place.name, launch)
-    child = start(argv, cwd=place.folder, env=env, stdin=None if talks else command.stdin, talks=talks)
-    try:
-        if talks:
-            child.send(command.stdin or "")
-        with open(log, "wb") as transcript:
-            failure = _listen(desk, child, runtime, _Masked(transcript, Mask(hidden)), used, beat, talks=talks)
-        status = child.wait(_LAST_SECONDS)
-        last_words = mask(child.last_words, hidden)
-    finally:
-        end_tree(child.identity, place.mark, 0)
-        child.close()
-        spending.end(desk, place.name, shot, used or usage_since(private, ""))
-    if failure is None:
-        return ""  # it said that it is done, and only its process stayed
-    if failure:
-        return mask(failure, hidden)
-    return "" if status == 0 else f"the agent exited with {status}: {last_words or 'no last words'}"
-
-
-def _listen(
-    desk: Desk,
-    child: Child,
-    runtime: Runtime,
-    transcript: _Masked,
-    used: list[dict[str, Any]],
-    beat: Callable[[], None],
-    *,
-    talks: bool,
-) -> str | None:
-    """Read the program to its end: what went wrong, nothing, or None if it had a result and would not end.
-
-    What it says that it has used is added to `used`.
-    """
-    limit = desk.config.merge.agent_timeout
-    deadline = time.monotonic() + limit
-    failure, rest, has_result = "", b"", False
-    for chunk in child.chunks(_TICK):
-        beat()
-        if time.monotonic() > deadline:
-            return None if has_result else f"the agent did not end within {limit:g} s (merge.agent_timeout)"
-        transcript.write(chunk)
-        *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[-_MOST_LINE:]
-        for line in lines:
-            for event in runtime.read_line(line.decode("utf-8", "replace")):
-                failure = _failure(event) or failure
-                if event.kind == USAGE:
-                    used.append(event.data)
-                if event.kind == RESULT and talks and not has_result:
-                    has_result = True
-                    child.close_input()
-                    deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
-    transcript.end()
-    return f"the agent failed: {failure}" if failure else ""
-
-
-class _Masked:
-    """The transcript, without credentials."""
-
-    def __init__(self, file: IO[bytes], hiding: Mask) -> None:
-        self._file = file
-        self._hiding = hiding
-
-    def write(self, chunk: bytes) -> None:
-        """Write some more."""
-        self._file.write(self._hiding.take(chunk))
-
-    def end(self) -> None:
-        """Write what was held back."""
-        self._file.write(self._hiding.end())
+    me = holders.myself()
+    # A token that proves nothing: whatever `rook` is asked from in there is refused.
+    fixed = {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none", bounds.FOLDER: place.folder}
+    return Order(
+        root=desk.home.root,
+        owner=(me.pid, me.text),
+        runtime=runtime.NAME,
+        argv=[*place.cage, *command.argv],
+        stdin=command.stdin,
+        talks=command.interrupt is not None,
+        folder=place.folder,
+        private=launch.folder,
+        env=place.env | command.env | fixed,
+        mark=list(place.mark),
+        timeout=desk.config.merge.agent_timeout,
+        log=log,
+    )
 
 
 def _hook(event: str) -> tuple[str, ...]:
@@ -217,15 +222,6 @@ def _role_text(root: str) -> str:
     own = os.path.join(root, ".rookery", "roles", "resolver.md")
     with open(own if os.path.isfile(own) else _PROMPT, encoding="utf-8") as file:
         return file.read()
-
-
-def _failure(event: TurnEvent) -> str:
-    """What went wrong, if the event tells of that."""
-    if event.kind == ERROR:
-        return str(event.data.get("message", "an error"))
-    if event.kind == RESULT and event.data.get("ok") is False:
-        return str(event.data.get("text", "")) or "the turn failed"
-    return ""
 
 
 def _read_answer(folder: str) -> Said:
