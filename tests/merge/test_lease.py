@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from rookery.base.clock import stamp
 from rookery.base.holder import HolderId
 from rookery.base.proctree import Identity
 from rookery.flows import landings, sessions
+from rookery.mail.model import SYSTEM
 from rookery.merge import lease, scratch
 from rookery.merge.lease import Holder, Lease
 from rookery.vcs.index_claim import Claim
@@ -159,3 +161,26 @@ def test_a_claim_of_a_call_ends_with_it(yard: Yard) -> None:
         assert claim.is_owned()
     assert not claim.is_owned()
     claim.drop()
+
+
+def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = threading.Event()
+    monkeypatch.setattr("rookery.base.call.sleep", lambda _seconds: waits.set())
+
+    def acquire() -> Lease | Holder:
+        landing = yard.desk()
+        try:
+            return lease.acquire(landing, "main")
+        finally:
+            landing.db.close()
+
+    tidying = yard.desk()
+    tidying.actor = SYSTEM
+    with serving(make_call()):
+        held = lease.acquire(tidying, "main")
+        assert isinstance(held, Lease)
+        landing = Served(make_call(), acquire)
+        assert waits.wait(20)
+        lease.release(tidying, held)
+    tidying.db.close()
+    assert unfenced(landing.value()) == Lease("main", 2)

@@ -404,7 +404,7 @@ def test_the_answer_of_an_agent_whose_merger_was_killed_is_used(yard: Yard, tmp_
         go.write_text("go")
         wait_until(lambda: not journal.is_running(str(yard.folder), job))
     assert yard.rook("status").status == 0
-    assert yard.states() == {"work": "queued"}
+    wait_until(lambda: yard.states() == {"work": "queued"})
     assert journal.jobs(str(yard.folder)) == [job]  # it was paid for, and is still to land
     with subprocess.Popen(words, cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL) as merger:
         if not has_ended:
@@ -428,6 +428,7 @@ def test_an_answer_that_is_not_wanted_any_more_goes(yard: Yard, tmp_path: Path) 
     (job,) = journal.jobs(str(yard.folder))
     wait_until(lambda: not journal.is_running(str(yard.folder), job), 60)
     assert begun.exists()
+    wait_until(lambda: yard.states() == {"work": "queued"})
     assert yard.merge("cancel", yard.entry("work")["id"]).status == 0
     wait_until(lambda: not journal.jobs(str(yard.folder)))
     assert spent(yard, "agent") == {"merger": (1, 1000, 10)}

@@ -11,13 +11,16 @@ earlier one cannot write any more, because it has to see the same.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 
+from rookery.base import call as calls
 from rookery.base import holder as holders
 from rookery.base.clock import stamp
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
+from rookery.mail.model import SYSTEM
 from rookery.merge.model import LostLease
 from rookery.vcs import git_moves
 from rookery.vcs.git_moves import Fenced
@@ -26,6 +29,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.db.database import Database
     from rookery.merge.desk import Desk
+
+
+_POLL = 0.02
 
 
 class Lease(Record):
@@ -47,8 +53,12 @@ class Holder(Record):
 
 
 def acquire(desk: Desk, base: str) -> Lease | Holder:
-    """The lease, or who holds it."""
+    """The lease, or who holds it. While the loop only tidies up after a killed merger, that is waited for."""
+    deadline = time.monotonic() + desk.config.merge.wait
     found = take(desk, base)
+    while isinstance(found, Holder) and found.name == SYSTEM != desk.actor and time.monotonic() < deadline:
+        calls.sleep(_POLL)
+        found = take(desk, base)
     return found if isinstance(found, Holder) else fenced(desk, found)
 
 
