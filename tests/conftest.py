@@ -58,6 +58,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("ROOKERY_DAEMON", "off")  # tests of the daemon ask for it
+    # A process that is started inside a write transaction of the database is a bug, wherever it is started.
+    monkeypatch.setenv("ROOKERY_TEST_NO_CHILD_WHILE_WRITING", "1")
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Test\n\temail = test@example.org\n[init]\n\tdefaultBranch = main\n"
     )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,12 @@ import pytest
 from places import Agent, Place, make_place, run_killed
 from rookery.agents.cleaning import Cleaned, Listed, clean_worktrees, list_worktrees
 from rookery.agents.model import NoSuchAgent
+from rookery.base import locks
 from rookery.base.errors import InvalidState
 from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.events.store import read
 from selection import Sample
+from support import wait_until
 from vcs.repositories import KINDS, run
 
 pytestmark = pytest.mark.slow
@@ -318,3 +324,29 @@ def _fill(agent: Agent) -> None:
     agent.vcs().commit("Work")
     agent.put("README.md", "changed\n")
     agent.put("new", "x" * 10_000)
+
+
+def test_two_at_once_take_a_worktree_away_and_tell_of_it_once(
+    git_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: set[int] = set()
+
+    def sleep(seconds: float) -> None:
+        waiting.add(threading.get_ident())
+        time.sleep(seconds)
+
+    monkeypatch.setattr("rookery.base.call.sleep", sleep)
+    ann = git_place.add("ann")
+    (ann.path / "loose.txt").write_text("loose")
+    held = locks.take(str(git_place.root / ".rookery" / "run" / "clean.lock"))
+    assert held is not None
+    with ThreadPoolExecutor() as pool:
+        # Both have chosen it before either begins.
+        asked = [pool.submit(clean, git_place, "ann") for _ in range(2)]
+        wait_until(lambda: len(waiting) == 2)
+        os.close(held)
+        reasons = sorted(each.result()["ann"].reason for each in asked)
+    assert "another process has removed it just now" in reasons
+    assert [subject for subject, _ in events(git_place)] == ["ann"]
+    rescued(git_place, "ann")
+    assert not ann.path.exists()

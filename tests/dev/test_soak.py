@@ -82,11 +82,11 @@ def test_an_attempt_whose_work_is_there_already_has_a_commit_of_its_own(place: P
 
 
 def test_known_faults_are_told_apart() -> None:
-    old = Violation("leftovers", "scratch folder .rookery/scratch/mrg_1")
+    old = Violation("leftovers", "temporary file /tmp/rook-index-abc")
     new = Violation("leftovers", "lock file .git/index.lock")
     fresh, known = sort_out([old, new])
     assert fresh == [new]
-    assert [(fault.name, violation) for fault, violation in known] == [("killed-gate-leaves-scratch", old)]
+    assert [(fault.name, violation) for fault, violation in known] == [("killed-git-leaves-temporary-folder", old)]
     assert all(each.reason for each in KNOWN)
 
 

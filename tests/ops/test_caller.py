@@ -19,7 +19,7 @@ from rookery.base.call import Call, serving
 from rookery.config.environ import read_environ
 from rookery.ops.caller import ForgedSender
 from rookery.ops.context import Context
-from support import child_environ, rook_argv
+from support import child_environ, rook_argv, wait_until
 
 on_linux = pytest.mark.skipif(not proctable.has_proc(), reason="without /proc parents are not looked at")
 
@@ -87,6 +87,7 @@ def test_at_the_projects_socket_the_calling_process_is_looked_at(bee: Agent) -> 
     assert serve(plain) == "human"
     child = subprocess.Popen(["/bin/cat"], env={"ROOKERY_SESSION": "ses_1"}, stdin=subprocess.PIPE)
     try:
+        wait_until(lambda: proctable.environ_of(child.pid))  # right after it was started, there is a moment without any
         found = serve(plain, pid=child.pid)
         assert isinstance(found, ForgedSender)
         assert "ses_1" in found.message

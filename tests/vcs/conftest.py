@@ -9,12 +9,6 @@ import pytest
 from .repositories import KINDS, ColocatedRepository, GitRepository, JjRepository, Repository, find_jj
 
 
-@pytest.fixture(autouse=True)
-def _no_child_while_writing(_own_home: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is started inside a write transaction of the database is a bug."""
-    monkeypatch.setenv("ROOKERY_TEST_NO_CHILD_WHILE_WRITING", "1")
-
-
 @pytest.fixture
 def need_jj(monkeypatch: pytest.MonkeyPatch) -> None:
     """jj on PATH, with a user; skips where there is none."""

@@ -33,34 +33,10 @@ KNOWN: tuple[Known, ...] = (
         "a sling that is killed during `git worktree add` leaves its worktree and branch",
     ),
     Known(
-        "killed-gate-leaves-scratch",
+        "killed-git-leaves-temporary-folder",
         "leftovers",
-        r"^scratch folder ",
-        "the scratch folder of a killed gate stays until `rook doctor --fix`",
-    ),
-    Known(
-        "killed-gate-leaves-scratch",
-        "doctor",
-        r"^merge/landings: scratch folders were left behind",
-        "the scratch folder of a killed gate stays until `rook doctor --fix`",
-    ),
-    Known(
-        "killed-git-index-leaves-folder",
-        "leftovers",
-        r"^temporary file \S+/rook-index-\w+$",
-        "a process that is killed while it has an index of its own leaves `rook-index-…` in TMPDIR; nothing sweeps it",
-    ),
-    Known(
-        "two-mergers-clean-one-worktree",
-        "events",
-        r"^worktree\.cleaned of \S+ is told more than once",
-        "two mergers that clean the worktree of the same agent at once both tell of it",
-    ),
-    Known(
-        "two-cleanings-at-once",
-        "leftovers",
-        r"worktrees/\.[^/ ]+\.removed",
-        "two `rook worktree clean NAME` at once leave `.NAME.removed`",
+        r"^temporary file \S+/rook-(index|objects)-\w+$",
+        "a process that is killed while git has an index or objects apart leaves their folder in TMPDIR",
     ),
 )
 """A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a

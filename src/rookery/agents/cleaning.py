@@ -8,9 +8,12 @@ rescue, then the event, then the folder, and the branch last.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from rookery.agents import store, worktrees
 from rookery.agents.model import COMPLETED, NoSuchAgent, Session
+from rookery.base import call as calls
+from rookery.base import locks
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 from rookery.config import steps
@@ -23,7 +26,7 @@ from rookery.vcs.model import GIT, RefMoved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Protocol
 
     from rookery.agents.worktrees import WorktreeState
@@ -38,6 +41,7 @@ REMOVED = "removed"
 REMOVABLE = "removable"
 KEPT = "kept"
 _MEGABYTE = 1_000_000
+_POLL = 0.02
 
 
 class Project(Protocol):
@@ -141,7 +145,26 @@ def clean_worktrees(
     base = _base(project, vcs)
     wish = Wish(ignored, force, dry_run)
     chosen = _choose(_places(project, vcs, base), names, completed=completed, everything=everything)
-    return [_clean(project, vcs, place, base, wish, actor) for place in chosen]
+    if dry_run:
+        return [_clean(project, vcs, place, base, wish, actor) for place in chosen]
+    found = []
+    for place in chosen:
+        with _alone(project.root):
+            found.append(_clean(project, vcs, place, base, wish, actor))
+    return found
+
+
+@contextmanager
+def _alone(root: str) -> Iterator[None]:
+    """One process at a time takes worktrees away: two at once would both tell of it, and be in each other's way."""
+    path = os.path.join(root, FOLDER, "run", "clean.lock")
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    while (file := locks.take(path)) is None:
+        calls.sleep(_POLL)
+    try:
+        yield
+    finally:
+        os.close(file)
 
 
 def _choose(places: list[Place], names: Sequence[str], *, completed: bool, everything: bool) -> list[Place]:
@@ -187,6 +210,8 @@ def _clean(project: Project, vcs: Vcs, place: Place, base: str | None, wish: Wis
         reason = _why_kept(project, place, state, wish)
         if reason:
             return verdict.replace(reason=reason)
+        if not wish.dry_run and not _is_left(vcs, place, state, base):
+            return verdict.replace(verdict=REMOVED, reason="another process has removed it just now")
         lost = 0 if wish.saves_ignored else len(state.ignored)
         if wish.dry_run:
             what = "its work would be saved" if _needs_rescue(vcs, state, base, wish) else "nothing in it is unsaved"
@@ -210,6 +235,17 @@ def _clean(project: Project, vcs: Vcs, place: Place, base: str | None, wish: Wis
         restore_with="" if rescue is None else _command(vcs, place.agent, rescue),
         ignored=lost,
     )
+
+
+def _is_left(vcs: Vcs, place: Place, state: WorktreeState, base: str | None) -> bool:
+    """True if there is something to take away: the folder, what is left of it, its registration or a landed branch."""
+    folder, name = os.path.split(place.path)
+    if state.is_there or state.is_symlink or os.path.lexists(os.path.join(folder, f".{name}.removed")):
+        return True
+    if place.path in vcs.checkouts():
+        return True
+    tip = vcs.branches(place.branch).get(place.branch) if place.branch else None
+    return tip is not None and base is not None and _has_landed(vcs, tip, base, place.session)
 
 
 def _inspect(project: Project, place: Place, base: str | None) -> WorktreeState:
