@@ -17,6 +17,7 @@ from functools import cache
 
 from rookery.base import holder as holders
 from rookery.base.draft import unique
+from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.config.project import from_stored, root_of, to_stored
@@ -196,6 +197,8 @@ class _Once:
             except BaseException:
                 if is_own or _is_left(desk, name):
                     jobs.end(root, name)
+                    with suppress(RookError):  # a full disk: the loop does it later
+                        settle_left(desk, name)
                 raise
             taken = jobs.take(root, name)
             if taken is None:

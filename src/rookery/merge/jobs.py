@@ -114,8 +114,8 @@ def take(root: str, name: str) -> Taken | None:
     if os.fstat(file).st_nlink == 0:  # settled just now
         os.close(file)
         return None
-    entries = {entry["kind"]: entry for entry in journal.read(root, name)[0]}
-    return Taken(root, name, file, entries.get(ABOUT, {}), entries.get(journal.ENDED))
+    found = about(root, name)
+    return Taken(root, name, file, found, journal.find(root, name, journal.ENDED) if found else None)
 
 
 def end(root: str, name: str) -> None:
@@ -132,10 +132,13 @@ def is_there(root: str, name: str) -> bool:
 
 
 def about(root: str, name: str) -> dict[str, Any]:
-    """What is known of a job; nothing if it was killed before it began."""
-    return journal.find(root, name, ABOUT) or {}
+    """What is known of a job; nothing if it was killed before it began, or if its folder has no plain name."""
+    found = journal.find(root, name, ABOUT) or {}
+    place = found.get("place")
+    is_plain = isinstance(place, str) and os.path.basename(place) == place not in ("", os.curdir, os.pardir)
+    return found if is_plain else {}
 
 
 def places(root: str) -> set[str]:
     """The scratch folders that jobs need."""
-    return {str(found["place"]) for each in journal.jobs(root) if (found := about(root, each))}
+    return {found["place"] for each in journal.jobs(root) if (found := about(root, each))}
