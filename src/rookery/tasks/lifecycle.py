@@ -50,7 +50,7 @@ def claim(
             return None
         until = stamp(clock + lease)
         task = begin(db, task, "claim", author, assignee=agent, lease_until=until)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def begin(db: Database, task: Task, step: str, author: Author, **holder: Any) -> Task:
@@ -74,7 +74,7 @@ def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, 
             raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
         check_holder(task, agent)
         task = store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease))
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
@@ -84,7 +84,7 @@ def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
         next_state("release", task)
         check_holder(task, agent)
         task = store.take_step(db, task, "release", author, **NO_ONE)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def submit(db: Database, task: Task, author: Author, *, commit: str | None) -> Task:
@@ -130,7 +130,7 @@ def complete(
         changes: dict[str, Any] = {} if commit is None else {"commit": commit}
         task = _finish(db, task, author, result=result, **changes)
         _bubble(db, task, author)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def complete_landed(db: Database, task: Task, author: Author, *, commit: str) -> str:
@@ -167,7 +167,7 @@ def reopen(db: Database, text: str, author: Author) -> TaskView:
         for above in line[1:]:
             if above.state == COMPLETED:
                 store.take_step(db, above, "reopen", author, completed_at=None, result=None, **NO_ONE)
-    return assemble_one(db, opened)
+        return assemble_one(db, opened)
 
 
 def cancel(db: Database, text: str, author: Author, *, reason: str | None = None) -> TaskView:
@@ -181,7 +181,7 @@ def cancel(db: Database, text: str, author: Author, *, reason: str | None = None
                 store.take_step(db, each, "cancel", author, result=reason, **NO_ONE)
         task = store.take_step(db, task, "cancel", author, result=reason, **NO_ONE)
         _bubble(db, task, author)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | None = None) -> TaskView:
@@ -192,7 +192,7 @@ def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | N
         next_state("fail", task)
         check_holder(task, agent)
         task = store.take_step(db, task, "fail", author, result=reason, **NO_ONE)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def archive(db: Database, text: str, author: Author) -> TaskView:
@@ -207,7 +207,7 @@ def archive(db: Database, text: str, author: Author) -> TaskView:
             if each.archived_at is None:
                 store.change(db, each, "task.archived", author, archived_at=author.now)
         task = store.change(db, task, "task.archived", author, archived_at=author.now)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def unarchive(db: Database, text: str, author: Author) -> TaskView:
@@ -222,7 +222,7 @@ def unarchive(db: Database, text: str, author: Author) -> TaskView:
         for each in store.descendants(db, task.id):
             store.change(db, each, "task.unarchived", author, archived_at=None)
         task = store.change(db, task, "task.unarchived", author, archived_at=None)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def check_holder(task: Task, agent: str, attempt: int | None = None) -> None:

@@ -76,7 +76,7 @@ def create(db: Database, draft: Draft, author: Author) -> TaskView:
         store.insert(db, task, author)
         for text in draft.blocked_by:
             _block(db, task, text, author)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def get(db: Database, text: str) -> TaskView:
@@ -104,7 +104,7 @@ def update(
             task = _move(db, task, parent, author)
         if changes:
             task = store.change(db, task, "task.updated", author, **changes)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def block(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:
@@ -113,7 +113,7 @@ def block(db: Database, text: str, by: Sequence[str], author: Author) -> TaskVie
         task = store.get(db, store.resolve(db, text))
         for blocker in by:
             _block(db, task, blocker, author)
-    return assemble_one(db, task)
+        return assemble_one(db, task)
 
 
 def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:
