@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rookery.base.ids import MERGE, new_id
 from rookery.merge import queue, service, store
 from rookery.merge.attempts import survey
 from rookery.merge.landed import landed_branches
@@ -77,7 +78,7 @@ def test_the_newest_landing_that_can_be_undone_is_meant(yard: Yard) -> None:
     try:
         (entry,) = store.select(db)
         with db.write():
-            store.insert(db, entry.replace(id=f"{entry.id[:-1]}0", base_before=None))
+            store.insert(db, entry.replace(id=new_id(MERGE), base_before=None))
     finally:
         db.close()
     assert yard.merge("undo", "work").status == 0

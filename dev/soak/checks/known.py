@@ -33,10 +33,34 @@ KNOWN: tuple[Known, ...] = (
         "a sling that is killed during `git worktree add` leaves its worktree and branch",
     ),
     Known(
+        "killed-gate-leaves-scratch",
+        "leftovers",
+        r"^scratch folder ",
+        "the scratch folder of a killed `rook gate run` stays until a merger recovers, or `rook doctor --fix`",
+    ),
+    Known(
+        "killed-gate-leaves-scratch",
+        "doctor",
+        r"^merge/landings: scratch folders were left behind",
+        "the scratch folder of a killed `rook gate run` stays until a merger recovers, or `rook doctor --fix`",
+    ),
+    Known(
+        "killed-cleaning-is-told-again",
+        "events",
+        r"^worktree\.cleaned of \S+ is told more than once",
+        "a cleaning that is killed after it was told of, and before the folder is gone, is told of by the next one too",
+    ),
+    Known(
         "killed-git-leaves-temporary-folder",
         "leftovers",
         r"^temporary file \S+/rook-(index|objects)-\w+$",
         "a process that is killed while git has an index or objects apart leaves their folder in TMPDIR",
+    ),
+    Known(
+        "killed-cleaning-leaves-folder",
+        "leftovers",
+        r"worktrees/\.[^/ ]+\.removed",
+        "a cleaning that is killed leaves `.NAME.removed` until the next one",
     ),
 )
 """A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a
