@@ -33,6 +33,12 @@ KNOWN: tuple[Known, ...] = (
         "a sling that is killed during `git worktree add` leaves its worktree and branch",
     ),
     Known(
+        "killed-sling-leaves-worktree",
+        "checkout",
+        r"^git fsck ends with \d+: error: worktrees/\S+/HEAD: detached HEAD points at nothing$",
+        "a git that is killed during `git worktree add` leaves a registration without a HEAD",
+    ),
+    Known(
         "killed-gate-leaves-scratch",
         "leftovers",
         r"^scratch folder ",
