@@ -35,7 +35,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         "killed-sling-leaves-worktree",
         "checkout",
-        r"^git fsck ends with \d+: error: worktrees/\S+/HEAD: detached HEAD points at nothing$",
+        r"^git fsck ends with \d+: (error: worktrees/\S+/HEAD: detached HEAD points at nothing(; |$))+$",
         "a git that is killed during `git worktree add` leaves a registration without a HEAD",
     ),
     Known(
