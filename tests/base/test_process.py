@@ -71,6 +71,21 @@ def test_bytes_that_are_not_utf8_survive() -> None:
     assert os.fsencode(done.stdout) == b"a\xffb"
 
 
+def test_line_ends_are_kept_as_they_are() -> None:
+    assert run(_python(r"import os; os.write(1, b'a\r\nb\rc')")).stdout == "a\r\nb\rc"
+
+
+def test_much_input_and_output_at_once_holds_nothing_up() -> None:
+    text = "x" * 5_000_000
+    code = "import sys; sys.stderr.write('y' * 3_000_000); sys.stdout.write(sys.stdin.read())"
+    done = run(_python(code), stdin=text, timeout=60)
+    assert (done.stdout, len(done.stderr)) == (text, 3_000_000)
+
+
+def test_output_that_a_grandchild_writes_later_is_waited_for() -> None:
+    assert run(["/bin/sh", "-c", "(sleep 0.2; echo late) & echo early"]).stdout == "early\nlate\n"
+
+
 def test_the_environment_is_the_one_given() -> None:
     assert run(_python("import os; print(os.environ['ONLY'])"), env={"ONLY": "this"}).stdout == "this\n"
 

@@ -204,6 +204,16 @@ def _staged(repo: Path) -> None:
     git(repo, "add", "a.txt")
 
 
+def _edited_and_hidden_from_git(repo: Path) -> None:
+    git(repo, "update-index", "--assume-unchanged", "a.txt")
+    (repo / "a.txt").write_text("mine\n")
+
+
+def _edited_and_out_of_the_sparse_checkout(repo: Path) -> None:
+    git(repo, "update-index", "--skip-worktree", "a.txt")
+    (repo / "a.txt").write_text("mine\n")
+
+
 def _untracked(repo: Path) -> None:
     (repo / "new.txt").write_text("mine\n")
 
@@ -226,7 +236,10 @@ def _file_where_a_folder_comes(repo: Path) -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [_edited, _staged, _untracked, _ignored, _ignored_in_a_folder_that_becomes_a_file, _file_where_a_folder_comes],
+    [
+        *(_edited, _staged, _edited_and_hidden_from_git, _edited_and_out_of_the_sparse_checkout),
+        *(_untracked, _ignored, _ignored_in_a_folder_that_becomes_a_file, _file_where_a_folder_comes),
+    ],
 )
 def test_what_is_in_the_way_stops_it_before_anything_is_touched(repo: Path, merging: Merging, make: object) -> None:
     put(repo, a_txt="a\n", other_txt="o\n")
@@ -241,6 +254,42 @@ def test_what_is_in_the_way_stops_it_before_anything_is_touched(repo: Path, merg
     assert after == before
     assert git(repo, "status", "--porcelain", "--ignored") == status
     assert not (repo / ".git" / "index.lock").exists()
+
+
+def test_one_file_in_the_way_among_very_many_that_change_is_named(repo: Path, merging: Merging) -> None:
+    names = [f"{number}.txt" for number in range(500)]
+    for text in ("old", "new"):
+        for name in names:
+            (repo / name).write_text(text)
+        git(repo, "add", ".")
+        git(repo, "commit", "-qm", text)
+    old, new = git(repo, "rev-parse", "HEAD~"), git(repo, "rev-parse", "HEAD")
+    git(repo, "reset", "-q", "--hard", old)
+    (repo / "77.txt").write_text("mine")
+    with pytest.raises(InTheWay) as caught:
+        forward(repo, merging, new)
+    assert caught.value.paths == ("77.txt",)
+    assert [name for name in names if (repo / name).read_text() != "old"] == ["77.txt"]
+
+
+def test_what_has_the_new_content_already_is_not_in_the_way(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n", b_txt="b\n")
+    new = branch(repo, "one", a_txt="A\n", b_txt="B\n")
+    (repo / "a.txt").write_text("A\n")
+    git(repo, "add", "a.txt")
+    os.utime(repo / "b.txt", (1, 1))  # only looks changed
+    forward(repo, merging, new)
+    assert git(repo, "status", "--porcelain") == ""
+    assert (repo / "b.txt").read_text() == "B\n"
+
+
+def test_names_that_look_like_patterns_stand_for_themselves_alone(repo: Path, merging: Merging) -> None:
+    put(repo, a_txt="a\n", **{":(glob)*": "old\n", "[a]*": "old\n"})
+    new = branch(repo, "one", **{":(glob)*": "new\n", "[a]*": "new\n"})
+    (repo / "a.txt").write_text("mine\n")  # the patterns would find it
+    forward(repo, merging, new)
+    assert (repo / ":(glob)*").read_text() == (repo / "[a]*").read_text() == "new\n"
+    assert git(repo, "status", "--porcelain") == "M a.txt"
 
 
 def test_a_move_that_fails_gives_the_files_back(repo: Path, merging: Merging) -> None:

@@ -9,7 +9,7 @@ import time
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
-from rookery.base.process import kill_group
+from rookery.base.process import ending_of, kill_group
 from rookery.base.proctable import Identity, read_one
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ class Child:
         self._errors = errors
         self._rest = b""
         self._deadline: float | None = None
-        self._ending = _ending_of(process.pid)
+        self._ending = ending_of(process.pid)
         row = read_one(process.pid)
         self.identity = Identity(process.pid, "") if row is None else row.identity
 
@@ -159,14 +159,6 @@ class Child:
             self._ending = None
         self._errors.close()
         self._process.poll()
-
-
-def _ending_of(pid: int) -> int | None:
-    """Something that becomes readable when the process ends; None where there is no such thing."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):  # not on Linux, or an old kernel
-        return None
 
 
 def _left(deadline: float | None) -> float | None:

@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 
 def write(data: dict[str, Any]) -> int:
     """The data as an open file, which the process is to inherit. The caller closes it."""
-    file = os.memfd_create("order") if sys.platform == "linux" else _temporary_file()
-    os.write(file, dumps(data).encode("utf-8", "surrogateescape"))
+    return write_bytes(dumps(data).encode("utf-8", "surrogateescape"))
+
+
+def write_bytes(content: bytes) -> int:
+    """The same of bytes. Needs no room on a disk where the system has files in memory."""
+    file = os.memfd_create("handed") if sys.platform == "linux" else _temporary_file()
+    with open(file, "wb", closefd=False) as target:
+        target.write(content)
     os.lseek(file, 0, os.SEEK_SET)
     return file
 

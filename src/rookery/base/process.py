@@ -9,22 +9,25 @@ interrupted while we wait for it. Without a call it has ours.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
 from contextlib import suppress
 
 from rookery.base import call as calls
+from rookery.base import handed
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import IO, Any, AnyStr
+    from typing import IO
 
     from rookery.base.child import Child
 
+_CHUNK = 65536
 _LAST_LINES = 12
 
 
@@ -58,8 +61,9 @@ def run(
     check: bool = True,
 ) -> Finished:
     """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
-    status, out, err = _run(argv, cwd, env, stdin, timeout, encoding="utf-8", errors="surrogateescape")
-    finished = Finished(tuple(argv), status, out, err)
+    status, out, err = _run(argv, cwd, env, _encode(stdin), timeout)
+    said, complaint = (each.decode("utf-8", "surrogateescape") for each in (out, err))
+    finished = Finished(tuple(argv), status, said, complaint)
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
     return finished
@@ -92,52 +96,35 @@ def start(
     """Start a program in a session of its own. It reads `stdin`, or, with `talks`, what is sent to it later."""
     from rookery.base.child import Child
 
-    given: IO[bytes] | int = subprocess.PIPE if talks else subprocess.DEVNULL
-    if stdin is not None:
-        # A file, because a pipe that is full while the child waits for us to read would hold both for ever.
-        given = _temporary_file(stdin.encode("utf-8", "surrogateescape"))
     errors = _temporary_file()
     try:
-        child = _spawn(argv, cwd, env, stdin=given, stdout=subprocess.PIPE, stderr=errors)
+        child = _spawn(argv, cwd, env, subprocess.PIPE if talks else _encode(stdin), stderr=errors)
     except ProgramFailed:
         errors.close()
         raise
-    finally:
-        if not isinstance(given, int):
-            given.close()
     return Child(argv[0], child, errors)
 
 
-def _run(
-    argv: Sequence[str],
-    cwd: str | None,
-    env: Mapping[str, str] | None,
-    stdin: AnyStr | None,
-    timeout: float,
-    **text: str,
-) -> tuple[int, AnyStr, AnyStr]:
-    """Run a program to its end: its status, its output and its error output."""
-    given: IO[bytes] | int = subprocess.DEVNULL if stdin is None else subprocess.PIPE
-    if stdin is not None and calls.current() is not None:
-        # A file, because `communicate` goes on reading when it is called again, but not writing.
-        given = _temporary_file(stdin if isinstance(stdin, bytes) else stdin.encode("utf-8", "surrogateescape"))
-        stdin = None
-    try:
-        child = _spawn(argv, cwd, env, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **text)
-    finally:
-        if not isinstance(given, int):
-            given.close()
-    out, err = _communicate(argv, child, stdin, timeout)
-    return child.returncode, out, err
-
-
-def _temporary_file(content: bytes = b"") -> IO[bytes]:
+def _temporary_file() -> IO[bytes]:
     import tempfile
 
-    file = tempfile.TemporaryFile()  # noqa: SIM115 - the child and its reader keep it
-    file.write(content)
-    file.seek(0)
-    return file
+    return tempfile.TemporaryFile()
+
+
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _run(
+    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, stdin: bytes | None, timeout: float
+) -> tuple[int, bytes, bytes]:
+    """Run a program to its end: its status, its output and its error output."""
+    child = _spawn(argv, cwd, env, stdin, stderr=subprocess.PIPE)
+    try:
+        out, err = _read_to_end(child, timeout)
+    except subprocess.TimeoutExpired as error:
+        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
+    return child.returncode, out, err
 
 
 def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> ProgramFailed:
@@ -151,8 +138,14 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
 
 
 def _spawn(
-    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, **streams: Any
-) -> subprocess.Popen[Any]:
+    argv: Sequence[str],
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: bytes | int | None,
+    *,
+    stderr: IO[bytes] | int,
+) -> subprocess.Popen[bytes]:
+    """Start a program that reads `stdin`: bytes, a stream as `subprocess` names it, or nothing."""
     calls.check_may_start(" ".join(argv))
     call = calls.current()
     if call is None:
@@ -160,17 +153,24 @@ def _spawn(
     else:
         cwd = calls.absolute(cwd or "")
         env = call.environ if env is None else env
+    # A file, because a pipe that is full while the child waits for us to read would hold both for ever.
+    source = handed.write_bytes(stdin) if isinstance(stdin, bytes) else None
     try:
         return subprocess.Popen(
             list(argv),
+            stdin=subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else source,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
             cwd=cwd,
             env=None if env is None else dict(env),
             umask=-1 if call is None else call.umask,
             start_new_session=True,
-            **streams,
         )
     except OSError as error:
         raise _cannot_start(argv, cwd, error) from error
+    finally:
+        if source is not None:
+            os.close(source)
 
 
 def _pass_no_ignored_interrupt_on() -> None:
@@ -189,42 +189,60 @@ def _ignore(_number: int, _frame: object) -> None:
     pass
 
 
-def _communicate(
-    argv: Sequence[str], child: subprocess.Popen[AnyStr], stdin: AnyStr | None, timeout: float
-) -> tuple[AnyStr, AnyStr]:
-    """All that the child says; it is ended with its group where it takes too long or we are interrupted."""
+def _read_to_end(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """All that the child says; it is ended with its group if it takes too long or we are interrupted."""
+    # `Popen.communicate` with a timeout would look for the end every half millisecond, and then ever more rarely.
+    ending = ending_of(child.pid)
     try:
-        if calls.current() is None:
-            return child.communicate(stdin, timeout=timeout)
-        return _communicate_for_call(child, timeout)
-    except subprocess.TimeoutExpired as error:
-        _end_group(child)
-        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
+        out, err = _read_all(child, ending, time.monotonic() + timeout)
+        child.wait(None if ending is not None else timeout)
     except BaseException:
-        _end_group(child)
+        kill_group(child)
+        child.wait()
         raise
+    finally:
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+        if ending is not None:
+            os.close(ending)
+    return out, err
 
 
-def _communicate_for_call(child: subprocess.Popen[AnyStr], timeout: float) -> tuple[AnyStr, AnyStr]:
-    """The same in short slices: no signal wakes a thread, so it looks for an interrupt before each of them."""
-    deadline = time.monotonic() + timeout
-    while True:
+def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: float) -> tuple[bytes, bytes]:
+    """Both outputs, until they are closed and the child has ended."""
+    assert child.stdout is not None and child.stderr is not None  # noqa: S101, PT018
+    parts: dict[int, list[bytes]] = {child.stdout.fileno(): [], child.stderr.fileno(): []}
+    waiting = {*parts} if ending is None else {*parts, ending}
+    watch = select.poll()
+    for number in waiting:
+        watch.register(number, select.POLLIN)
+    while waiting:
+        # No signal wakes the thread of a call, so it waits in slices and looks for an interrupt before each of them.
         deadline += calls.check_interrupted()
         left = deadline - time.monotonic()
-        try:
-            return child.communicate(timeout=calls.sliced(max(0.0, left)))
-        except subprocess.TimeoutExpired:
-            if left <= calls.SLICE:
-                raise
+        if left <= 0:
+            raise subprocess.TimeoutExpired(child.args, left)
+        for number, _ in watch.poll(calls.sliced(left) * 1000):
+            chunk = os.read(number, _CHUNK) if number != ending else b""
+            if chunk:
+                parts[number].append(chunk)
+            else:
+                watch.unregister(number)
+                waiting.remove(number)
+    out, err = (b"".join(each) for each in parts.values())
+    return out, err
 
 
-def _end_group(child: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
-    """Kill the child with everything that it started in its group, and collect it."""
-    kill_group(child)
-    child.communicate()
+def ending_of(pid: int) -> int | None:
+    """Something that becomes readable when the process ends; None where there is no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not on Linux, or an old kernel
+        return None
 
 
-def kill_group(child: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+def kill_group(child: subprocess.Popen[bytes]) -> None:
     """Kill the child with everything that it started in its group."""
     try:
         os.killpg(child.pid, signal.SIGKILL)

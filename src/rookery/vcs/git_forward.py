@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rookery.vcs.tree_diff import TreeChange
 
 _SHOWN = 5
+_MOST_NAMED = 200
+"""A command takes only so many words."""
 _PROBE = b"\0" * 64 * 1024
 # A second name changes a file's ctime; whether the file itself was changed has been asked before. Workers of a git that
 # is killed would go on writing for a moment.
@@ -131,7 +133,7 @@ def _given_up_on_error(forward: Forward, state: str) -> Iterator[None]:
 
 
 def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
-    """TreeChange the files of a clean-enough checkout, or none of them.
+    """Change the files of a clean-enough checkout, or none of them.
 
     Raises InTheWay; InvalidState if another git is at work there; CannotWrite, or HalfWritten if even putting back
     what was there fails.
@@ -205,10 +207,11 @@ def _keep_files(forward: Forward) -> None:
 
 
 def _write_files(forward: Forward) -> None:
-    """Let git write; it removes and makes one file after the other."""
+    """Let git write; it looks at every file that is to change before it touches the first, and refuses if one differs."""
     done = forward.store.run(*_WRITE, "read-tree", "-m", "-u", forward.old, forward.new, env=_env(forward))
     if not done.ok:
-        raise ProgramFailed(_cause(forward, done))
+        changed = tree_changes(forward.store, forward.old, forward.new)
+        raise _refusal(forward, changed, done) or ProgramFailed(_cause(forward, done))
     os.rename(forward.index, forward.next)
 
 
@@ -263,19 +266,31 @@ def _files_in(top: str, folder: str) -> list[str]:
 
 
 def _check_unchanged(forward: Forward, changed: Sequence[TreeChange]) -> None:
-    """Raise InTheWay if git would refuse: its own two-way merge looks at every file, here without touching one."""
+    """Raise InTheWay if a file that is to change differs from the old commit, or its entry in the index does."""
+    paths = [each.path for each in changed]
+    if len(paths) <= _MOST_NAMED and not _differing(forward, paths):
+        return
+    # Perhaps they have the new content already, or only the times of files have changed. Git's own two-way merge
+    # knows, but it looks at every object of the repository.
     words = (*QUIET, "read-tree", "-n", "-m", "-u", forward.old, forward.new)
     done = forward.store.run(*words, env=_env(forward))
     if not done.ok:
-        # Perhaps only the times of files have changed: git looks into them when it is told to.
         forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=_env(forward))
         done = forward.store.run(*words, env=_env(forward))
-    if done.ok:
-        return
+    if not done.ok:
+        raise _refusal(forward, changed, done) or _cannot_write(forward, _cause(forward, done))
+
+
+def _differing(forward: Forward, paths: Sequence[str]) -> str:
+    """Those of the paths whose file or entry in the index may differ from the old commit; a name is a literal path."""
+    env = _env(forward) | {"GIT_LITERAL_PATHSPECS": "1"}
+    return forward.store.read(*QUIET, "diff-index", "-z", "--name-only", forward.old, "--", *paths, env=env)
+
+
+def _refusal(forward: Forward, changed: Sequence[TreeChange], done: Finished) -> InTheWay | None:
+    """What git says is in its way; None if it failed for another reason."""
     named = [each.path for each in changed if f"'{each.path}'" in done.stderr]
-    if named or "untracked" in done.stderr.lower():
-        raise InTheWay(forward.folder, named)
-    raise _cannot_write(forward, _cause(forward, done))
+    return InTheWay(forward.folder, named) if named or "untracked" in done.stderr.lower() else None
 
 
 def _cannot_write(forward: Forward, cause: str, left: Sequence[str] = ()) -> CannotWrite:
