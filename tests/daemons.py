@@ -15,6 +15,7 @@ from rookery.base.proctable import SERVES, Identity, environ_of, read_all
 from rookery.client import frames
 from rookery.config.environ import now, read_daemon_environ
 from rookery.daemon import place
+from rookery.daemon.forkserver import WORKER_NAME, name_of
 from rookery.daemon.server import Daemon
 
 if TYPE_CHECKING:
@@ -83,10 +84,14 @@ def workers_of(folder: Path) -> list[int]:
     found = []
     for name in os.listdir("/proc"):
         with suppress(OSError):
-            is_worker = name.isdigit() and b"rookery.daemon.worker" in Path(f"/proc/{name}/cmdline").read_bytes()
-            if is_worker and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
+            if name.isdigit() and _is_worker(name) and os.readlink(f"/proc/{name}/cwd").startswith(str(folder)):
                 found.append(int(name))
     return found
+
+
+def _is_worker(pid: str) -> bool:
+    is_copy = name_of(int(pid)) == WORKER_NAME
+    return is_copy or b"rookery.daemon.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def loops_of(folder: Path) -> list[int]:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rookery.daemon import forkserver
+
 DAEMON, RUNNER, WORKER, AGENT, TOOL, CLIENT, GIT, OTHER = (
     *("daemon", "runner", "worker", "agent", "tool", "client", "git", "other"),
 )
@@ -22,6 +24,8 @@ _WORDS = (
     ("rookery.client.main", CLIENT),
     ("bin/rook", CLIENT),
 )
+# Copies of a daemon have its words, and a name of their own.
+_NAMES = {forkserver.WORKER_NAME: WORKER, forkserver.NAME: OTHER}
 _SESSION = "ROOKERY_SESSION="
 
 
@@ -84,7 +88,7 @@ def _read(pid: int, mark: str) -> tuple[Process, bool]:
     with suppress(OSError):
         environ = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
     session = next((each.removeprefix(_SESSION) for each in environ if each.startswith(_SESSION)), "")
-    kind = classify(words, session)
+    kind = _NAMES.get((folder / "comm").read_text(errors="replace").rstrip("\n")) or classify(words, session)
     return Process(pid, int(fields[19]), int(fields[1]), fields[0].decode(), kind, words, session), mark in environ
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 OWNS_ITS_PROCESS = {
     "rookery.daemon.main": "is the daemon's process",
     "rookery.daemon.worker": "is a process for one call",
+    "rookery.daemon.forkserver": "is a process of its own",
 }
 WAITS_FOR_NO_CALL = {
     "rookery.daemon.listener": "is the thread that accepts",

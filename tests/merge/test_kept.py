@@ -25,6 +25,7 @@ def prune(yard: Yard) -> None:
     desk = yard.desk()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kept, "_KEPT", 2)
+        patch.setattr(kept, "_SLACK", 0)
         kept.prune(desk)
     desk.db.close()
 
@@ -130,7 +131,7 @@ def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard) -> None:
 @pytest.mark.slow
 def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None:
     tips = {}
-    for number in range(kept._KEPT + 3):
+    for number in range(kept._KEPT + kept._SLACK + 3):
         merge = f"mrg_{number:026}"
         tips[merge] = yard.main()
     lines = "".join(f"create refs/rookery/merge/{name} {tip}\n" for name, tip in tips.items())
@@ -138,12 +139,12 @@ def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None
     yard.branch("one", one_txt="one\n")
     assert yard.merge("--branch", "one").status == 0
     # Of these nothing is on record, so they are not ours to judge.
-    assert len(git(yard.folder, "for-each-ref", "refs/rookery/merge/").splitlines()) == kept._KEPT + 4
+    assert len(git(yard.folder, "for-each-ref", "refs/rookery/merge/").splitlines()) == len(tips) + 1
     db = yard.rook.open()
     columns = "branch, base, tip, priority, state, attempts, files, requested_by, created_at, updated_at, followed_at"
     with db.write():
         seq = db.value("SELECT seq FROM merges")
-        db.execute("UPDATE merges SET seq = ?", (seq + kept._KEPT + 10,))
+        db.execute("UPDATE merges SET seq = ?", (seq + len(tips) + 10,))
         for number, (merge, tip) in enumerate(tips.items()):
             db.execute(
                 f"INSERT INTO merges (seq, id, candidate, {columns}) SELECT ?, ?, ?, {columns} FROM merges LIMIT 1",

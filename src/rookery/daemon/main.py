@@ -16,6 +16,7 @@ from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
+from rookery.daemon import forkserver, worker
 from rookery.daemon.looping import Looping
 from rookery.daemon.place import shared_folder, sweep
 from rookery.daemon.server import Daemon
@@ -49,6 +50,7 @@ def main() -> None:
     _load_everything()
     gc.collect()
     gc.freeze()
+    daemon.forkserver = forkserver.start(worker.serve_copy, daemon.close)
     looping = Looping(root, daemon.connections, _log)
     with suppress(RookError):  # a full disk, settings that cannot be read: calls say so
         looping.prepare()

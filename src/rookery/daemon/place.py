@@ -23,6 +23,7 @@ from rookery.base.errors import Refused
 from rookery.base.proctable import Identity
 from rookery.base.proctree import is_alive
 from rookery.config.project import FOLDER
+from rookery.daemon import forkserver
 from rookery.terminal.tmux import private_folder
 
 TYPE_CHECKING = False
@@ -126,7 +127,9 @@ def find_processes(root: str) -> list[Identity]:
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
             row = proctable.read_one(pid)
-            if any(b"rookery.daemon.main" in word for word in words) and row is not None and not row.is_dead:
+            is_copy = forkserver.name_of(pid) in (forkserver.NAME, forkserver.WORKER_NAME)
+            is_daemon = not is_copy and any(b"rookery.daemon.main" in word for word in words)
+            if is_daemon and row is not None and not row.is_dead:
                 found.append(row.identity)
     return found
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rookery.base.clock import Clock
+    from rookery.daemon.forkserver import ForkServer
 
 _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64
@@ -76,6 +77,8 @@ class Daemon:
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
         """Called now and then; says in how many seconds it wants to be called again."""
         self.on_leave: Callable[[], None] = lambda: None
+        self.forkserver: ForkServer | None = None
+        """What workers are copied from; without it each loads everything by itself."""
 
     def open(self) -> bool:
         """Become the project's daemon and listen; False if another process is."""
@@ -262,7 +265,7 @@ class Daemon:
             code = self._fingerprint.loaded if self.can_be_replaced else sys.maxsize
             # Marked as the daemon is: if it comes to lie under an agent's runner, it does not end with that agent.
             env = {**self.environ, proctable.SERVES: self.root}
-            worker.hand_over(connection, hello, pid, session_id, code, env)
+            worker.hand_over(connection, hello, pid, session_id, code, env, self.forkserver)
 
     def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
         """Listen for an agent in a sandbox, for as long as its host holds the connection."""

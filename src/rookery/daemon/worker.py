@@ -13,7 +13,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from rookery.base import limits
+from rookery.base import handed, limits
 from rookery.base.attached import spawn, wait
 from rookery.base.call import Call
 from rookery.base.python import module_command
@@ -28,37 +28,49 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rookery.daemon.forkserver import ForkServer
+
 _started: set[int] = set()
 
 
 def hand_over(
-    connection: Connection, hello: Hello, pid: int, session_id: str | None, code: int, env: Mapping[str, str]
+    connection: Connection,
+    hello: Hello,
+    pid: int,
+    session_id: str | None,
+    code: int,
+    env: Mapping[str, str],
+    server: ForkServer | None,
 ) -> None:
-    """Start a process for the call. It says itself that it has taken it.
+    """Let another process serve the call: a copy of the server's if there is one. It says itself that it has taken it.
 
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
     """
-    collect()
-    told = os.memfd_create("call")
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    described = handed.write_bytes(pack_hello(hello))
     try:
-        with open(told, "wb", closefd=False) as file:
-            file.write(pack_hello(hello))
+        files = (connection.fileno(), described)
+        if server is None or not server.start(f"{pid} {session_id or ''}", files):
+            _start(files, pid, session_id, code, env)
+    finally:
+        os.close(described)
+
+
+def _start(files: tuple[int, int], pid: int, session_id: str | None, code: int, env: Mapping[str, str]) -> None:
+    collect()
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    words = [str(each) for each in (*files, pid, code, session_id or "")]
+    try:
         _started.add(
             spawn(
-                [
-                    *module_command("rookery.daemon.worker", alone=True),
-                    *(str(connection.fileno()), str(told), str(pid), str(code), session_id or ""),
-                ],
+                [*module_command("rookery.daemon.worker", alone=True), *words],
                 env=env,
                 streams=(nothing, nothing, nothing),
-                keep=(connection.fileno(), told),
+                keep=files,
                 own_session=True,
             )
         )
     finally:
-        os.close(told)
         os.close(nothing)
 
 
@@ -72,23 +84,32 @@ def collect() -> None:
 
 
 def main() -> None:
-    """Serve the call that the daemon has handed over."""
-    line, file, pid, code = (int(word) for word in sys.argv[1:5])
+    """Serve a call in a process that was started for it, and has loaded what lies on the disk now."""
+    line, described, pid, code = (int(word) for word in sys.argv[1:5])
     connection = Connection(socket.socket(fileno=line))
-    with open(file, "rb") as given:
-        given.seek(0)
-        hello = read_hello(given.read())
     if Fingerprint().loaded > code:
         connection.send(AGAIN)
         return
-    if not sys.argv[5] and not read_environ(hello.environ).is_agents_process:
+    _serve(connection, described, pid, sys.argv[5] or None)
+
+
+def serve_copy(words: str, line: int, described: int) -> None:
+    """Serve a call in a copy of the fork server."""
+    pid, _, session_id = words.partition(" ")
+    _serve(Connection(socket.socket(fileno=line)), described, int(pid), session_id or None)
+
+
+def _serve(connection: Connection, described: int, pid: int, session_id: str | None) -> None:
+    with open(described, "rb") as file:
+        hello = read_hello(file.read())
+    if session_id is None and not read_environ(hello.environ).is_agents_process:
         with suppress(OSError, ValueError):  # it has gone
             limits.pass_on(pid, os.getpid())
     connection.send(TAKEN)
     with suppress(OSError):  # gone: the command says so
         os.chdir(hello.folder)
     os.umask(hello.umask)
-    call = connection.make_call(hello, pid, sys.argv[5] or None)
+    call = connection.make_call(hello, pid, session_id)
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
     connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)

@@ -26,6 +26,8 @@ MERGE, UNDO = "merge/", "undo/"
 _FENCE_KEPT = 7 * 86_400.0
 _KEPT = 200
 """Of how many entries the refs are kept in any case."""
+_SLACK = 50
+"""How many more there may be, so that not every landing looks at all of them."""
 
 
 def prune(desk: Desk) -> None:
@@ -35,18 +37,19 @@ def prune(desk: Desk) -> None:
         if newest and newest[0].state == LANDED:
             desk.merging.store.delete_refs({SAVED + UNDONE_WORK + name: commit})
     _prune_fences(desk)
-    landings, undoings = (desk.merging.store.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
-    if len(landings) + len(undoings) <= _KEPT:
+    git = desk.merging.store
+    if sum(git.count_refs(SAVED + prefix) for prefix in (MERGE, UNDO)) <= _KEPT + _SLACK:
         return
+    landings, undoings = (git.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
     settled = store.settled_before(desk.db, _KEPT)
     old = {MERGE + name: commit for name, commit in landings.items() if name in settled}
     # Of what stands as landed, somebody may be about to say that it is being taken back.
     old |= {UNDO + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
-    parents = desk.merging.store.commits_without_branch(old.values())
+    parents = git.commits_without_branch(old.values())
     made = store.candidates(desk.db) if parents else {}
     gone = {SAVED + name: commit for name, commit in old.items() if _is_held_elsewhere(commit, parents, made)}
     if gone:
-        desk.merging.store.delete_refs(gone)
+        git.delete_refs(gone)
 
 
 def _prune_fences(desk: Desk) -> None:

@@ -207,7 +207,7 @@ def _keep_files(forward: Forward) -> None:
 
 
 def _write_files(forward: Forward) -> None:
-    """Let git write; it looks at every file that is to change before it touches the first, and refuses if one differs."""
+    """Let git write. It looks at all files that are to change before it touches one, and refuses if one differs."""
     done = forward.store.run(*_WRITE, "read-tree", "-m", "-u", forward.old, forward.new, env=_env(forward))
     if not done.ok:
         changed = tree_changes(forward.store, forward.old, forward.new)

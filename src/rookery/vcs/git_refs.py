@@ -52,16 +52,22 @@ class RefFiles:
 
     def under(self, prefix: str) -> dict[str, str]:
         """The refs in a folder of refs, those in folders below it too; raises AskGit."""
-        self._check(prefix.rstrip("/"))
-        loose: dict[str, str] = {}
-        top = os.path.join(self._common, prefix)
-        for place, _, names in os.walk(top):
-            for name in names:
-                ref = prefix + os.path.relpath(os.path.join(place, name), top)
-                found = None if name.startswith(".") or name.endswith(".lock") else self._loose(ref)
-                if found is not None:
-                    loose[ref] = found
+        loose = {ref: found for ref in self._loose_names(prefix) if (found := self._loose(ref)) is not None}
         return dict(sorted((self._packed(prefix) | loose).items()))
+
+    def names_under(self, prefix: str) -> set[str]:
+        """The names of the same, without a look at what they hold; raises AskGit."""
+        return {*self._packed(prefix), *self._loose_names(prefix)}
+
+    def _loose_names(self, prefix: str) -> list[str]:
+        self._check(prefix.rstrip("/"))
+        top = os.path.join(self._common, prefix)
+        return [
+            prefix + os.path.relpath(os.path.join(place, name), top)
+            for place, _, names in os.walk(top)
+            for name in names
+            if not name.startswith(".") and not name.endswith(".lock")
+        ]
 
     def _check(self, ref: str) -> None:
         if not self._is_plain or any(part in _DOTS for part in ref.split("/")):
@@ -88,8 +94,17 @@ class RefFiles:
             return {}
         except OSError as error:
             raise AskGit(start) from error
-        wanted = re.compile(rb"^([0-9a-f]{40,64}) (" + re.escape(os.fsencode(start)) + rb"[^\n]*)$", re.MULTILINE)
-        return {os.fsdecode(name): found.decode() for found, name in wanted.findall(content)}
+        found = {}
+        begin = b" " + os.fsencode(start)
+        at = content.find(begin)
+        while at >= 0:  # not line by line: there may be very many
+            line = content.rfind(b"\n", 0, at) + 1
+            end = content.find(b"\n", at)
+            end = len(content) if end < 0 else end
+            if _IS_ID(content[line:at]):
+                found[os.fsdecode(content[at + 1 : end])] = content[line:at].decode()
+            at = content.find(begin, end)
+        return found
 
     def checkouts(self) -> dict[str, str]:
         """Every checkout, the main one first: its folder and the branch that it is on, if any; raises AskGit."""

@@ -182,6 +182,13 @@ class GitStore:
             found = self._listed_refs(under)
         return {name.removeprefix(under): commit for name, commit in found.items()}
 
+    def count_refs(self, under: str) -> int:
+        """How many refs there are under a folder of refs."""
+        try:
+            return len(self._files.names_under(under))
+        except AskGit:
+            return len(self._listed_refs(under))
+
     def symbolic(self, name: str) -> str | None:
         """The ref that a symbolic one leads to, None if it is not there or none."""
         try:
