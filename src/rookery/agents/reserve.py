@@ -150,7 +150,7 @@ def _parent(home: Home, request: Request, role: Role) -> tuple[str, int]:
 
 def _task(home: Home, request: Request, now: str) -> Task:
     db = home.db
-    task = tasks.get(db, tasks.resolve(db, request.task))
+    task = tasks.find(db, request.task)
     holder = db.value("SELECT agent FROM sessions WHERE task_id = ? AND state <> 'ended'", (task.id,))
     if holder is not None:
         raise TaskTaken(f"{holder} is at work on {task.id}", hint=f"`rook stop {holder}` first, or choose another task")

@@ -55,14 +55,11 @@ class Record(metaclass=_RecordType):
             for name in named:
                 if name in given or name not in cls.__fields__:
                     raise TypeError(f"{cls.__name__} got an unexpected {name!r}")
-            given.update(named)
-            for field in cls.__fields__:
-                if field in given:
-                    object.__setattr__(self, field, given[field])
-                elif field in cls.__defaults__:
-                    object.__setattr__(self, field, cls.__defaults__[field])
-                else:
+            given = cls.__defaults__ | given | named
+            for field, put in zip(cls.__fields__, cls.__setters__, strict=True):
+                if field not in given:
                     raise TypeError(f"{cls.__name__} needs {field!r}")
+                put(self, given[field])
 
         def __setattr__(self, name, value):
             raise AttributeError(f"{type(self).__name__} is frozen")
@@ -88,7 +85,9 @@ class Record(metaclass=_RecordType):
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        return type(self)(**(self.as_dict() | changes))
+        if unknown := changes.keys() - set(type(self).__fields__):
+            raise TypeError(f"{type(self).__name__} got an unexpected {min(unknown)!r}")
+        return type(self)(*(self.as_dict() | changes).values())
 
     def as_dict(self) -> dict[str, Any]:
         """Field names and values, one level deep, in the order of declaration."""

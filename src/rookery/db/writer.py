@@ -41,7 +41,9 @@ class Group:
         self.error: BaseException | None = None
         """Why nothing of it was kept."""
         self._since = 0.0
-        self._ended = threading.Event()
+        self._has_ended = False
+        self._ending = threading.Lock()
+        self._ending.acquire()
 
     @property
     def is_full(self) -> bool:
@@ -57,11 +59,14 @@ class Group:
     def end(self, error: BaseException | None = None) -> None:
         """Let every caller return, or raise."""
         self.error = error
-        self._ended.set()
+        if not self._has_ended:
+            self._has_ended = True
+            self._ending.release()
 
     def wait(self) -> None:
         """Wait for the end. An interrupt cannot undo what is written already, so it is not looked for."""
-        self._ended.wait()
+        with self._ending:  # released at the end; each caller lets the next one go on
+            return
 
 
 class Writer:

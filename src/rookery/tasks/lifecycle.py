@@ -44,7 +44,7 @@ def claim(
     """Take the next ready task for an agent, for as long as the lease; None if nothing is ready."""
     check_name(agent)
     with db.write():
-        root = None if epic is None else store.get(db, store.resolve(db, epic))
+        root = None if epic is None else store.find(db, epic)
         task = ready.next_ready(db, author.now, root)
         if task is None:
             return None
@@ -69,7 +69,7 @@ def begin(db: Database, task: Task, step: str, author: Author, **holder: Any) ->
 def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, clock: float) -> TaskView:
     """Hold a claimed task for longer."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         if task.state != IN_PROGRESS:
             raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
         check_holder(task, agent)
@@ -80,7 +80,7 @@ def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, 
 def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
     """Give a task back for others to take."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         next_state("release", task)
         check_holder(task, agent)
         task = store.take_step(db, task, "release", author, **NO_ONE)
@@ -123,7 +123,7 @@ def complete(
     """Finish a task, hand its learnings up, and finish every parent that has nothing left to wait for."""
     check_text("the result", result or "")
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         check_completable(db, task, agent=agent, attempt=attempt)
         for content in learned:
             learnings.keep(db, task.id, content, None, author)
@@ -154,7 +154,7 @@ def complete_landed(db: Database, task: Task, author: Author, *, commit: str) ->
 def reopen(db: Database, text: str, author: Author) -> TaskView:
     """Take a finished or failed task up again, together with the completed tasks above it."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         next_state("reopen", task)
         line = (task, *store.ancestors(db, task))
         for each in line:
@@ -174,7 +174,7 @@ def cancel(db: Database, text: str, author: Author, *, reason: str | None = None
     """Give a task up, and everything unfinished beneath it."""
     check_text("the reason", reason or "")
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         next_state("cancel", task)
         for each in reversed(store.descendants(db, task.id)):
             if not each.is_finished:
@@ -188,7 +188,7 @@ def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | N
     """Record that a task could not be done. It stays open for its parent until it is reopened or cancelled."""
     check_text("the reason", reason or "")
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         next_state("fail", task)
         check_holder(task, agent)
         task = store.take_step(db, task, "fail", author, result=reason, **NO_ONE)
@@ -198,7 +198,7 @@ def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | N
 def archive(db: Database, text: str, author: Author) -> TaskView:
     """Put a finished task away, with everything beneath it."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         if not task.is_finished:
             raise InvalidState(f"{task.id} is {task.state}", hint="complete or cancel it first")
         if task.archived_at is not None:
@@ -213,7 +213,7 @@ def archive(db: Database, text: str, author: Author) -> TaskView:
 def unarchive(db: Database, text: str, author: Author) -> TaskView:
     """Bring a task back, with everything beneath it."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         if task.archived_at is None:
             raise InvalidState(f"{task.id} is not archived", hint="`rook task list --archived` shows what is")
         for above in store.ancestors(db, task):

@@ -48,7 +48,7 @@ def select(db: Database, query: Query, now: str) -> list[Task]:
     """One page of tasks."""
     where, values = _conditions(db, query, now)
     if query.cursor is not None:
-        last = store.get(db, store.resolve(db, query.cursor))
+        last = store.find(db, query.cursor)
         where.append("(t.priority, t.created_at, t.id) > (:priority, :created_at, :id)")
         values |= {"priority": last.priority, "created_at": last.created_at, "id": last.id}
     rows = db.all(

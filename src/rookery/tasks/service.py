@@ -82,7 +82,7 @@ def create(db: Database, draft: Draft, author: Author) -> TaskView:
 def get(db: Database, text: str) -> TaskView:
     """One task with all that follows from its place."""
     with db.read():
-        return assemble_one(db, store.get(db, store.resolve(db, text)))
+        return assemble_one(db, store.find(db, text))
 
 
 def update(
@@ -99,7 +99,7 @@ def update(
     if not changes and parent is None:
         raise InvalidInput("nothing to change", hint="give at least one of the options")
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         if parent is not None:
             task = _move(db, task, parent, author)
         if changes:
@@ -110,7 +110,7 @@ def update(
 def block(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:
     """Let a task wait for others."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         for blocker in by:
             _block(db, task, blocker, author)
         return assemble_one(db, task)
@@ -119,7 +119,7 @@ def block(db: Database, text: str, by: Sequence[str], author: Author) -> TaskVie
 def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:
     """Let a task no longer wait for others, or (with none named) for any."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         blocked_by, _ = store.edges(db, [task.id])
         for blocker in [_blocker_id(db, each) for each in by] or blocked_by.get(task.id, []):
             if not store.remove_blocker(db, task.id, blocker, author):
@@ -132,7 +132,7 @@ def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskV
 def delete(db: Database, text: str, author: Author, *, force: bool = False) -> list[str]:
     """Delete a task with everything beneath it, and return the ids that are gone."""
     with db.write():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         for each in (task, *store.descendants(db, task.id)):
             if each.is_held(author.now) and not force:
                 raise InvalidState(
@@ -145,7 +145,7 @@ def delete(db: Database, text: str, author: Author, *, force: bool = False) -> l
 def next_ready(db: Database, now: str, epic: str | None = None) -> TaskView | None:
     """The task to work on next, or None."""
     with db.read():
-        root = None if epic is None else store.get(db, store.resolve(db, epic))
+        root = None if epic is None else store.find(db, epic)
         task = ready.next_ready(db, now, root)
         return None if task is None else assemble_one(db, task)
 
@@ -172,7 +172,7 @@ def tree(db: Database, text: str | None) -> list[TaskTree]:
         if text is None:
             roots = [task for task in store.children(db, None) if task.archived_at is None]
         else:
-            roots = [store.get(db, store.resolve(db, text))]
+            roots = [store.find(db, text)]
         below = [task for root in roots for task in store.descendants(db, root.id)]
         views = {view.task.id: view for view in assemble(db, [*roots, *below])}
         beneath: dict[str, list[TaskView]] = {}
@@ -194,7 +194,7 @@ def _branch(view: TaskView, beneath: dict[str, list[TaskView]]) -> TaskTree:
 
 def _parent(db: Database, text: str) -> Task:
     try:
-        return store.get(db, store.resolve(db, text))
+        return store.find(db, text)
     except NotFound as error:
         raise ParentNotFound(f"no task {text} to be the parent", hint=error.hint) from error
 

@@ -14,10 +14,10 @@ from rookery.tasks.model import EVENTS, Learning, Task, next_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
-    from rookery.db.database import Database
+    from rookery.db.database import Database, Row
 
 COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.__fields__)
 SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
@@ -52,6 +52,17 @@ def resolve_learning(db: Database, text: str) -> str:
 
 def _ids(db: Database, sql: str, *values: object) -> list[str]:
     return [row[0] for row in db.all(sql, values)]
+
+
+def find(db: Database, text: str) -> Task:
+    """The task whose id the text is, whole or its beginning."""
+    rows: dict[str, Row] = {}
+
+    def look_up(low: str, high: str) -> list[str]:
+        rows.update((row[0], row) for row in db.all(f"{SELECT} WHERE t.id >= ? AND t.id < ? LIMIT 2", (low, high)))
+        return list(rows)
+
+    return Task(*rows[resolve_id(TASK, text, look_up)])
 
 
 def get(db: Database, task_id: str) -> Task:
@@ -276,12 +287,14 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     return [Learning(*row) for row in rows]
 
 
-def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
     """The rows of a query over many ids; `%s` in it stands for the list."""
-    wanted: Sequence[str] = list(ids)
+    wanted = list(ids)
+    found: list[Row] = []
     for start in range(0, len(wanted), _CHUNK):
         part = wanted[start : start + _CHUNK]
-        yield from db.all(sql % marks(len(part)), part)
+        found += db.all(sql % marks(len(part)), part)
+    return found
 
 
 def start_of_branch(db: Database, branch: str) -> str | None:

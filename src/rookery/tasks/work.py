@@ -63,7 +63,7 @@ def complete(
 ) -> TaskView:
     """Commit what is in the task's checkout, and finish the task with that commit."""
     with db.read():
-        task = store.get(db, store.resolve(db, text))
+        task = store.find(db, text)
         lifecycle.check_completable(db, task, agent=agent, attempt=attempt)
     commit = _record_work(vcs, task)
     return lifecycle.complete(
@@ -74,7 +74,7 @@ def complete(
 def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
     """The task itself, or the next one beneath it; raises why it cannot be started."""
     lifecycle.check_name(agent)
-    task = store.get(db, store.resolve(db, text))
+    task = store.find(db, text)
     next_state("start", task)
     lifecycle.check_unblocked(db, task)
     for above in store.ancestors(db, task):
