@@ -118,7 +118,7 @@ def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin
     """
     if "ROOKERY_TEST_KILL" in env:
         ran = run_real_rook(folder, *words, stdin=stdin, env={**env, "ROOKERY_DAEMON": "on"}, timeout=timeout)
-        is_dead = b"the daemon stopped while it ran this" in ran.err
+        is_dead = b"the daemon stopped while it ran this" in ran.err + ran.out
         return ran._replace(status=-signal.SIGKILL) if is_dead else ran
     try:
         root = find_root(str(folder), env.get("ROOKERY_ROOT"))

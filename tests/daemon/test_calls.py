@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from impostor import Impostor
 from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
@@ -25,6 +26,7 @@ from rookery.base.proctable import Identity
 from rookery.base.proctree import identify, is_alive
 from rookery.client import frames
 from rookery.config.project import database_path
+from rookery.daemon.routing import only_reads
 from rookery.db.database import Database
 from support import add, wait_until
 
@@ -336,8 +338,57 @@ def test_the_daemon_killed_during_a_call_is_told_and_the_next_call_works(live: L
     live.kill()
     assert caller.wait(30) == 1
     assert caller.stderr is not None
-    assert b"the daemon stopped while it ran this" in caller.stderr.read()
+    said = caller.stderr.read()
+    assert b"the daemon stopped while it ran this" in said
+    assert b"`rook events --limit 5` shows the last changes" in said
     assert live.run("task", "list", "--json").data == []
+
+
+def test_the_daemon_killed_during_a_call_is_told_as_json_where_that_is_asked_for(live: Live) -> None:
+    live.run("task", "list")
+    caller = live.start("task", "create", "one", "--description", "-", "--json")
+    wait_for_dialogue(caller)
+    live.kill()
+    out, err = caller.communicate(timeout=30)
+    assert (caller.returncode, err) == (1, b"")
+    assert json.loads(out)["error"]["code"] == "daemon_stopped"
+
+
+class DiesOver(Impostor):
+    """A daemon that begins to answer its first call, and is gone."""
+
+    def _serve(self) -> None:
+        line, _ = self._listener.accept()
+        self._listener.close()
+        with line:
+            line.recv(65536)
+            line.sendall(self._answer or b"")
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_made_again"),
+    [
+        (frames.pack(frames.TAKEN, frames.ONLY_READS), True),
+        (frames.pack(frames.TAKEN), False),
+        (frames.pack(frames.TAKEN, frames.ONLY_READS) + frames.pack(frames.OUT, b"half"), False),
+    ],
+)
+def test_a_call_that_only_reads_is_made_again_if_nothing_of_its_answer_was_seen(
+    live: Live, answer: bytes, is_made_again: bool
+) -> None:
+    assert live.run("task", "create", "one", env={"ROOKERY_DAEMON": "off"}).status == 0
+    DiesOver(live, answer)
+    ran = live.run("task", "list")
+    assert (ran.status == 0) is is_made_again, ran
+    assert (b"one" in ran.out) is is_made_again
+    assert (b"the daemon stopped while it ran this" in ran.err) is not is_made_again
+
+
+def test_what_only_reads_is_known_by_its_permission() -> None:
+    for words in (["task", "list"], ["--json", "status"], ["mail", "--help"], ["events"]):
+        assert only_reads(words), words
+    for words in (["task", "create", "x"], ["mail", "check"], ["merge", "--all"]):
+        assert not only_reads(words), words
 
 
 def test_a_process_of_its_own_outlives_the_daemon(live: Live) -> None:

@@ -22,7 +22,7 @@ from living import Agent
 from rookery.base.call import sleep
 from rookery.base.proctree import is_alive
 from rookery.client import frames
-from rookery.daemon import calls, fingerprint, main, server
+from rookery.daemon import calls, fingerprint, main, serving
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.routing import is_short
 from rookery.db import pool
@@ -215,17 +215,17 @@ class Held:
 @pytest.fixture
 def drains(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long a daemon that leaves has waited for its calls, each time; in the test that time is short."""
-    assert server._DRAIN_SECONDS <= 5
+    assert serving._DRAIN_SECONDS <= 5
     waited: list[float] = []
-    wait = server.Daemon._wait_for_calls
-    monkeypatch.setattr(server, "_DRAIN_SECONDS", 0.02)
-    monkeypatch.setattr(server, "_CUT_SECONDS", 0.02)
+    wait = serving.Serving._wait
+    monkeypatch.setattr(serving, "_DRAIN_SECONDS", 0.02)
+    monkeypatch.setattr(serving, "_CUT_SECONDS", 0.02)
 
-    def note(daemon: server.Daemon, seconds: float) -> bool:
+    def note(calls: serving.Serving, seconds: float) -> bool:
         waited.append(seconds)
-        return wait(daemon, seconds)
+        return wait(calls, seconds)
 
-    monkeypatch.setattr(server.Daemon, "_wait_for_calls", note)
+    monkeypatch.setattr(serving.Serving, "_wait", note)
     return waited
 
 

@@ -77,13 +77,13 @@ def test_it_ends_with_a_daemon_that_is_killed_and_its_workers_go_on(live: Live) 
     assert b"Hello" in waiting.communicate()[0]
 
 
-def test_without_it_calls_get_processes_that_load_everything(live: Live) -> None:
+def test_a_daemon_whose_server_was_killed_leaves_and_the_next_call_has_both(live: Live) -> None:
     live.run("status")
     before = live.identity
-    server = forkserver_of(live)
-    os.kill(server.pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(server))
-    for name in ("one.json", "two.json"):
+    os.kill(forkserver_of(live).pid, signal.SIGKILL)
+    for name in ("one.json", "two.json"):  # also in the moment when neither is there
         assert live.run("data", "export", name).status == 0
         assert (live.folder / name).stat().st_size
-    assert live.identity == before
+    wait_until(lambda: not is_alive(before))
+    assert live.run("status").status == 0
+    assert is_alive(forkserver_of(live))

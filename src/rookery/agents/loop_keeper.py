@@ -12,11 +12,12 @@ from contextlib import suppress
 from rookery.base import locks
 from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
+from rookery.base.proctable import RUNNER
 from rookery.base.python import module_command
 from rookery.config.environ import unmarked_environ
 from rookery.config.project import loop_lock
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 # By name: it stands above us, and is another program to us.
 _LOOP = "rookery.flows.start"
 
@@ -35,7 +36,10 @@ def start_loop(root: str) -> bool:
         os.mkdir(logs, 0o700)
     with suppress(RookError):
         start_detached(
-            [*module_command(_LOOP), root], cwd=root, env=unmarked_environ(), output=os.path.join(logs, "loop.log")
+            [*module_command(_LOOP), root],
+            cwd=root,
+            env=unmarked_environ() | {RUNNER: "loop"},  # else it would end with this agent's other processes
+            output=os.path.join(logs, "loop.log"),
         )
     return True
 
@@ -45,7 +49,8 @@ def _keep(root: str) -> None:
     with suppress(OSError):  # the project is gone
         while True:
             _wait_for_lock(loop_lock(root))
-            time.sleep(pause * random.random())  # noqa: S311 - so that of many runners one comes first
+            # The daemon's fork server and a person's next call start one sooner; of many runners one comes first.
+            time.sleep(pause * (1 + random.random()))  # noqa: S311
             if start_loop(root):
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)

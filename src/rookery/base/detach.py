@@ -95,14 +95,16 @@ def in_folder(folder: str, argv: Sequence[str]) -> list[str]:
     return [*_WITH_UMASK, f"{call.umask:04o}", folder, *argv]
 
 
-def become(argv: Sequence[str]) -> NoReturn:
-    """Let the caller's process go on as another program, in the same terminal."""
+def become(argv: Sequence[str], env: Mapping[str, str] | None = None) -> NoReturn:
+    """Let the caller's process go on as another program, in the same terminal; `env` instead of its environment."""
     call = calls.current()
     if call is not None:
         if call.become is None:
             raise ProgramFailed(f"{argv[0]} needs a terminal, and this call has none")
         call.become(argv)
-    os.execvp(argv[0], list(argv))  # noqa: S606
+    if env is None:
+        os.execvp(argv[0], list(argv))  # noqa: S606
+    os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606
 
 
 def find_program(name: str, folder: str, env: Mapping[str, str]) -> str:

@@ -33,6 +33,8 @@ class Connection:
         self._rest = b""
         self._is_sending = False
         self._waiting: list[bytes] = []
+        self.has_answered = False
+        """Something of the answer was shown to the caller, or the caller was asked for something."""
         try:
             self._connect(path)
         except OSError:

@@ -25,6 +25,7 @@ def converse(connection: Connection) -> int:
                 wanted = 0
             continue
         kind, payload = connection.receive()
+        connection.has_answered = True
         if kind == frames.OUT or kind == frames.ERR:
             failed = write(1 if kind == frames.OUT else 2, payload)
             if failed is not None:

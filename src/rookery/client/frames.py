@@ -21,6 +21,8 @@ SIZE = b"W"
 # From the daemon.
 TAKEN = b"T"
 """The call is the daemon's now. A client that gives up before this may act itself: the daemon does not."""
+ONLY_READS = b"r"
+"""What TAKEN holds if the command changes nothing."""
 OUT = b"O"
 ERR = b"E"
 WANT = b"N"

@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
             return run_here(words)
         try:
             begin = _begin(words, environ)
-            status = _call(connect(root), begin)
+            status = _call(connect(root), begin, words)
         except Yours:
             return run_here(words)
         except NoDaemon as reason:
@@ -81,7 +81,7 @@ def _run_from_sandbox(words: list[str], environ: dict[bytes, bytes]) -> int:
     try:
         while time.monotonic() < deadline:
             begin = _begin(words, environ)
-            status = _call(connect_from_sandbox(environ, deadline), begin)
+            status = _call(connect_from_sandbox(environ, deadline), begin, words)
             if status is not None:
                 return status
             time.sleep(_PAUSE)
@@ -173,14 +173,14 @@ def _begin(words: list[str], environ: dict[bytes, bytes]) -> bytes:
         raise Yours from None  # it says that the folder is gone
 
 
-def _call(connection: Connection, begin: bytes) -> int | None:
+def _call(connection: Connection, begin: bytes, words: list[str]) -> int | None:
     """Have the daemon run the command; None if another daemon has to be asked, Yours if none."""
     try:
         connection.send(begin)
-        kind, _ = connection.receive()
+        kind, about = connection.receive()
     except Broken as reason:
         if not connection.give_up():
-            return _cut_off(reason)
+            return _cut_off(reason, words)
         if isinstance(reason, Slow):
             raise NoDaemon(f"the daemon does not answer ({reason})") from reason
         return None  # it has just left
@@ -197,12 +197,20 @@ def _call(connection: Connection, begin: bytes) -> int | None:
     try:
         return converse(connection)
     except Broken as reason:
-        return _cut_off(reason)
+        if about == frames.ONLY_READS and not connection.has_answered:
+            return None  # it has changed nothing, and we have shown nothing
+        return _cut_off(reason, words)
 
 
-def _cut_off(reason: Broken) -> int:
-    _say(f"rook: error: the daemon stopped while it ran this ({reason})")
-    _say("hint: what was done is kept: look with `rook status`, then run it again")
+def _cut_off(reason: Broken, words: list[str]) -> int:
+    message = f"the daemon stopped while it ran this ({reason})"
+    hint = "perhaps it is done: `rook events --limit 5` shows the last changes; if it is not there, run it again"
+    if "--json" in (words[: words.index("--")] if "--" in words else words):
+        error = {"code": "daemon_stopped", "message": message, "hint": hint}
+        sys.stdout.write(_load("json").dumps({"v": 1, "ok": False, "error": error}, separators=(",", ":")) + "\n")
+    else:
+        _say(f"rook: error: {message}")
+        _say(f"hint: {hint}")
     return _FAILED
 
 

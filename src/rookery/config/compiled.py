@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from rookery.base.json import dumps, loads
 
@@ -108,7 +109,8 @@ def _write(root: str, stamps: list[list[int] | None], config: Config) -> None:
 
     path = os.path.join(root, *_PATH)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(os.path.dirname(path), 0o700)  # no more than that: a project that has gone is not made again
         write_whole(path, dumps({"format": _FORMAT, "stamps": stamps, "sections": asdict(config)}))
     except OSError:
         return  # a disk that is full or not ours to write costs time, and nothing else

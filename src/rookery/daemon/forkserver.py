@@ -2,7 +2,7 @@
 
 Starting Python and loading all of ours takes longer than most calls. So the daemon copies itself while it has
 everything loaded and no thread yet, and the copy, which does nothing else, makes a copy of itself for each call. It
-ends with the daemon; what it has started goes on.
+sees the end of the daemon and ends too; what it has started goes on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from functools import partial
+
+from rookery.base.attached import fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 NAME, WORKER_NAME = "rook-forkserver", "rook-worker"
 """What the kernel calls them. The words by which they were started are the daemon's."""
 _LONGEST = 256
+_FAREWELL = b"leaves for good"
 _STREAMS = (0, 1, 2)
 
 
@@ -36,51 +40,63 @@ class ForkServer:
             return False
         return True
 
+    def fileno(self) -> int:
+        """Something that becomes readable when the server is gone: it never says anything."""
+        return self._line.fileno()
 
-def start(run: Callable[[str, int, int], object], let_go: Callable[[], object]) -> ForkServer:
+    def say_farewell(self) -> None:
+        """Let it end: the daemon leaves for good."""
+        with suppress(OSError):
+            self._line.send(_FAREWELL)
+
+
+def start(
+    run: Callable[[str, int, int], object], let_go: Callable[[], object], on_loss: Callable[[], object]
+) -> ForkServer:
     """Start it. Only for a process without threads: each copy calls `run` with the words and the files.
 
-    `let_go` closes what the caller has open.
+    `let_go` closes what the caller has open. `on_loss` is called in the server when the daemon has ended without a
+    farewell.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork():
-        theirs.close()
-        return ForkServer(ours)
-    try:
+
+    def serve() -> None:
         ours.close()
         let_go()
-        _serve(theirs, run)
-    finally:
-        os._exit(0)
+        if _serve(theirs, run) != _FAREWELL:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            on_loss()
+
+    fork(serve)
+    theirs.close()
+    return ForkServer(ours)
 
 
-def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> None:
+def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> bytes:
+    """Serve until the daemon ends, and give its last word."""
     _set_name(NAME)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies that end are collected by the system
     while True:
         words, files, _, _ = socket.recv_fds(line, _LONGEST, 2)
-        if not words:
-            return  # the daemon has ended
+        if words in (b"", _FAREWELL):
+            return words
         with suppress(OSError):  # no process can be had: its client sees that the connection is closed, and acts itself
-            if os.fork() == 0:
-                line.close()
-                _become_worker(words.decode(), files, run)
+            fork(partial(_work, line, run, words.decode(), files))
         for each in files:
             os.close(each)
 
 
-def _become_worker(words: str, files: list[int], run: Callable[[str, int, int], object]) -> None:
-    try:
-        _set_name(WORKER_NAME)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        for stream in _STREAMS:
-            os.dup2(nothing, stream)
-        os.close(nothing)
-        run(words, *files)
-    finally:
-        os._exit(0)
+def _work(line: socket.socket, run: Callable[[str, int, int], object], words: str, files: list[int]) -> None:
+    """Become a process for one call: like one that was started, it has a session and no streams."""
+    line.close()
+    _set_name(WORKER_NAME)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for stream in _STREAMS:
+        os.dup2(nothing, stream)
+    os.close(nothing)
+    run(words, *files)
 
 
 def _set_name(name: str) -> None:

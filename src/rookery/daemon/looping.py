@@ -12,9 +12,7 @@ from rookery.agents.environment.service import project_environ
 from rookery.agents.home import Home
 from rookery.base.call import Call, serving
 from rookery.config.project import loop_lock
-from rookery.daemon.keeper import Keeper
 from rookery.daemon.threads import Threads
-from rookery.flows.need import may_have_work
 from rookery.flows.process import open_home
 from rookery.flows.reactor import Reactor
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rookery.db.pool import Pool
-    from rookery.flows.loop import Look
 
 _MOST_THREADS = 8
 _STOP_SECONDS = 5.0
@@ -40,13 +37,6 @@ class Looping:
         self._log = log
         self._threads = Threads(_MOST_THREADS)
         self._reactor = Reactor(root, self._open_home, self._threads.run, log)
-        self._reactor.on_look = self._keep
-        self._keeper = Keeper(root, log)
-
-    def prepare(self) -> None:
-        """Before the daemon can be called: have a keeper if there may be something to do, however soon it is killed."""
-        with self._open_home() as home:
-            self._keeper.set(may_have_work(home.db))
 
     def start(self) -> None:
         """Begin, as soon as no other process runs the loop."""
@@ -56,17 +46,12 @@ class Looping:
     def stop(self) -> None:
         """Begin nothing more, and let the next daemon begin as soon as what is under way has ended."""
         self._reactor.stop()
-        self._keeper.dismiss()
 
     @property
     def is_needed(self) -> bool:
         """True while a runner is at work or a timer is set."""
         found = self._reactor.last
         return found is not None and (found.plan.running > 0 or bool(found.plan.timers))
-
-    def _keep(self, found: Look) -> None:
-        """Have a keeper while anything is alive, due or to be done."""
-        self._keeper.set(bool(found.plan.timers or found.plan.actions or found.plan.running))
 
     def _run(self) -> None:
         lock = _wait_for_lock(self._root)

@@ -13,12 +13,13 @@ from importlib import import_module
 
 import rookery
 from rookery.base.clock import stamp
+from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
-from rookery.daemon import forkserver, worker
+from rookery.daemon import forkserver, keeper, worker
 from rookery.daemon.looping import Looping
-from rookery.daemon.place import shared_folder, sweep
+from rookery.daemon.place import log_path, shared_folder, sweep
 from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
 
@@ -50,23 +51,24 @@ def main() -> None:
     _load_everything()
     gc.collect()
     gc.freeze()
-    daemon.forkserver = forkserver.start(worker.serve_copy, daemon.close)
+    daemon.use_forkserver(forkserver.start(worker.serve_copy, daemon.close, lambda: keeper.start_again(root)))
     looping = Looping(root, daemon.connections, _log)
-    with suppress(RookError):  # a full disk, settings that cannot be read: calls say so
-        looping.prepare()
     if not daemon.open():
-        looping.stop()
+        daemon.leave_for_good()
         return
     _log(f"serving {root}")
     sys.setswitchinterval(_SWITCH_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name))
+        signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name, for_good=True))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
     daemon.on_look = lambda: _leave_if_idle(daemon, lambda: looping.is_needed)
     daemon.on_leave = looping.stop
     looping.start()
     daemon.serve()
     sweep(shared_folder(), now())
+    if daemon.forkserver is None:  # it was killed
+        with suppress(RookError):
+            start_detached(keeper.successor_command(root), cwd=root, env=environ, output=log_path(root))
     _log("gone")
     os._exit(0)
 
@@ -92,7 +94,7 @@ def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False
     if left > 0:
         return left
     if not daemon.is_busy and not is_needed() and not _has_agents(daemon.root):
-        daemon.stop("there was no call for a while, and no agent is alive")
+        daemon.stop("there was no call for a while, and no agent is alive", for_good=True)
     return idle
 
 

@@ -64,6 +64,15 @@ def is_short(operation: Op) -> bool:
     return operation.name in SHORT or (operation.group in SHORT_GROUPS and operation.name not in LONG)
 
 
+def only_reads(words: list[str]) -> bool:
+    """True if the command changes nothing, so that its client may ask for it once more when a daemon dies over it."""
+    try:
+        operation, _ = index.find(read_globals(words)[1])
+    except UsageError:
+        return True
+    return operation is None or operation.needs.endswith(".read")
+
+
 def is_of(environ: Mapping[str, str], folder: str, root: str) -> bool:
     """True if the call is for this project: a client may have come by a path that has led elsewhere since."""
     return _is_here(folder, root, environ.get("ROOKERY_ROOT") or None)

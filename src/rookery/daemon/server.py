@@ -16,13 +16,14 @@ from rookery import __version__
 from rookery.agents.sandbox.model import socket_folder
 from rookery.base import limits, proctable
 from rookery.base.clock import stamp
-from rookery.client.frames import AGAIN, HOOK, LISTEN, TAKEN, YOURSELF
+from rookery.client.frames import AGAIN, HOOK, LISTEN, ONLY_READS, TAKEN, YOURSELF
 from rookery.config.environ import read_environ
 from rookery.daemon import calls, place, routing, silent, worker
 from rookery.daemon.connection import Connection, Gone, HungUp
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
 from rookery.daemon.listener import Listener
+from rookery.daemon.serving import Serving
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64
 _LOOK_SECONDS = 30.0
-_HELLO_SECONDS = _DRAIN_SECONDS = 5.0
+_HELLO_SECONDS = 5.0
 _CUT_SECONDS = 1.0
 
 
@@ -62,8 +63,7 @@ class Daemon:
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._hooks = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        self._state = threading.Condition()
-        self._serving: dict[Connection, Guest | None] = {}
+        self._serving = Serving()
         self._watched: dict[int, Connection] = {}
         self._events = select.epoll()
         self._silent = silent.Silent(self._events)
@@ -78,7 +78,7 @@ class Daemon:
         """Called now and then; says in how many seconds it wants to be called again."""
         self.on_leave: Callable[[], None] = lambda: None
         self.forkserver: ForkServer | None = None
-        """What workers are copied from; without it each loads everything by itself."""
+        """What workers are copied from; without it each loads everything by itself. None after it was killed."""
 
     def open(self) -> bool:
         """Become the project's daemon and listen; False if another process is."""
@@ -125,11 +125,26 @@ class Daemon:
             self._log(f"cannot look: {type(error).__name__}: {error}")
             return _LOOK_SECONDS
 
-    def stop(self, reason: str) -> None:
-        """Take no more calls. May be called from anywhere, also from a signal's handler."""
+    def use_forkserver(self, server: ForkServer) -> None:
+        """Copy workers from it. If it is killed, the daemon leaves too: another one has both."""
+        self.forkserver = server
+        self._events.register(server.fileno(), select.EPOLLIN)
+
+    def leave_for_good(self) -> None:
+        """Have no other daemon started when this one's process ends."""
+        if self.forkserver is not None:
+            self.forkserver.say_farewell()
+
+    def stop(self, reason: str, *, for_good: bool = False) -> None:
+        """Take no more calls. May be called from anywhere, also from a signal's handler.
+
+        Unless it is `for_good`, another daemon follows if anything is alive or due.
+        """
         if not self._is_leaving:
             self._is_leaving = True
             self._log(f"leaving: {reason}")
+            if for_good:
+                self.leave_for_good()
         self.look()
 
     def look(self) -> None:
@@ -155,6 +170,10 @@ class Daemon:
     def _attend(self, number: int) -> None:
         if number == self._wake_read:
             os.read(number, 64)
+        elif self.forkserver is not None and number == self.forkserver.fileno():
+            self._events.unregister(number)
+            self.forkserver = None
+            self.stop("its fork server was killed")
         elif number in self._listeners:
             listener = self._listeners[number]
             for line in listener.accept():
@@ -171,7 +190,7 @@ class Daemon:
                 self._drop_link(connection)
 
     def _count_calls(self, guest: Guest) -> int:
-        return self._silent.count(guest) + sum(known is guest for known in list(self._serving.values()))
+        return self._silent.count(guest) + self._serving.count(guest)
 
     def adopt(self, line: socket.socket, guest: Guest | None = None) -> None:
         """Serve a client that is connected already."""
@@ -196,8 +215,7 @@ class Daemon:
 
     def _receive(self, connection: Connection, guest: Guest | None) -> None:
         """A thread's work for one connection, from its first byte to its last."""
-        with self._state:
-            self._serving[connection] = guest
+        self._serving.begin(connection, guest)
         try:
             self._serve(connection, guest)
         except HungUp:
@@ -213,10 +231,8 @@ class Daemon:
             if connection not in self._links:
                 self._unwatch(connection)
                 connection.close()
-            with self._state:
-                self._serving.pop(connection, None)
-                self.last_call = self._clock()
-                self._state.notify_all()
+            self.last_call = self._clock()
+            self._serving.end(connection)
 
     def _serve(self, connection: Connection, guest: Guest | None) -> None:
         pid, _ = connection.peer()
@@ -255,7 +271,7 @@ class Daemon:
             connection.send(YOURSELF)
         elif way == routing.THREAD:
             with self._commands:
-                connection.send(TAKEN)
+                connection.send(TAKEN, ONLY_READS if routing.only_reads(hello.words) else b"")
                 call = connection.make_call(hello, pid, session_id)
                 call.connections = self.connections
                 connection.room = self._commands
@@ -332,7 +348,7 @@ class Daemon:
         """True, and the daemon leaves, when the project is gone from its path, or was moved."""
         if self._place is None or place.is_at(self._lock_file, self.root):
             return False
-        self.stop("the project is gone")
+        self.stop("the project is gone", for_good=True)
         return True
 
     def _has_place(self) -> bool:
@@ -375,29 +391,10 @@ class Daemon:
         self._has_made_room.set()
         self.on_leave()
         threading.Thread(target=self._attend_while_draining, daemon=True).start()
-        while not self._wait_for_calls(_DRAIN_SECONDS) and any(each.may_take_longer for each in list(self._serving)):
-            for connection in list(self._serving):
-                if not connection.may_take_longer:
-                    connection.on_interrupt()
-        for connection in list(self._serving):
-            connection.on_interrupt()
-        if not self._wait_for_calls(_CUT_SECONDS):
-            for connection in list(self._serving):
-                connection.cut()
-            self._wait_for_calls(_CUT_SECONDS)
+        self._serving.drain()
 
     def _attend_while_draining(self) -> None:
         with suppress(OSError, ValueError, KeyError):  # closed: the last call has ended
             while True:
                 for number, _ in self._events.poll():
                     self._attend(number)
-
-    def _wait_for_calls(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        with self._state:
-            while self._serving:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                self._state.wait(left)
-        return True

@@ -51,5 +51,14 @@ def may_have_work(db: Database) -> bool:
     return any(is_gone(read(pid, start)) for pid, start in terminals)
 
 
+def is_anything_alive(root: str, db: Database) -> bool:
+    """True if something is alive or due that wants a loop, also where nothing is to be done at this moment.
+
+    An agent that waits without mail wants none, unless it is a program in a terminal, which may end.
+    """
+    in_terminals = "SELECT 1 FROM sessions WHERE state <> 'ended' AND mode = 'tmux' LIMIT 1"
+    return may_have_work(db) or bool(db.value(in_terminals)) or bool(journal.jobs(root))
+
+
 def _has_ended_job(root: str) -> bool:
     return any(not journal.is_running(root, name) for name in journal.jobs(root))

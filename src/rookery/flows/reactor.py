@@ -63,7 +63,6 @@ class Reactor:
         """When to look again though nothing has happened."""
         self.last: Look | None = None
         """What the last look has led to."""
-        self.on_look: Callable[[Look], None] = lambda _look: None
 
     def open(self) -> None:
         """Begin to listen: what happens from here on is seen."""
@@ -131,7 +130,6 @@ class Reactor:
             return _RETRY
         self.last = found
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)
-        self.on_look(found)
         self._watch_processes(set(found.plan.processes))
         for action in found.plan.actions:
             self._begin(action)

@@ -1,7 +1,7 @@
 """The program that sees to it that a project's loop runs: it starts the daemon, or without one becomes the loop itself.
 
-Runners and keepers start it when they find that no loop runs. It loads little before the daemon is on its way.
-`python … rookery.flows.start ROOT`.
+Runners start it when they find that no loop runs, and so does what sees the end of a daemon that was killed. It loads
+little before the daemon is on its way. `python … rookery.flows.start ROOT [--if-needed]`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from importlib import import_module
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.config.environ import forget_runner, now, uses_daemon
-from rookery.ops.state import check_state
+from rookery.flows.need import is_anything_alive
+from rookery.ops.state import check_state, open_state
 
 # By name: the daemon stands above us, and the loop loads almost everything.
 _DAEMON, _LOOP = "rookery.daemon.start", "rookery.flows.process"
@@ -25,11 +26,21 @@ def main() -> None:
     root = sys.argv[1]
     try:
         check_state(root)  # before anything is written there
+        if "--if-needed" in sys.argv[2:] and not _is_needed(root):
+            return
         if not (uses_daemon() and _has_daemon(root)):
             import_module(_LOOP).run_loop(root)
     except (RookError, OSError) as error:
         line = f"{stamp(now())} [{os.getpid()}] the loop ends: {error}\n"
         os.write(2, line.encode(errors="backslashreplace"))
+
+
+def _is_needed(root: str) -> bool:
+    db = open_state(root)
+    try:
+        return is_anything_alive(root, db)
+    finally:
+        db.close()
 
 
 def _has_daemon(root: str) -> bool:
