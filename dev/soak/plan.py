@@ -14,8 +14,8 @@ KILL, FREEZE, FILL, JUMP, STOP, CLEAN, LAND = "kill", "freeze", "fill", "jump", 
 JOB_KINDS = ("plain", "asks", "turns", "late", "crashes", "gossip")
 JOBS_PER_EPIC = 6
 
-PROCESS_KINDS = ("daemon", "runner", "worker", "agent", "tool", "client", "git", "any")
-_KILL_WEIGHTS = (3, 4, 5, 2, 2, 3, 5, 2)
+PROCESS_KINDS = ("daemon", "fork server", "runner", "worker", "agent", "tool", "client", "git", "any")
+_KILL_WEIGHTS = (3, 2, 4, 5, 2, 2, 3, 5, 2)
 _DEED_WEIGHTS = {KILL: 78, FREEZE: 13, JUMP: 9}
 _PER_MINUTE = {FILL: 1, STOP: 2, CLEAN: 1, LAND: 3}
 """What happens so often, at any moment; at least once, however short the soak is."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rookery.daemon import forkserver
 
-DAEMON, RUNNER, WORKER, AGENT, TOOL, CLIENT, GIT, OTHER = (
-    *("daemon", "runner", "worker", "agent", "tool", "client", "git", "other"),
+DAEMON, FORKSERVER, RUNNER, WORKER, AGENT, TOOL, CLIENT, GIT, OTHER = (
+    *("daemon", "fork server", "runner", "worker", "agent", "tool", "client", "git", "other"),
 )
 
 # The words by which a process is known; the first that fits counts.
@@ -25,7 +25,7 @@ _WORDS = (
     ("bin/rook", CLIENT),
 )
 # Copies of a daemon have its words, and a name of their own.
-_NAMES = {forkserver.WORKER_NAME: WORKER, forkserver.NAME: OTHER}
+_NAMES = {forkserver.WORKER_NAME: WORKER, forkserver.NAME: FORKSERVER}
 _SESSION = "ROOKERY_SESSION="
 
 
