@@ -815,7 +815,7 @@ complete -c rook -n '__fish_seen_subcommand_from radar' -l no-color -d 'Print wi
 complete -c rook -n '__fish_seen_subcommand_from radar' -l directory -r -F -d 'Run as if started in this folder.'
 complete -c rook -n '__fish_seen_subcommand_from radar' -l config -r -d 'Set a configuration KEY=VALUE for this command; can be given several times.'
 complete -c rook -n __fish_use_subcommand -a loop -d 'loop commands'
-complete -c rook -n '__fish_seen_subcommand_from loop' -a explain -d 'Show what the control loop sees, what it decides to do and why, and the next timer.'
+complete -c rook -n '__fish_seen_subcommand_from loop' -a explain -d 'Show what the control loop sees, what it decides to do and why, and when it looks again by itself.'
 complete -c rook -n '__fish_seen_subcommand_from loop; and __fish_seen_subcommand_from explain' -l json -d 'Print one JSON envelope.'
 complete -c rook -n '__fish_seen_subcommand_from loop; and __fish_seen_subcommand_from explain' -l quiet -d 'Print ids only, or nothing.'
 complete -c rook -n '__fish_seen_subcommand_from loop; and __fish_seen_subcommand_from explain' -l no-color -d 'Print without colours.'

@@ -234,7 +234,7 @@ def test_the_loop_explains_itself(pair: Live) -> None:
     assert b"A process runs the loop." in shown.out
     assert b"bee" in shown.out
     found = pair.run("loop", "explain", "--json").data
-    assert (found["runs"], found["actions"], found["next_timer"]) == (True, [], None)
+    assert (found["runs"], found["actions"], found["timers"]) == (True, [], [])
     assert found["facts"]["sessions"][0]["state"] == "waiting"
 
 

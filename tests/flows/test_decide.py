@@ -8,7 +8,7 @@ import pytest
 
 from rookery.base.proctable import Identity
 from rookery.flows import jobs, landings, radar, sessions
-from rookery.flows.model import LONGEST_WAIT, wait_after
+from rookery.flows.model import LONGEST_WAIT, Timer, wait_after
 from rookery.flows.sessions import Driver, Facts
 
 NOW = 1_000_000.0
@@ -77,7 +77,7 @@ def test_every_state_of_a_session_has_its_action(changes: dict[str, Any], wanted
 
 def test_a_turn_that_was_cut_off_twice_sets_a_timer() -> None:
     plan = sessions.decide([facts(turn="lost", lost=2)], NOW)
-    assert plan.timers == (NOW - 5 + 10,)
+    assert plan.timers == (Timer(NOW - 5 + 10, "start another turn of bee, after 2 that were cut off"),)
 
 
 def test_processes_that_have_an_agent_in_hand_are_watched_and_runners_counted() -> None:
@@ -94,7 +94,8 @@ def test_a_landing_is_settled_only_where_no_merger_may_live() -> None:
     left = landings.Facts("old", False, 0.0, None)
     plan = landings.decide([held, elsewhere, left], NOW)
     assert [(each.name, each.subject) for each in plan.actions] == [("settle landing", "old")]
-    assert (plan.timers, plan.processes) == ((NOW + 5,), (Identity(7, "x"),))
+    assert [each.at for each in plan.timers] == [NOW + 5]
+    assert plan.processes == (Identity(7, "x"),)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,15 @@ def jobs(root: str) -> list[str]:
     return sorted(each for each in found if not each.startswith(TURN))
 
 
+def running_turns(root: str) -> list[str]:
+    """The turns whose runners are at work."""
+    try:
+        names = os.listdir(folder_of(root))
+    except FileNotFoundError:
+        return []
+    return [each for each in filter(None, map(turn_of, names)) if is_running(root, each)]
+
+
 def make_folder(root: str) -> str:
     """The folder of the journals, made if it is not there; a project that has gone is not made again."""
     folder = folder_of(root)

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 
+from rookery.agents import journal
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
 from rookery.base.proctable import read_one
@@ -46,6 +47,8 @@ class DaemonStatus(Record):
     nice: int | None = None
     open_files_limit: str | None = None
     cgroup: str | None = None
+    running_turns: int = 0
+    """How many turns go on without it. Their runners start another daemon, which settles them."""
     log: str = ""
 
 
@@ -107,7 +110,8 @@ def _answers(path: str) -> bool:
 def stop(ctx: Context) -> DaemonStatus:
     """Let the project's daemon leave: it finishes what it has begun. The next command starts another.
 
-    Agents go on: no turn, gate or landing is a part of the daemon.
+    Agents go on: no turn, gate or landing is a part of the daemon. While turns are running, another one is soon
+    started to settle them; `rook stop` ends them first.
     """
     return _stop(ctx)
 
@@ -137,7 +141,13 @@ def _stop(ctx: Context) -> DaemonStatus:
                 hint=f"`kill -9 {found.pid}`: nothing is lost",
             )
         sleep(_PAUSE)
-    return DaemonStatus(is_running=False, answers=False, stopped_pid=found.pid, log=place.log_path(ctx.root))
+    return DaemonStatus(
+        is_running=False,
+        answers=False,
+        stopped_pid=found.pid,
+        running_turns=len(journal.running_turns(ctx.root)),
+        log=place.log_path(ctx.root),
+    )
 
 
 @op("daemon restart", needs="daemon.write", view="daemon.status", owns={})

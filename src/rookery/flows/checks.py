@@ -33,10 +33,10 @@ def check_loop(place: Place) -> Iterator[Finding]:
                 "run `rook doctor --fix`, or any other command",
                 lambda action=action: _do(home, action),  # type: ignore[misc]
             )
-        for failure in found.failures.values():
+        for action, failure in found.failures.items():
             yield Finding(
                 _CATEGORY,
-                failure.key,
+                f"{action.name} {action.label or action.subject}",
                 WARNING,
                 f"failed {failure.count} times: {failure.error}",
                 "`rook loop explain` shows it, `rook loop run` tries again",

@@ -6,7 +6,7 @@ from rookery.base import holder as holders
 from rookery.base.clock import seconds_of
 from rookery.base.proctable import Identity
 from rookery.base.record import Record
-from rookery.flows.model import Action, Plan
+from rookery.flows.model import Action, Plan, Timer
 from rookery.mail.model import SYSTEM
 from rookery.merge import recovery
 from rookery.merge.desk import Desk
@@ -67,7 +67,7 @@ def decide(facts: list[Facts], now: float) -> Plan:
     held = [each for each in facts if each.is_held]
     return Plan(
         left,
-        tuple(each.expires for each in held if each.expires),
+        tuple(Timer(each.expires, f"the lease of {each.base} on another host ends") for each in held if each.expires),
         tuple(each.process for each in held if each.process is not None),
     )
 

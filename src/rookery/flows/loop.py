@@ -17,7 +17,7 @@ from rookery.base.text import one_line
 from rookery.config.environ import HUMAN
 from rookery.config.project import loop_lock
 from rookery.flows import jobs, landings, radar, sessions, store
-from rookery.flows.model import Action, Failure, Plan, wait_after
+from rookery.flows.model import Action, Failure, Plan, Timer, wait_after
 from rookery.mail import service as mail
 from rookery.ops.location import can_run_agents
 
@@ -44,11 +44,12 @@ class Look(Record):
     facts: dict[str, Any]
     plan: Plan
     """Of all flows together; without what is not due yet."""
-    failures: dict[str, Failure]
+    failures: dict[Action, Failure]
+    """What is still to be done, and has failed."""
 
     def is_quiet(self, now: float, within: float) -> bool:
         """True if no runner is at work and no timer is due within so many seconds."""
-        return not self.plan.running and not any(each - now < within for each in self.plan.timers)
+        return not self.plan.running and not any(each.at - now < within for each in self.plan.timers)
 
 
 def look(home: Home) -> Look:
@@ -61,19 +62,23 @@ def look(home: Home) -> Look:
     wanted = [action for plan in plans for action in plan.actions]
     failed = store.failures(home.db)
     due = tuple(each for each in wanted if each.key not in failed or _is_due(failed[each.key], now))
-    retries = [failed[each.key] for each in wanted if each.key in failed and each not in due]
+    waiting = [(each, failed[each.key]) for each in wanted if each.key in failed and each not in due]
     return Look(
         facts,
         Plan(
             due,
             (
                 *(each for plan in plans for each in plan.timers),
-                *(each.next_at for each in retries if not each.is_given_up),
+                *(
+                    Timer(failure.next_at, f"try again: {each.name} {each.label or each.subject}")
+                    for each, failure in waiting
+                    if not failure.is_given_up
+                ),
             ),
             tuple(each for plan in plans for each in plan.processes),
             sum(plan.running for plan in plans),
         ),
-        failed,
+        {each: failed[each.key] for each in wanted if each.key in failed},
     )
 
 

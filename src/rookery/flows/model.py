@@ -38,12 +38,20 @@ class Action(Record):
         return f"{self.name} {self.subject}"
 
 
+class Timer(Record):
+    """A moment at which to look again though nothing has happened."""
+
+    at: float
+    """In seconds since the epoch."""
+    why: str
+    """What happens then, as far as is known now."""
+
+
 class Plan(Record):
     """What a flow decides: what to do now, and what to look again for."""
 
     actions: tuple[Action, ...] = ()
-    timers: tuple[float, ...] = ()
-    """When to look again though nothing has happened, in seconds since the epoch."""
+    timers: tuple[Timer, ...] = ()
     processes: tuple[Identity, ...] = ()
     """Whose end is a reason to look again."""
     running: int = 0

@@ -18,6 +18,24 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
+class Failed(Record):
+    """Something that is to be done, and has failed."""
+
+    name: str
+    label: str
+    count: int
+    error: str
+    next_at: str | None
+    """When it is tried again; None if it is left to a person."""
+
+
+class Alarm(Record):
+    """A moment at which the loop looks again by itself."""
+
+    at: str
+    why: str
+
+
 class Explained(Record):
     """What the loop sees, what it decides, and when it looks again by itself."""
 
@@ -26,10 +44,11 @@ class Explained(Record):
     facts: dict[str, Any]
     actions: tuple[Action, ...]
     """What is to be done now."""
-    failures: tuple[Failure, ...]
+    failures: tuple[Failed, ...]
     running: int
     """How many runners are at work."""
-    next_timer: str | None
+    timers: tuple[Alarm, ...]
+    """The next one first."""
 
 
 class Ran(Record):
@@ -46,18 +65,22 @@ class Ran(Record):
 
 @op("loop explain", needs="agent.read", view="loop.explained")
 def explain(ctx: Context) -> Explained:
-    """Show what the control loop sees, what it decides to do and why, and the next timer."""
+    """Show what the control loop sees, what it decides to do and why, and when it looks again by itself."""
     home = Home.of(ctx)
     found = loop.look(home)
-    timers = [each for each in found.plan.timers if each > home.clock()]
     return Explained(
         is_locked(loop_lock(ctx.root)),
         {name: _plain(facts) for name, facts in found.facts.items()},
         tuple(each.replace(seen="") for each in found.plan.actions),
-        tuple(found.failures.values()),
+        tuple(_failed(action, failure) for action, failure in found.failures.items()),
         found.plan.running,
-        stamp(min(timers)) if timers else None,
+        tuple(Alarm(stamp(each.at), each.why) for each in sorted(found.plan.timers, key=lambda timer: timer.at)),
     )
+
+
+def _failed(action: Action, failure: Failure) -> Failed:
+    next_at = None if failure.is_given_up else stamp(failure.next_at)
+    return Failed(action.name, action.label or action.subject, failure.count, failure.error, next_at)
 
 
 @op("loop run", needs="agent.write", owns={}, view="loop.ran")

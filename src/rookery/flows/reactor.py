@@ -133,7 +133,7 @@ class Reactor:
         self._watch_processes(set(found.plan.processes))
         for action in found.plan.actions:
             self._begin(action)
-        return max(0.0, min([_LONGEST_SLEEP, *(each - now for each in found.plan.timers)]))
+        return max(0.0, min([_LONGEST_SLEEP, *(each.at - now for each in found.plan.timers)]))
 
     def _begin(self, action: Action) -> None:
         """Have a thread do it, unless one is at work on the same subject: there is a look when that has ended."""

@@ -9,7 +9,7 @@ from rookery.base import holder as holders
 from rookery.base.clock import seconds_of
 from rookery.base.proctable import Identity
 from rookery.base.record import Record
-from rookery.flows.model import Action, Plan, wait_after
+from rookery.flows.model import Action, Plan, Timer, wait_after
 from rookery.runtimes.model import HEADLESS
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def _stopper(reason: object) -> Driver:
 
 def decide(facts: list[Facts], now: float) -> Plan:
     """What every session needs."""
-    timers: list[float] = []
+    timers: list[Timer] = []
     actions = tuple(action for each in facts for action in _decide(each, now, timers))
     watched = [driver.process for each in facts for driver in (each.driver, each.stopper) if driver.state == ALIVE]
     return Plan(
@@ -117,7 +117,7 @@ def decide(facts: list[Facts], now: float) -> Plan:
     )
 
 
-def _decide(each: Facts, now: float, timers: list[float]) -> Iterator[Action]:
+def _decide(each: Facts, now: float, timers: list[Timer]) -> Iterator[Action]:
     if each.state == ENDED:
         yield _action(each, "end processes", "it has ended, and its processes may not have")
     elif each.stopper.state != NONE:
@@ -125,7 +125,7 @@ def _decide(each: Facts, now: float, timers: list[float]) -> Iterator[Action]:
         if each.stopper.state == GONE or (each.stopper.state == ELSEWHERE and now >= lease_ends):
             yield _action(each, "finish stop", "the command that stopped it was killed")
         elif each.stopper.state == ELSEWHERE:
-            timers.append(lease_ends)
+            timers.append(Timer(lease_ends, f"finish stopping {each.agent}, which began on another host"))
     elif each.state == BOOTING and each.step != READY:
         if each.driver.state in (GONE, NONE):
             yield _action(each, "undo sling", "the command that slung it was killed")
@@ -139,7 +139,7 @@ def _decide(each: Facts, now: float, timers: list[float]) -> Iterator[Action]:
         yield _action(each, "speak", "it has mail")
 
 
-def _decide_headless(each: Facts, now: float, timers: list[float]) -> Iterator[Action]:
+def _decide_headless(each: Facts, now: float, timers: list[Timer]) -> Iterator[Action]:
     if each.turn == TURN_RUNNING:
         if not each.is_run:
             yield _action(each, "settle turn", "its runner has ended")
@@ -150,7 +150,7 @@ def _decide_headless(each: Facts, now: float, timers: list[float]) -> Iterator[A
         if now >= due or due - now > wait_after(each.lost):  # the clock was set back
             yield _action(each, "start turn", "its last turn was cut off")
         else:
-            timers.append(due)
+            timers.append(Timer(due, f"start another turn of {each.agent}, after {each.lost} that were cut off"))
     elif each.mail:
         yield _action(each, "start turn", "it has mail")
     elif each.state != WAITING:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 def status(found: Any, _values: dict[str, Any]) -> list[Block]:
     """Whether it runs, and how it is."""
     if found.stopped_pid is not None:
-        return [text("The daemon has left; the next command starts another.")]
+        if not found.running_turns:
+            return [text("The daemon has left; the next command starts another.")]
+        turns = "a turn is" if found.running_turns == 1 else f"{found.running_turns} turns are"
+        return [text(f"The daemon has left; as {turns} running, another one starts by itself in a moment.")]
     if not found.is_running:
         return [text("No daemon is running; the next command starts one.")]
     state = ("running", "good") if found.answers else ("running, but does not answer", "bad")

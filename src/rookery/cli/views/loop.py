@@ -30,14 +30,22 @@ def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:
         blocks.append(_actions("to do", found.actions))
     else:
         blocks.append(text("Nothing is to be done now.", "dim"))
-    rows = tuple(
-        (line((each.key, "bold")), line(str(each.count)), line((one_line(each.error, 200), "bad")))
-        for each in found.failures
-    )
-    if rows:
-        blocks.append(Table(("failed", "times", "last error"), rows, stretch=2))
-    timer = f"The next timer is due at {found.next_timer}." if found.next_timer else "No timer is set."
-    return [*blocks, text(timer, "dim")]
+    for each in found.failures:
+        then = f"next try at {_time(each.next_at)}" if each.next_at else "given up: `rook loop run` tries again"
+        times = "once" if each.count == 1 else f"{each.count} times"
+        blocks.append(text(f"{each.name} {each.label} failed {times}; {then}", "bad"))
+        blocks.append(text(f"  {one_line(each.error, 400)}"))
+    if found.timers:
+        rows = tuple((line(_time(each.at)), line(each.why)) for each in found.timers)
+        blocks.append(Table(("timer", "what for"), rows, stretch=1))
+    else:
+        blocks.append(text("No timer is set.", "dim"))
+    return blocks
+
+
+def _time(at: str) -> str:
+    """The time of a stamp, to the second, in UTC as everywhere."""
+    return at[11:19] + "Z"
 
 
 def _sessions(facts: list[dict[str, Any]]) -> list[Block]:
