@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -139,6 +141,25 @@ def end_daemon(root: Path) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
+
+
+_DYING = """
+import sys
+from rookery.daemon import looping
+given = looping.project_environ
+looping.project_environ = lambda *words, **options: given(*words, **options) | {"ROOKERY_TEST_KILL": sys.argv[2]}
+from rookery.daemon.main import main
+main()
+"""
+
+
+def kill_daemon_at(step: str, root: Path) -> None:
+    """Have a daemon of its own whose loop is killed right after a step. What it does after its death is not changed."""
+    end_daemon(root)
+    env = read_daemon_environ() | {SERVES: str(root)}
+    argv = [sys.executable, "-c", _DYING, str(root), step]
+    done = subprocess.run(argv, cwd=root, env=env, start_new_session=True, timeout=60, stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL, step
 
 
 def hello(

@@ -12,12 +12,12 @@ from typing import Any
 import yaml
 
 from conftest import Rook, git
-from daemons import loops_of
+from daemons import kill_daemon_at, loops_of
 from rookery.agents.interrupt import find_runner
 from rookery.base.proctree import Identity, marked
 from rookery.base.python import module_command
 from rookery.flows import loop
-from support import die_at, wait_for_agent, wait_until
+from support import IN_DAEMON, die_at, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
 
@@ -77,8 +77,16 @@ class Den:
         ran = self.rook(*words, env={"ROOKERY_TEST_KILL": step})
         assert ran.status == -signal.SIGKILL, (step, ran)
 
+    def killed_alone(self, step: str, *words: str) -> None:
+        """The same without a daemon, so that nothing follows it up before the test says so."""
+        ran = run_real_rook(self.folder, *words, env={"ROOKERY_TEST_KILL": step})
+        assert ran.status == -signal.SIGKILL, (step, ran)
+
     def kill_loop(self, step: str) -> None:
-        """Run the loop in a process that is killed right after a step."""
+        """Run the loop in a process, or in a daemon, that is killed right after a step."""
+        if IN_DAEMON:
+            kill_daemon_at(step, self.folder)
+            return
         die_at(step, [*module_command("rookery.flows.start"), str(self.folder)], self.folder)
 
     @contextmanager

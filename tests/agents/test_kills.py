@@ -20,7 +20,7 @@ from rookery.base.proctree import Identity, is_alive
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows import sessions
-from support import IN_DAEMON, INTERRUPTS, child_environ, run_interrupted, wait_until
+from support import INTERRUPTS, child_environ, run_interrupted, wait_until
 
 _WORK = [
     {"edit": {"path": "work.txt", "text": "work\n"}},
@@ -90,13 +90,12 @@ def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
 
 
-@pytest.mark.skipif(IN_DAEMON, reason="the loop runs in the daemon")
 @pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn opened", "runner started", "turn snapshotted", "turn settled"])
 def test_a_loop_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     task = den.task("Task", _WORK)
-    den.killed("ready", "sling", task, "--name", "bee")
+    den.killed_alone("ready", "sling", task, "--name", "bee")
     den.kill_loop(step)
 
     assert den.rook("status").status == 0
@@ -131,7 +130,6 @@ def test_a_lock_that_a_killed_turn_left_does_not_stop_the_next(den: Den) -> None
     assert not any(lock.exists() for lock in locks)
 
 
-@pytest.mark.skipif(IN_DAEMON, reason="the loop runs in the daemon")
 @pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("step", ["turn opened", "runner started", "turn snapshotted"])
@@ -179,11 +177,10 @@ def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     den.assert_no_process()
 
 
-@pytest.mark.skipif(IN_DAEMON, reason="the loop runs in the daemon")
 @pytest.mark.slow
 def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
-    den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
-    den.killed("stop announced", "stop", "bee")
+    den.killed_alone("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
+    den.killed_alone("stop announced", "stop", "bee")
     db = den.rook.open()
     session = db.value("SELECT id FROM sessions")
 

@@ -15,7 +15,7 @@ from rookery.base.proctree import identify
 from rookery.merge import land, lease, store
 from rookery.merge.candidate import Candidate, build
 from rookery.merge.lease import Holder, Lease
-from support import IN_DAEMON, INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
+from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
 from .yard import Yard, unfenced
 
@@ -114,25 +114,24 @@ def test_an_interrupted_undo_is_finished_or_forgotten(yard: Yard, step: str, how
     yard.assert_tidy()
 
 
-@pytest.mark.skipif(IN_DAEMON, reason="the daemon's own loop mends first")
 @pytest.mark.parametrize("step", ["landing recorded", "base moved"])
 def test_the_one_who_mends_is_killed_too(yard: Yard, step: str) -> None:
     prepare(yard)
-    yard.killed(step, "merge", "run")
-    yard.killed("recovered one", "merge", "run")
-    assert yard.merge("run").status == 0
+    yard.killed_alone(step, "merge", "run")
+    yard.killed_mending("recovered one")
+    yard.wait_for_loop()
+    assert yard.merge("run").envelope["ok"]
     check_all_landed_once(yard)
 
 
-@pytest.mark.skipif(IN_DAEMON, reason="the daemon's own loop takes the lease over first")
 @pytest.mark.parametrize("step", ["lease taken", "lease fenced"])
 @pytest.mark.parametrize("earlier", ["checkouts forwarded", "base moved"])
 def test_the_one_who_takes_the_lease_over_is_killed_too(yard: Yard, earlier: str, step: str) -> None:
     prepare(yard)
-    yard.killed(earlier, "merge", "run")
-    yard.killed(step, "merge", "run")
+    yard.killed_alone(earlier, "merge", "run")
+    yard.killed_mending(step)
     yard.wait_for_loop()  # a daemon that is at it has the lease
-    assert yard.merge("run").status == 0
+    assert yard.merge("run").envelope["ok"]
     check_all_landed_once(yard)
 
 

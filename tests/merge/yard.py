@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from conftest import Rook, git
+from daemons import kill_daemon_at
 from rookery.agents.home import Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -18,7 +19,7 @@ from rookery.db.database import Database
 from rookery.flows.radar import unseen_ends
 from rookery.merge.desk import Desk
 from rookery.merge.lease import Holder, Lease
-from support import Ran, wait_for_agent, wait_until
+from support import IN_DAEMON, Ran, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
 
@@ -111,6 +112,18 @@ class Yard:
         """Run `rook` in a process that is killed right after a step."""
         ran = self.rook(*words, env={"ROOKERY_TEST_KILL": step})
         assert ran.status == -signal.SIGKILL, (step, ran)
+
+    def killed_alone(self, step: str, *words: str) -> None:
+        """The same without a daemon, so that nothing follows it up before the test says so."""
+        ran = run_real_rook(self.folder, *words, env={"ROOKERY_TEST_KILL": step})
+        assert ran.status == -signal.SIGKILL, (step, ran)
+
+    def killed_mending(self, step: str) -> None:
+        """Kill what recovers from a killed merger right after a step: the loop of a daemon, or the next merger."""
+        if IN_DAEMON:
+            kill_daemon_at(step, self.folder)
+        else:
+            self.killed(step, "merge", "run")
 
     def task(self, title: str, steps: list[Any], *more: str) -> str:
         """A task whose description is a script."""
