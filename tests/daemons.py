@@ -17,6 +17,7 @@ from rookery.base.proctable import SERVES, Identity, environ_of, read_all
 from rookery.client import frames
 from rookery.config.environ import now, read_daemon_environ
 from rookery.daemon import place
+from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import WORKER_NAME, name_of
 from rookery.daemon.server import Daemon
 
@@ -33,7 +34,7 @@ class OwnDaemon:
 
     def __init__(self, root: str) -> None:
         self.said: list[str] = []
-        self.daemon = Daemon(root, read_daemon_environ(), now, self.said.append)
+        self.daemon = Daemon(root, read_daemon_environ(), now, self.said.append, Fingerprint())
         self._thread = threading.Thread(target=self.daemon.serve, daemon=True)
         self._thread.start()
 
@@ -144,10 +145,12 @@ def end_daemon(root: Path) -> None:
 
 
 _DYING = """
-import sys
+import os, sys
 from rookery.daemon import looping
-given = looping.project_environ
-looping.project_environ = lambda *words, **options: given(*words, **options) | {"ROOKERY_TEST_KILL": sys.argv[2]}
+given, process = looping.project_environ, os.getpid()
+def environ(*words, **options):
+    return given(*words, **options) | ({"ROOKERY_TEST_KILL": sys.argv[2]} if os.getpid() == process else {})
+looping.project_environ = environ
 from rookery.daemon.main import main
 main()
 """

@@ -74,7 +74,7 @@ def start(
 
 def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> bytes:
     """Serve until the daemon ends, and give its last word."""
-    _set_name(NAME)
+    set_name(NAME)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies that end are collected by the system
     while True:
         words, files, _, _ = socket.recv_fds(line, _LONGEST, 2)
@@ -89,7 +89,7 @@ def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> bytes
 def _work(line: socket.socket, run: Callable[[str, int, int], object], words: str, files: list[int]) -> None:
     """Become a process for one call: like one that was started, it has a session and no streams."""
     line.close()
-    _set_name(WORKER_NAME)
+    set_name(WORKER_NAME)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -99,7 +99,8 @@ def _work(line: socket.socket, run: Callable[[str, int, int], object], words: st
     run(words, *files)
 
 
-def _set_name(name: str) -> None:
+def set_name(name: str) -> None:
+    """Let the kernel call this process so, as `ps -o comm` shows it."""
     with suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write(name)
 

@@ -1,7 +1,7 @@
 """Starting the daemon again if it dies while something is alive or due: at night there is no next call.
 
 The fork server lives as long as the daemon and sees its end. Unless the daemon has said that it leaves for good, the
-server's process goes on as the program that starts a daemon. Runners do the same as long as they live.
+server's process, which has everything loaded, becomes the next daemon. Runners start one as long as they live.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from rookery.base.detach import become
 from rookery.base.proctable import RUNNER
 from rookery.base.python import module_command
 from rookery.config.environ import now, read_daemon_environ
+from rookery.flows.need import is_anything_alive
+from rookery.ops.state import open_state
 
 _MOST_STARTS, _SECONDS = 30, 60.0
 
@@ -23,10 +25,17 @@ def successor_command(root: str) -> list[str]:
 
 
 def start_again(root: str) -> None:
-    """Go on as the program that starts a daemon; returns if daemons have died too often lately."""
-    if _is_broken(root):
-        return
+    """Go on as the program that starts the project's daemon if it is needed."""
     become(successor_command(root), read_daemon_environ() | {RUNNER: "keeper"})
+
+
+def is_wanted(root: str) -> bool:
+    """True if anything is alive or due, and daemons have not died too often."""
+    db = open_state(root)
+    try:
+        return is_anything_alive(root, db) and not _is_broken(root)
+    finally:
+        db.close()
 
 
 def _is_broken(root: str) -> bool:

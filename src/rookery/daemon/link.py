@@ -87,9 +87,10 @@ class Link:
         return line
 
     def _serve_here(self) -> None:
+        from rookery.daemon.fingerprint import Fingerprint
         from rookery.daemon.server import Daemon
 
-        daemon = Daemon(self._root, read_daemon_environ(), now, _say)
+        daemon = Daemon(self._root, read_daemon_environ(), now, _say, Fingerprint())
         daemon.can_be_replaced = False
         daemon.listen(self._path, self._guest)
         threading.Thread(target=daemon.serve, daemon=True).start()

@@ -18,6 +18,7 @@ from rookery.base.errors import RookError
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.daemon import forkserver, keeper, worker
+from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.looping import Looping
 from rookery.daemon.place import log_path, shared_folder, sweep
 from rookery.daemon.server import Daemon
@@ -34,6 +35,8 @@ _NOT_LOADED = (
 """Large, and asked for by few; or what only a process of its own runs."""
 _LIBRARIES = ("yaml", "rich.console", "rich.progress", "rich.table", "rich.tree", "difflib", "tempfile")
 """What a short operation loads only when it needs it."""
+_NAME = "rook-daemon"
+"""What the kernel calls it."""
 _SWITCH_SECONDS = 0.0005
 """Python's own 5 ms would let one computing thread double the time of everybody else's calls."""
 _OPEN_FILES = 4096
@@ -46,15 +49,23 @@ def main() -> None:
     os.umask(0o077)
     _raise_limits()
     check_state(root)
-    environ = read_daemon_environ()
-    daemon = Daemon(root, environ, now, _log)
+    loaded = Fingerprint()
     _load_everything()
     gc.collect()
     gc.freeze()
-    daemon.use_forkserver(forkserver.start(worker.serve_copy, daemon.close, lambda: keeper.start_again(root)))
+    _serve(root, loaded)
+
+
+def _serve(root: str, loaded: Fingerprint) -> None:
+    """Be the project's daemon, in a process without threads that has everything loaded."""
+    forkserver.set_name(_NAME)
+    environ = read_daemon_environ()
+    daemon = Daemon(root, environ, now, _log, loaded)
+    server = forkserver.start(worker.serve_copy, daemon.close, lambda: _follow(root, loaded))
+    daemon.use_forkserver(server)
     looping = Looping(root, daemon.connections, _log)
     if not daemon.open():
-        daemon.leave_for_good()
+        server.say_farewell()
         return
     _log(f"serving {root}")
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -71,6 +82,20 @@ def main() -> None:
             start_detached(keeper.successor_command(root), cwd=root, env=environ, output=log_path(root))
     _log("gone")
     os._exit(0)
+
+
+def _follow(root: str, loaded: Fingerprint) -> None:
+    """In the fork server of a daemon that has died: be the next one, if it is needed."""
+    try:
+        if not keeper.is_wanted(root):
+            return
+        _log("the daemon has died, and something is alive or due")
+        if loaded.is_outdated():
+            keeper.start_again(root)
+        os.setsid()  # nothing that is sent to the dead one's group is meant for us
+        _serve(root, loaded)
+    except (RookError, OSError) as error:  # a project that is gone, a full disk
+        _log(f"no daemon follows: {error}")
 
 
 def _load_everything() -> None:

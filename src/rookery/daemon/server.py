@@ -20,7 +20,6 @@ from rookery.client.frames import AGAIN, HOOK, LISTEN, ONLY_READS, TAKEN, YOURSE
 from rookery.config.environ import read_environ
 from rookery.daemon import calls, place, routing, silent, worker
 from rookery.daemon.connection import Connection, Gone, HungUp
-from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
 from rookery.daemon.listener import Listener
 from rookery.daemon.serving import Serving
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rookery.base.clock import Clock
+    from rookery.daemon.fingerprint import Fingerprint
     from rookery.daemon.forkserver import ForkServer
 
 _MOST_THREADS = 512
@@ -45,7 +45,9 @@ _CUT_SECONDS = 1.0
 class Daemon:
     """One project's daemon. `open`, then `serve` until `stop`; it also runs within a test's own process."""
 
-    def __init__(self, root: str, environ: Mapping[str, str], clock: Clock, log: Callable[[str], None]) -> None:
+    def __init__(
+        self, root: str, environ: Mapping[str, str], clock: Clock, log: Callable[[str], None], loaded: Fingerprint
+    ) -> None:
         self.root = root
         self.environ = environ
         self._clock = clock
@@ -55,7 +57,7 @@ class Daemon:
         self._links: dict[Connection, Listener] = {}
         """The hosts of sandboxes, each with the socket of its agent."""
         self._place: place.Place | None = None
-        self._fingerprint = Fingerprint()
+        self._fingerprint = loaded
         self.can_be_replaced = True
         """False where nothing could take its place: the host of a sandbox serves its agent until it ends."""
         self._threads = Threads(_MOST_THREADS)
@@ -130,11 +132,6 @@ class Daemon:
         self.forkserver = server
         self._events.register(server.fileno(), select.EPOLLIN)
 
-    def leave_for_good(self) -> None:
-        """Have no other daemon started when this one's process ends."""
-        if self.forkserver is not None:
-            self.forkserver.say_farewell()
-
     def stop(self, reason: str, *, for_good: bool = False) -> None:
         """Take no more calls. May be called from anywhere, also from a signal's handler.
 
@@ -143,8 +140,8 @@ class Daemon:
         if not self._is_leaving:
             self._is_leaving = True
             self._log(f"leaving: {reason}")
-            if for_good:
-                self.leave_for_good()
+            if for_good and self.forkserver is not None:
+                self.forkserver.say_farewell()
         self.look()
 
     def look(self) -> None:
@@ -327,14 +324,14 @@ class Daemon:
         """
         if not self.was_started_by_agent or guest is not None or read_environ(hello.environ).is_agents_process:
             return False
-        self.stop("an agent's call had started it, and a person's starts the next one")
+        self.stop("an agent's call had started it, and a person's starts the next one", for_good=True)
         return True
 
     def _is_too_small(self, hello: Hello, pid: int) -> bool:
         """True, and the daemon leaves, if a person has higher limits than it can give to what it starts."""
         if not self.can_be_replaced or read_environ(hello.environ).is_agents_process or not limits.are_higher(pid):
             return False
-        self.stop("it was started with lower limits than the caller has")
+        self.stop("it was started with lower limits than the caller has", for_good=True)
         return True
 
     def _is_outdated(self) -> bool:
