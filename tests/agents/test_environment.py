@@ -200,6 +200,52 @@ def test_show_says_what_differs_from_the_shell(project: Path) -> None:
     assert [line for line in text.splitlines() if len(line) > 80 and line.strip() not in paths] == []
 
 
+SECRET = {
+    "LDAP_BIND_PW": "hush-ldap",
+    "CONN": "Server=db;Password=hush-conn",
+    "STRIPE": "_".join(["sk", "live", "hush0" * 5]),
+    "AWS_ACCESS": "AKIA" + "HUSH" * 4,
+    "JDBC": "jdbc:mysql://db:3306/x?user=ada&password=hush-jdbc",
+    "HOOK": "https://hooks.slack.com/services/T0AB/B0AB/hush0hush0hush0hush0",
+    "HEADER": "Authorization: Bearer hush-bearer",
+    "DATABASE": "postgres://ada:hush-url@db/x",
+    "BLOB": "hush8cd98f00b204e9800998ecf8427e",
+}
+
+
+def test_what_may_be_secret_is_nowhere_but_in_the_private_file(project: Path) -> None:
+    rook = Rook(project)
+    printed = [run_real_rook(project, "env", "refresh", env=SECRET)]
+    printed += [rook("env", "show", env=SECRET), rook.json("env", "show", env=SECRET)]
+    assert [each.status for each in printed] == [0, 0, 0]
+    record = (project / ".rookery/environment.json").read_bytes()
+    assert [each for each in (record, *(each.out + each.err for each in printed)) if b"hush" in each.lower()] == []
+    _, found = shown(rook)
+    for name, value in SECRET.items():
+        hidden = {"name": name, "kind": "credential", "value": None, "length": len(value), "shell": "missing"}
+        assert found[name] == hidden
+    stored = store.read(str(project))
+    assert stored is not None
+    path = Path(stored.credentials_path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["values"] == SECRET
+    assert project_environ(str(project)).items() >= SECRET.items()
+
+
+def test_what_an_earlier_version_took_for_plain_is_not_shown_and_moves(den: Den) -> None:
+    assert den.rook("env", "refresh", env=SECRET).status == 0
+    path = den.folder / ".rookery/environment.json"
+    data = json.loads(path.read_text())
+    data["plain"] |= SECRET
+    data["names"], data["credentials"] = [], ""
+    path.write_text(json.dumps(data))
+    for ran in (den.rook("env", "show"), den.rook.json("env", "show")):
+        assert b"hush" not in ran.out.lower()
+    sling(den, [DONE], env=SECRET)
+    assert "hush" not in path.read_text().lower()
+    den.wait_for("bee", "completed")
+
+
 def test_bytes_that_are_no_text_survive(project: Path) -> None:
     env = {os.fsdecode(b"ODD\xff"): os.fsdecode(b"a\nb\xfe"), "ODD_KEY": os.fsdecode(b"c\nd\xfd")}
     rook = Rook(project)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.agents.environment import service, store
-from rookery.agents.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, compare
+from rookery.agents.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, compare, is_credential
 from rookery.agents.environment.service import Recorded
 from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.base.errors import InvalidInput
@@ -82,6 +82,8 @@ def show(ctx: Context) -> ProjectEnvironment:
     for name in sorted(recorded.whole.keys() | shell.whole.keys()):
         value = recorded.whole.get(name)
         kind = recorded.kind(name) if value is not None else shell.kind(name)
+        if value is not None and is_credential(name, value):
+            kind = CREDENTIAL  # an earlier version may have taken it for plain
         variables.append(
             Variable(
                 name,

@@ -140,7 +140,7 @@ def _record(root: str, at: str, how: str, only: Collection[str], *, dry_run: boo
         old, path, problem = _read_old(root)
         new = _next(old, shell, how, only)
         changes = compare(old, new)
-        if changes or problem or how == REFRESH or not os.path.lexists(store.record_path(root)):
+        if new != old or problem or how == REFRESH or not os.path.lexists(store.record_path(root)):
             state_home = read_environ().state_home
             path = store.write(root, state_home, new, at=at, by=_user(), how=how)
     return Recorded(changes, path, problem)
