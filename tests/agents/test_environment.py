@@ -17,6 +17,7 @@ from sandbox.cell import Cell, needs_bubblewrap
 from conftest import Rook
 from living import Agent
 from rookery.agents.environment import store
+from rookery.agents.environment.model import Variables
 from rookery.agents.environment.service import project_environ
 from rookery.base.proctable import read_all
 from rookery.terminal.tmux import Tmux, socket_path
@@ -144,6 +145,38 @@ def test_where_nothing_can_be_kept_everything_works_as_before(den: Den, tmp_path
     tell(den, env | {KEY: B})
     den.wait_for("bee", "completed")
     assert out.read_text() == f"{A} here\n{B} here\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("daemon", ["on", "off"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("core.abbrev", "10"), ("http.extraHeader", "Authorization: Bearer hush0hush")]
+)
+def test_settings_for_git_reach_a_turn_as_a_whole(
+    den: Den, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, daemon: str
+) -> None:
+    monkeypatch.setenv("ROOKERY_DAEMON", daemon)
+    out = tmp_path / "out"
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": key, "GIT_CONFIG_VALUE_0": value}
+    misleading = {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere", "GIT_AUTHOR_DATE": "2001-01-01T00:00:00"}
+    steps = [{"run": f"git config {key} > {out}; env | grep -E '^GIT_(DIR|INDEX|AUTHOR)' >> {out}; true"}, DONE]
+    sling(den, steps, "--headless", env=env | misleading)
+    den.wait_for("bee", "completed")
+    assert out.read_text() == f"{value}\n"
+    assert "hush" not in (den.folder / ".rookery/environment.json").read_text()
+    for ran in (den.rook("env", "show"), den.rook.json("env", "show")):
+        assert b"hush" not in ran.out
+    assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_AUTHOR_DATE"} & shown(den.rook)[1].keys()
+
+
+def test_settings_for_git_that_an_earlier_version_took_apart(project: Path) -> None:
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.abbrev", "GIT_CONFIG_VALUE_0": "10"}
+    with store.writing(str(project)):
+        parts = Variables({"A": "1", **env}, {"GIT_CONFIG_KEY_0": env["GIT_CONFIG_KEY_0"]})
+        del parts.plain["GIT_CONFIG_KEY_0"]
+        store.write(str(project), str(Path.home()), parts, at="2026-01-31T12:00:00.000Z", by="ada", how="sling")
+    assert project_environ(str(project)).items() >= env.items()
+    assert not project_environ(str(project), with_credentials=False).keys() & env.keys()
 
 
 def refresh(rook: Rook, *words: str, **env: str) -> dict[str, tuple[str, str]]:

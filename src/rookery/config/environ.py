@@ -133,22 +133,31 @@ def read_sudo_user() -> int | None:
     return int(given) if given.isascii() and given.isdecimal() else None
 
 
-# Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands.
-_GIT_PLACES = {
+# Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands, or
+# reads its words in another way.
+GIT_PLACES = {
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
     "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
     "GIT_EXTERNAL_DIFF",
+    "GIT_GLOB_PATHSPECS",
     "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
     "GIT_IMPLICIT_WORK_TREE",
     "GIT_INDEX_FILE",
+    "GIT_INDEX_VERSION",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_LITERAL_PATHSPECS",
     "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
     "GIT_NO_REPLACE_OBJECTS",
     "GIT_OBJECT_DIRECTORY",
     "GIT_PREFIX",
     "GIT_QUARANTINE_PATH",
+    "GIT_REFERENCE_BACKEND",
     "GIT_REPLACE_REF_BASE",
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
@@ -158,7 +167,7 @@ _GIT_PLACES = {
 def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
     env = _environ() if source is None else source
-    return {name: value for name, value in env.items() if name not in _GIT_PLACES}
+    return {name: value for name, value in env.items() if name not in GIT_PLACES}
 
 
 def unmarked_environ() -> dict[str, str]:

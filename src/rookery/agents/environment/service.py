@@ -24,6 +24,7 @@ from rookery.agents.environment.model import (
     compare,
     replace_only,
     sort_out,
+    with_whole_settings,
 )
 from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.base import call as calls
@@ -63,7 +64,7 @@ def project_environ(root: str, *, with_credentials: bool = True, hints: bool = T
     for name in _SOCKETS:
         if name in found and not _is_own_socket(found[name]):
             del found[name]
-    return Environment(found | passed_on_environ())
+    return Environment(with_whole_settings(found) | passed_on_environ())
 
 
 def search_path(root: str, caller: str) -> str:
