@@ -18,7 +18,7 @@ from conftest import Rook
 from living import Agent
 from rookery.agents.environment import store
 from rookery.agents.environment.model import Variables
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import own_environ, project_environ
 from rookery.base.proctable import read_all
 from rookery.terminal.tmux import Tmux, socket_path
 from support import Ran, child_environ, run_real_rook, wait_until
@@ -110,41 +110,25 @@ def test_a_refresh_counts_from_the_next_turn_on(den: Den, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_without_a_record_the_caller_s_environment_is_used_and_a_person_is_told(den: Den, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    sling(den, writes(out, times=2), env={KEY: A, "PLACE": "here"})
-    den.wait_for("bee", "waiting")
-    stored = store.read(str(den.folder))
-    assert stored is not None
-    Path(stored.credentials_path).unlink()
-    ran = tell(den, {KEY: B, "PLACE": "there"})
-    assert b"is gone" in ran.err
-    assert ran.err.count(b"`rook env refresh`") == 1
-    wait_until(lambda: out.read_text().count("\n") == 2, 60)
-    den.wait_for("bee", "waiting")
-    (den.folder / ".rookery/environment.json").unlink()
-    ran = tell(den, {KEY: "third", "PLACE": "nowhere"})
-    assert b"no environment is recorded" in ran.err
-    den.wait_for("bee", "completed")
-    assert out.read_text() == f"{A} here\n{B} there\nthird nowhere\n"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("home", ["/proc/nothing", "a file", "unset"])
-def test_where_nothing_can_be_kept_everything_works_as_before(den: Den, tmp_path: Path, home: str) -> None:
+def test_where_credentials_cannot_be_kept_nothing_is_slung(den: Den, tmp_path: Path, home: str) -> None:
     """As in a container whose home is missing or cannot be written."""
-    out = tmp_path / "out"
     (tmp_path / "file").write_text("")
     places = {"/proc/nothing": "/proc/nothing", "a file": str(tmp_path / "file"), "unset": ""}
-    env = {"HOME": places[home], KEY: A, "PLACE": "here", "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig")}
+    env = {"HOME": places[home], "PLACE": "here", "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig")}
     if home == "unset":
         env["XDG_STATE_HOME"] = "/proc/nothing"
-    ran = sling(den, writes(out), env=env)
-    assert ran.err.count(b"cannot be recorded") == 1, ran
+    out = tmp_path / "out"
+    task = den.task("Work", [{"run": f'echo "${KEY} $PLACE" >> {out}'}, DONE])
+    ran = den.rook.json("sling", task, "--name", "bee", env=env | {KEY: A})
+    assert (ran.status, "XDG_STATE_HOME" in ran.error["hint"]) == (1, True), ran
+    assert not out.exists()
     assert not (den.folder / ".rookery/environment.json").exists()
-    tell(den, env | {KEY: B})
-    den.wait_for("bee", "completed")
-    assert out.read_text() == f"{A} here\n{B} here\n"
+    den.assert_tidy(worktrees=0, branches=0)
+    # Without credentials there is nothing to be kept there.
+    assert den.rook("sling", task, "--name", "ant", env=env).status == 0
+    den.wait_for("ant", "completed")
+    assert out.read_text() == " here\n"
 
 
 @pytest.mark.slow
@@ -176,7 +160,7 @@ def test_settings_for_git_that_an_earlier_version_took_apart(project: Path) -> N
         del parts.plain["GIT_CONFIG_KEY_0"]
         store.write(str(project), str(Path.home()), parts, at="2026-01-31T12:00:00.000Z", by="ada", how="sling")
     assert project_environ(str(project)).items() >= env.items()
-    assert not project_environ(str(project), with_credentials=False).keys() & env.keys()
+    assert not own_environ(str(project)).keys() & env.keys()
 
 
 def refresh(rook: Rook, *words: str, **env: str) -> dict[str, tuple[str, str]]:
@@ -403,7 +387,7 @@ def test_a_socket_is_given_only_while_it_is_there(project: Path, tmp_path: Path)
 def test_our_own_processes_get_no_credentials(project: Path) -> None:
     refresh(Rook(project), HIVE_KEY=A, PLACE="here")
     assert project_environ(str(project))[KEY] == A
-    found = project_environ(str(project), with_credentials=False)
+    found = own_environ(str(project))
     assert (found["PLACE"], found.get(KEY)) == ("here", None)
 
 

@@ -43,7 +43,7 @@ class ProjectEnvironment(Record):
     by: str | None
     how: str | None
     problem: str
-    """Why the record is not used, so that agents get the environment of who wakes them; empty if it is used."""
+    """Why the record cannot be used, so that no turn or gate begins; empty if it can be."""
     hint: str
     variables: tuple[Variable, ...]
 
@@ -123,6 +123,8 @@ def refresh(ctx: Context, only: tuple[str, ...], dry_run: bool) -> Refreshed:
         _check_name(ctx, name)
     done: Recorded = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
     path = store.record_path(ctx.root)
+    if not dry_run:
+        ctx.react()  # turns may have waited for it
     return Refreshed(done.changes, path, done.credentials_path, dry_run, done.problem)
 
 
