@@ -147,10 +147,10 @@ def end_daemon(root: Path) -> None:
 _DYING = """
 import os, sys
 from rookery.daemon import looping
-given, process = looping.project_environ, os.getpid()
-def environ(*words, **options):
-    return given(*words, **options) | ({"ROOKERY_TEST_KILL": sys.argv[2]} if os.getpid() == process else {})
-looping.project_environ = environ
+given, process = looping.own_environ, os.getpid()
+def environ(root):
+    return given(root) | ({"ROOKERY_TEST_KILL": sys.argv[2]} if os.getpid() == process else {})
+looping.own_environ = environ
 from rookery.daemon.main import main
 main()
 """

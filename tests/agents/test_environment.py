@@ -17,7 +17,8 @@ from sandbox.cell import Cell, needs_bubblewrap
 from conftest import Rook
 from living import Agent
 from rookery.agents.environment import store
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.model import Variables
+from rookery.agents.environment.service import own_environ, project_environ
 from rookery.base.proctable import read_all
 from rookery.terminal.tmux import Tmux, socket_path
 from support import Ran, child_environ, run_real_rook, wait_until
@@ -109,41 +110,57 @@ def test_a_refresh_counts_from_the_next_turn_on(den: Den, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_without_a_record_the_caller_s_environment_is_used_and_a_person_is_told(den: Den, tmp_path: Path) -> None:
+@pytest.mark.parametrize("home", ["/proc/nothing", "a file", "unset"])
+def test_where_credentials_cannot_be_kept_nothing_is_slung(den: Den, tmp_path: Path, home: str) -> None:
+    """As in a container whose home is missing or cannot be written."""
+    (tmp_path / "file").write_text("")
+    places = {"/proc/nothing": "/proc/nothing", "a file": str(tmp_path / "file"), "unset": ""}
+    env = {"HOME": places[home], "PLACE": "here", "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig")}
+    if home == "unset":
+        env["XDG_STATE_HOME"] = "/proc/nothing"
     out = tmp_path / "out"
-    sling(den, writes(out, times=2), env={KEY: A, "PLACE": "here"})
-    den.wait_for("bee", "waiting")
-    stored = store.read(str(den.folder))
-    assert stored is not None
-    Path(stored.credentials_path).unlink()
-    ran = tell(den, {KEY: B, "PLACE": "there"})
-    assert b"is gone" in ran.err
-    assert ran.err.count(b"`rook env refresh`") == 1
-    wait_until(lambda: out.read_text().count("\n") == 2, 60)
-    den.wait_for("bee", "waiting")
-    (den.folder / ".rookery/environment.json").unlink()
-    ran = tell(den, {KEY: "third", "PLACE": "nowhere"})
-    assert b"no environment is recorded" in ran.err
-    den.wait_for("bee", "completed")
-    assert out.read_text() == f"{A} here\n{B} there\nthird nowhere\n"
+    task = den.task("Work", [{"run": f'echo "${KEY} $PLACE" >> {out}'}, DONE])
+    ran = den.rook.json("sling", task, "--name", "bee", env=env | {KEY: A})
+    assert (ran.status, "XDG_STATE_HOME" in ran.error["hint"]) == (1, True), ran
+    assert not out.exists()
+    assert not (den.folder / ".rookery/environment.json").exists()
+    den.assert_tidy(worktrees=0, branches=0)
+    # Without credentials there is nothing to be kept there.
+    assert den.rook("sling", task, "--name", "ant", env=env).status == 0
+    den.wait_for("ant", "completed")
+    assert out.read_text() == " here\n"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("home", ["/proc/nothing", "a file", "unset"])
-def test_where_nothing_can_be_kept_everything_works_as_before(den: Den, tmp_path: Path, home: str) -> None:
-    """As in a container whose home is missing or cannot be written."""
+@pytest.mark.parametrize("daemon", ["on", "off"])
+@pytest.mark.parametrize(
+    ("key", "value"), [("core.abbrev", "10"), ("http.extraHeader", "Authorization: Bearer hush0hush")]
+)
+def test_settings_for_git_reach_a_turn_as_a_whole(
+    den: Den, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str, daemon: str
+) -> None:
+    monkeypatch.setenv("ROOKERY_DAEMON", daemon)
     out = tmp_path / "out"
-    (tmp_path / "file").write_text("")
-    places = {"/proc/nothing": "/proc/nothing", "a file": str(tmp_path / "file"), "unset": ""}
-    env = {"HOME": places[home], KEY: A, "PLACE": "here", "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig")}
-    if home == "unset":
-        env["XDG_STATE_HOME"] = "/proc/nothing"
-    ran = sling(den, writes(out), env=env)
-    assert ran.err.count(b"cannot be recorded") == 1, ran
-    assert not (den.folder / ".rookery/environment.json").exists()
-    tell(den, env | {KEY: B})
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": key, "GIT_CONFIG_VALUE_0": value}
+    misleading = {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere", "GIT_AUTHOR_DATE": "2001-01-01T00:00:00"}
+    steps = [{"run": f"git config {key} > {out}; env | grep -E '^GIT_(DIR|INDEX|AUTHOR)' >> {out}; true"}, DONE]
+    sling(den, steps, "--headless", env=env | misleading)
     den.wait_for("bee", "completed")
-    assert out.read_text() == f"{A} here\n{B} here\n"
+    assert out.read_text() == f"{value}\n"
+    assert "hush" not in (den.folder / ".rookery/environment.json").read_text()
+    for ran in (den.rook("env", "show"), den.rook.json("env", "show")):
+        assert b"hush" not in ran.out
+    assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_AUTHOR_DATE"} & shown(den.rook)[1].keys()
+
+
+def test_settings_for_git_that_an_earlier_version_took_apart(project: Path) -> None:
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.abbrev", "GIT_CONFIG_VALUE_0": "10"}
+    with store.writing(str(project)):
+        parts = Variables({"A": "1", **env}, {"GIT_CONFIG_KEY_0": env["GIT_CONFIG_KEY_0"]})
+        del parts.plain["GIT_CONFIG_KEY_0"]
+        store.write(str(project), str(Path.home()), parts, at="2026-01-31T12:00:00.000Z", by="ada", how="sling")
+    assert project_environ(str(project)).items() >= env.items()
+    assert not own_environ(str(project)).keys() & env.keys()
 
 
 def refresh(rook: Rook, *words: str, **env: str) -> dict[str, tuple[str, str]]:
@@ -198,6 +215,52 @@ def test_show_says_what_differs_from_the_shell(project: Path) -> None:
     assert f"set, {len(A)} characters" in text
     paths = {data["path"], data["credentials_path"]}  # a path is never cut
     assert [line for line in text.splitlines() if len(line) > 80 and line.strip() not in paths] == []
+
+
+SECRET = {
+    "LDAP_BIND_PW": "hush-ldap",
+    "CONN": "Server=db;Password=hush-conn",
+    "STRIPE": "_".join(["sk", "live", "hush0" * 5]),
+    "AWS_ACCESS": "AKIA" + "HUSH" * 4,
+    "JDBC": "jdbc:mysql://db:3306/x?user=ada&password=hush-jdbc",
+    "HOOK": "https://hooks.slack.com/services/T0AB/B0AB/hush0hush0hush0hush0",
+    "HEADER": "Authorization: Bearer hush-bearer",
+    "DATABASE": "postgres://ada:hush-url@db/x",
+    "BLOB": "hush8cd98f00b204e9800998ecf8427e",
+}
+
+
+def test_what_may_be_secret_is_nowhere_but_in_the_private_file(project: Path) -> None:
+    rook = Rook(project)
+    printed = [run_real_rook(project, "env", "refresh", env=SECRET)]
+    printed += [rook("env", "show", env=SECRET), rook.json("env", "show", env=SECRET)]
+    assert [each.status for each in printed] == [0, 0, 0]
+    record = (project / ".rookery/environment.json").read_bytes()
+    assert [each for each in (record, *(each.out + each.err for each in printed)) if b"hush" in each.lower()] == []
+    _, found = shown(rook)
+    for name, value in SECRET.items():
+        hidden = {"name": name, "kind": "credential", "value": None, "length": len(value), "shell": "missing"}
+        assert found[name] == hidden
+    stored = store.read(str(project))
+    assert stored is not None
+    path = Path(stored.credentials_path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["values"] == SECRET
+    assert project_environ(str(project)).items() >= SECRET.items()
+
+
+def test_what_an_earlier_version_took_for_plain_is_not_shown_and_moves(den: Den) -> None:
+    assert den.rook("env", "refresh", env=SECRET).status == 0
+    path = den.folder / ".rookery/environment.json"
+    data = json.loads(path.read_text())
+    data["plain"] |= SECRET
+    data["names"], data["credentials"] = [], ""
+    path.write_text(json.dumps(data))
+    for ran in (den.rook("env", "show"), den.rook.json("env", "show")):
+        assert b"hush" not in ran.out.lower()
+    sling(den, [DONE], env=SECRET)
+    assert "hush" not in path.read_text().lower()
+    den.wait_for("bee", "completed")
 
 
 def test_bytes_that_are_no_text_survive(project: Path) -> None:
@@ -324,7 +387,7 @@ def test_a_socket_is_given_only_while_it_is_there(project: Path, tmp_path: Path)
 def test_our_own_processes_get_no_credentials(project: Path) -> None:
     refresh(Rook(project), HIVE_KEY=A, PLACE="here")
     assert project_environ(str(project))[KEY] == A
-    found = project_environ(str(project), with_credentials=False)
+    found = own_environ(str(project))
     assert (found["PLACE"], found.get(KEY)) == ("here", None)
 
 

@@ -18,7 +18,7 @@ from conftest import Rook
 from disks import fill, small_disk
 from rookery.agents.environment import store
 from rookery.agents.environment.model import Variables
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import own_environ, project_environ
 from rookery.agents.environment.store import EnvironmentUnusable, Stored
 
 __all__ = ["small_disk"]
@@ -120,8 +120,8 @@ _SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("name", _SPOILED)
-def test_a_spoiled_file_is_refused_and_the_caller_s_environment_is_used(
-    project: Path, state: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_spoiled_file_is_refused_and_nothing_takes_its_place(
+    project: Path, state: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put(project, {"A": "recorded"}, {"A_KEY": "hush"}, state)
     spoil, said = _SPOILED[name]
@@ -130,12 +130,10 @@ def test_a_spoiled_file_is_refused_and_the_caller_s_environment_is_used(
         store.read(str(project))
     assert refused.value.hint
     monkeypatch.setenv("A", "the caller's")
-    found = project_environ(str(project))
-    assert (found["A"], found.get("A_KEY")) == ("the caller's", None)
-    assert project_environ(str(project))["A"] == "the caller's"
-    err = capsys.readouterr().err
-    assert err.count("rook env refresh") == 1, err
-    assert "hush" not in err
+    with pytest.raises(EnvironmentUnusable, match=said):
+        project_environ(str(project))
+    assert own_environ(str(project)).keys() & {"A", "A_KEY"} in ({"A"}, set())
+    assert own_environ(str(project)).get("A", "recorded") == "recorded"
 
 
 @pytest.mark.parametrize(
@@ -151,6 +149,27 @@ def test_a_broken_record_is_refused(project: Path, content: str) -> None:
 
 def test_no_record_is_no_error(project: Path) -> None:
     assert store.read(str(project)) is None
+
+
+def test_a_record_that_has_vanished_is_one(project: Path, state: Path) -> None:
+    put(project, {"A": "1"}, {}, state)
+    (project / ".rookery/environment.json").unlink()
+    with pytest.raises(EnvironmentUnusable, match="is gone"):
+        store.read(str(project))
+
+
+def test_an_attempt_to_record_is_no_record(project: Path, state: Path) -> None:
+    with pytest.raises(OSError, match="stop"), store.writing(str(project)):
+        raise OSError("stop")
+    assert store.read(str(project)) is None
+
+
+def test_the_lock_of_the_writer_is_no_link(project: Path, tmp_path: Path) -> None:
+    (project / ".rookery/run").mkdir(exist_ok=True)
+    (tmp_path / "elsewhere").touch()
+    (project / ".rookery/run/environment.lock").symlink_to(tmp_path / "elsewhere")
+    assert Rook(project)("env", "refresh").status == 1
+    assert (tmp_path / "elsewhere").read_bytes() == b""
 
 
 def test_nothing_is_written_where_a_link_leads(project: Path, state: Path, tmp_path: Path) -> None:

@@ -17,6 +17,11 @@ def test_what_of_an_environment_is_secret() -> None:
     assert secret_values(env) == ("long-enough", "http://a:hunter2@b/")
 
 
+def test_the_key_of_a_setting_for_git_is_no_secret() -> None:
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "http.extraHeader", "GIT_CONFIG_VALUE_0": "Bearer abcdefgh"}
+    assert secret_values(env) == ("Bearer abcdefgh",)
+
+
 def test_the_longer_value_goes_first() -> None:
     assert mask("abcdefgh abcdef", ["abcdef", "abcdefgh"]) == "[redacted] [redacted]"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +35,72 @@ from rookery.agents.environment.model import (
         *("PWD", "OLDPWD", "SHLVL", "_", "PS1", "BASH_FUNC_which%%", "DIRENV_DIFF"),
         *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_SESSION_ID"),
         *("INVOCATION_ID", "NOTIFY_SOCKET", "CLAUDECODE", "ROOKERY_TEST_KILL", "ROOKERY_SCRATCH"),
+        *("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_REFLOG_ACTION", "GIT_TRACE_CURL", "GIT_PUSH_OPTION_0"),
+        *("GIT_LITERAL_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_ATTR_SOURCE", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"),
         *("", "A=B", "A\0B"),
     ],
 )
 def test_what_belongs_to_less_than_the_project_is_not_kept(name: str) -> None:
     assert not is_kept(name, "x")
+
+
+def test_what_git_itself_calls_a_repository_s_own_is_not_kept() -> None:
+    names = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True)
+    own = set(names.stdout.split()) - {"GIT_CONFIG_COUNT"}
+    assert {"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"} <= own
+    assert [name for name in own if is_kept(name, "x")] == []
+
+
+def settings(*pairs: tuple[str, str]) -> dict[str, str]:
+    """Settings for git, as variables."""
+    found = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    for number, (key, value) in enumerate(pairs):
+        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+ABBREV, EDITOR = ("core.abbrev", "10"), ("core.editor", "vi")
+
+
+def test_settings_for_git_are_kept_as_a_whole() -> None:
+    whole = settings(ABBREV, EDITOR)
+    assert sort_out(whole) == Variables(dict(sorted(whole.items())), {})
+    for missing in whole:
+        assert sort_out({name: value for name, value in whole.items() if name != missing}) == NOTHING
+    assert sort_out({**settings(ABBREV), "GIT_CONFIG_KEY_7": "x"}) == Variables(settings(ABBREV), {})
+    for count in ("", "-1", "x", "²", "9" * 30):
+        assert sort_out({**whole, "GIT_CONFIG_COUNT": count}) == NOTHING, count
+    assert sort_out({"GIT_CONFIG_COUNT": "0"}).plain == {"GIT_CONFIG_COUNT": "0"}
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        ("http.extraHeader", "Authorization: Bearer abcdefgh"),
+        ("http.https://git.example/.extraHeader", "X-Mine: abc"),
+        ("url.https://ada:hunter2@git.example/.insteadOf", "https://git.example/"),
+        ("http.proxy", "http://ada:hunter2@proxy:3128"),
+        ("credential.helper", "!f() { echo x; }; f"),
+    ],
+)
+def test_one_secret_makes_all_settings_credentials(secret: tuple[str, str]) -> None:
+    whole = settings(ABBREV, secret)
+    assert sort_out(whole) == Variables({}, dict(sorted(whole.items())))
+
+
+_SETTINGS = st.one_of(
+    st.none(), st.lists(st.sampled_from([ABBREV, EDITOR, ("http.extraHeader", "Bearer abcdefgh")]), max_size=3)
+)
+
+
+@given(_SETTINGS, _SETTINGS, st.sets(st.sampled_from(["GIT_CONFIG_COUNT", "GIT_CONFIG_VALUE_0", "A"])))
+def test_settings_for_git_are_replaced_as_a_whole(
+    first: list[tuple[str, str]] | None, second: list[tuple[str, str]] | None, names: set[str]
+) -> None:
+    one, two = (sort_out({} if each is None else settings(*each)) for each in (first, second))
+    for found in (add_to(one, two), replace_only(one, two, names)):
+        assert found.whole in (one.whole, two.whole)
+        assert not (found.plain and found.credentials)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +124,7 @@ def test_what_no_program_can_be_started_with_is_not_kept() -> None:
         *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "FAKE_KEY"),
         *("GEMINI_API_KEY", "COPILOT_PROVIDER_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "GH_TOKEN", "GITHUB_PAT"),
         *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "MYSQL_PWD", "SENTRY_DSN", "npm_config__auth"),
+        *("LDAP_BIND_PW", "ROOTPW", "DBPASS", "SMTP_CRED", "AZURE_CREDS", "SLACK_WEBHOOK", "STORAGEACCOUNTKEY"),
     ],
 )
 def test_a_name_tells_a_credential(name: str) -> None:
@@ -69,7 +133,7 @@ def test_a_name_tells_a_credential(name: str) -> None:
 
 @pytest.mark.parametrize("value", [*SECRETS.values(), "postgres://ada:hunter2@db/x"])
 def test_a_value_tells_a_credential(value: str) -> None:
-    assert is_credential("PLAIN", value) or not value.startswith(("sk-", "ghp_", "AKIA", "postgres:"))
+    assert is_credential("PLAIN", value)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +146,7 @@ def test_a_value_tells_a_credential(value: str) -> None:
         ("KEYBOARD", "us"),
         ("MONKEY", "x"),
         ("GIT_ASKPASS", "/bin/true"),
+        ("PWD", "/work"),
     ],
 )
 def test_what_only_sounds_so_is_plain(name: str, value: str) -> None:

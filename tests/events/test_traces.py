@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from invented import SECRETS
 from rookery.events.redact import redact
 from rookery.events.traces import may_hold_secret
 
 SAMPLES = [
+    *SECRETS.values(),
     "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
     "sk-" + "a1" * 15,
     "ghp_" + "a" * 30,
@@ -27,6 +29,7 @@ SAMPLES = [
     "my_credential = 'abcd'",
     "private_key: abcd",
     "postgres://user:word@host/db",
+    "redis://:word@host/0",
     "\N{LATIN SMALL LETTER LONG S}ecret=abcd",
     "pr\N{LATIN SMALL LETTER DOTLESS I}vate_key=abcd",
     "toKen=abcd",

@@ -75,6 +75,17 @@ def test_every_state_of_a_session_has_its_action(changes: dict[str, Any], wanted
     assert all(each.name in sessions.ACTIONS for each in plan.actions)
 
 
+def test_without_an_environment_no_turn_begins_and_a_person_is_told_of_it_once() -> None:
+    waiting = [facts(id=f"ses_{number}", mail=number, problem="it is broken") for number in (1, 2)]
+    idle, ending = facts(id="ses_3", problem="it is broken"), facts(id="ses_4", turn="running", problem="it is broken")
+    plan = sessions.decide([*waiting, idle, ending], NOW)
+    assert [(each.name, each.subject) for each in plan.actions] == [
+        ("use the environment", "project"),
+        ("settle turn", "ses_4"),
+    ]
+    assert all(each.name in sessions.ACTIONS for each in plan.actions)
+
+
 def test_a_turn_that_was_cut_off_twice_sets_a_timer() -> None:
     plan = sessions.decide([facts(turn="lost", lost=2)], NOW)
     assert plan.timers == (Timer(NOW - 5 + 10, "start another turn of bee, after 2 that were cut off"),)

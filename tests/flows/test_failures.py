@@ -13,7 +13,7 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop, store
-from rookery.flows.model import MOST_FAILURES, Action, Plan
+from rookery.flows.model import MOST_FAILURES, Action, NeedsPerson, Plan
 
 
 class Broken:
@@ -67,6 +67,17 @@ def test_what_fails_or_changes_nothing_waits_longer_each_time_and_is_left_to_a_p
     assert (flow.tries, found.plan) == (MOST_FAILURES, Plan())
     told = home.db.all("SELECT recipient, type FROM messages")
     assert told == [("human", "escalation")]
+    home.db.close()
+
+
+def test_what_only_a_person_can_repair_is_told_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow: Any = Broken(NeedsPerson("it is broken"))
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    for _ in range(3):
+        assert loop.run_once(home, lambda _text: None).plan == Plan()
+    assert flow.tries == 1
+    (body,) = (row[0] for row in home.db.all("SELECT body FROM messages WHERE recipient = 'human'"))
+    assert "Only you can repair it:\nit is broken" in body
     home.db.close()
 
 

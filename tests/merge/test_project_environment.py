@@ -48,6 +48,62 @@ def test_without_a_record_a_gate_has_the_caller_s_and_says_so(yard: Yard, tmp_pa
     assert out.read_text() == f"{B} there [x] dumb\n"
 
 
+BROKEN = {"gone": lambda path: path.unlink(), "broken": lambda path: path.write_text("{")}
+
+
+@pytest.mark.parametrize("daemon", ["on", "off"])
+@pytest.mark.parametrize("way", BROKEN)
+def test_no_gate_runs_without_a_usable_record(
+    yard: Yard, tmp_path: Path, way: str, daemon: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROOKERY_DAEMON", daemon)
+    out = tmp_path / "out"
+    yard.settings("", writes(out))
+    yard.branch("work", a_txt="a\n")
+    refresh(yard)
+    before = git(yard.folder, "rev-parse", "main")
+    BROKEN[way](yard.folder / ".rookery/environment.json")
+    ran = yard.rook.json("merge", "--branch", "work", env=OTHER)
+    assert (ran.status, ran.error["code"]) == (1, "environment_unusable"), ran
+    assert "rook env refresh" in ran.error["hint"]
+    assert not out.exists()
+    assert git(yard.folder, "rev-parse", "main") == before
+    refresh(yard)
+    assert yard.rook.json("merge", "--branch", "work", env=OTHER).status == 0
+    assert out.read_text() == f"{A} here [] dumb\n"
+
+
+def test_no_setup_command_runs_without_a_usable_record(yard: Yard, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    setup = writes(out).replace("'", "''")
+    yard.settings(f"  setup: '{setup}'\nsandbox:\n  mode: off\n")
+    refresh(yard)
+    (yard.folder / ".rookery/environment.json").write_text("{")
+    ran = yard.rook.json("sling", yard.task("Work", []), env=OTHER)
+    assert ran.error["code"] == "environment_unusable"
+    assert not out.exists()
+
+
+def test_no_agent_resolves_conflicts_without_a_usable_record(yard: Yard, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    roles = yard.folder / ".rookery" / "roles"
+    roles.mkdir(exist_ok=True)
+    steps = [{"run": writes(out)}, {"edit": {"path": "a.txt", "text": "1\nours\ntheirs\n3\n"}}]
+    (roles / "resolver.md").write_text(f"```rook-script\n{yaml.safe_dump(steps)}```\n")
+    yard.settings("merge:\n  tiers: [agent]\n")
+    yard.commit(a_txt="1\n2\n3\n")
+    yard.branch("work", a_txt="1\ntheirs\n3\n")
+    yard.commit(a_txt="1\nours\n3\n")
+    refresh(yard)
+    (yard.folder / ".rookery/environment.json").unlink()
+    ran = yard.rook.json("merge", "--branch", "work", env=OTHER)
+    assert (ran.status, ran.error["code"]) == (1, "environment_unusable"), ran
+    assert not out.exists()
+    refresh(yard)
+    assert yard.rook.json("merge", "--branch", "work", env=OTHER).status == 0
+    assert set(out.read_text().splitlines()) == {f"{A} here [] dumb"}
+
+
 def test_a_gate_s_output_shows_no_credential(yard: Yard) -> None:
     yard.settings("", f"echo it is ${KEY}; printenv {KEY} >&2; exit 1")
     yard.branch("work", a_txt="a\n")

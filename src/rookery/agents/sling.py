@@ -10,7 +10,7 @@ import os
 
 from rookery.agents import overlay, provision, store, worktrees
 from rookery.agents.ending import end_session
-from rookery.agents.environment.service import record_sling, search_path
+from rookery.agents.environment.service import record_sling, sling_path
 from rookery.agents.home import MARK, agent_environ
 from rookery.agents.model import (
     CHECKED_OUT,
@@ -51,7 +51,7 @@ def sling(home: Home, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
     check_can_run_agents(home.root, home.db)
     name = request.runtime or home.config.agents.runtime
-    open_runtime(name).check_installed(settings_of(home, name), search_path(home.root, request.caller))
+    open_runtime(name).check_installed(settings_of(home, name), sling_path(home.root, request.caller))
     settings = request.settings.replace(sandbox=decide(home))
     session = reserve(home, request.replace(settings=settings))
     steps.reached("reserved")

@@ -10,7 +10,8 @@ import os
 
 from rookery.agents import journal, snapshots, store
 from rookery.agents.ending import find_tip, settle_end
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import is_recorded, own_environ, project_environ
+from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.agents.home import agent_environ, provided_environ
 from rookery.agents.model import (
     BOOTING,
@@ -28,6 +29,7 @@ from rookery.agents.model import (
     is_stopping,
 )
 from rookery.agents.overlay import first_prompt
+from rookery.agents.records import write_record
 from rookery.agents.runner import Order
 from rookery.agents.sandbox.wrap import wrap
 from rookery.agents.spent import read_spent
@@ -64,11 +66,20 @@ _SIGN_OF_LIFE = 2.0
 """How old, in seconds, the time may be at which a session was last active."""
 _MARK = "ROOKERY_TURN"
 """By this in their environment the processes of a turn are known, wherever they have gone."""
+_NOTE = "note"
+_UNRECORDED = (
+    "No environment is recorded for this project, so this turn gets only PATH, HOME and the like; "
+    "`rook env refresh` records that of your shell."
+)
 _AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
 
 
 def start_turn(home: Home, session_id: str) -> None:
-    """Begin the agent's next turn, if there is a reason to and none is running; else let it wait."""
+    """Begin the agent's next turn, if there is a reason to and none is running; else let it wait.
+
+    Raises EnvironmentUnusable before anything has happened if there is no environment for it.
+    """
+    project_environ(home.root)
     turn_id = new_id(TURN)
     file = journal.create(home.root, turn_id)
     is_open = False
@@ -87,9 +98,15 @@ def start_turn(home: Home, session_id: str) -> None:
 
 
 def _run(home: Home, session: Session, turn: Turn, prompt: str, file: int) -> None:
-    """Start the turn's runner; what stands against it is how the turn has ended."""
+    """Start the turn's runner; what stands against it is how the turn has ended.
+
+    Where only the environment is missing, the turn counts as cut off, and the agent waits for another one.
+    """
     try:
         _start_runner(home, session, turn.id, prompt, file)
+    except EnvironmentUnusable:
+        _lose(home, session, turn)
+        journal.remove(home.root, turn.id)
     except RookError as error:
         end = {"status": -1, "last_words": error.message, "is_ok": False, "interrupted_by": "", "problem": {}}
         journal.Writer(file).add(journal.ENDED, at=home.now(), usage=[], **end)
@@ -181,12 +198,15 @@ def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file:
         umask=session.settings.umask,
         limits=session.settings.limits,
     )
+    if not is_recorded(home.root):
+        who: dict[str, Any] = {"agent": session.agent, "session_id": session.id, "turn_id": turn_id}
+        write_record(home.root, at=home.now(), kind=_NOTE, name="environment", data={"text": _UNRECORDED}, **who)
     handle = handed.write(order.as_dict())
     try:
         start_detached(
             [*module_command("rookery.agents.runner"), home.root, str(file), str(handle)],
             cwd=home.root,
-            env=project_environ(home.root, with_credentials=False) | {RUNNER: session.id},
+            env=own_environ(home.root) | {RUNNER: session.id},
             output=os.path.join(home.folder(session.id), "runner.log"),
             keep=[file, handle],
         )

@@ -11,11 +11,17 @@ WORDS = r"api[_-]?key|secret|password|passwd|token|credential|private[_-]?key"
 
 _PARTS = frozenset(
     {
-        *("KEY", "KEYS", "PASS", "PASSPHRASE", "PWD", "AUTH", "AUTHORIZATION", "PAT", "DSN", "COOKIE", "COOKIES"),
-        *("HEADERS", "BEARER", "JWT", "APIKEY"),
+        *("KEY", "KEYS", "PASSPHRASE", "PASSCODE", "AUTH", "AUTHORIZATION", "PAT", "DSN", "COOKIE", "COOKIES"),
+        *("HEADERS", "BEARER", "JWT", "WEBHOOK", "SAS", "OTP", "TOTP", "MNEMONIC", "SALT"),
     }
 )
-_PLAIN = frozenset({"SSH_AUTH_SOCK"})
+_ENDINGS = (
+    *("PASS", "PWD", "PW", "CRED", "CREDS"),
+    *("APIKEY", "AUTHKEY", "ACCESSKEY", "ACCOUNTKEY", "MASTERKEY", "SIGNINGKEY", "DEPLOYKEY", "LICENSEKEY"),
+)
+"""What a part of a name ends with, as in `LDAP_BIND_PW` and `DBPASS`."""
+_PLAIN_PARTS = frozenset({"ASKPASS", "BYPASS", "COMPASS"})
+_PLAIN = frozenset({"SSH_AUTH_SOCK", "PWD", "OLDPWD"})
 
 
 def is_secret_name(name: str) -> bool:
@@ -26,4 +32,5 @@ def is_secret_name(name: str) -> bool:
         return False
     if re.search(WORDS, name, re.IGNORECASE):
         return True
-    return not _PARTS.isdisjoint(re.split(r"[^A-Z0-9]+", name.upper()))
+    parts = [each for each in re.split(r"[^A-Z0-9]+", name.upper()) if each not in _PLAIN_PARTS]
+    return any(each in _PARTS or each.endswith(_ENDINGS) for each in parts)

@@ -69,6 +69,7 @@ _OWN = {
 }
 _MODE = {"ROOKERY_DAEMON"}
 """Whether commands go through the daemon: no setting, as it counts before any is read."""
+_AGENT_MARKS = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_SOCKET", "ROOKERY_CONFINED")
 _FOR_TESTS = {
     f"ROOKERY_TEST_{name}" for name in ("CLOCK", "KILL", "STOP", "INTERRUPT", "VANISH", "NO_CHILD_WHILE_WRITING")
 }
@@ -123,8 +124,7 @@ def read_test(name: str) -> str:
 
 def _is_agents() -> bool:
     """True if our process is an agent's, or acts for one."""
-    marks = ("ROOKERY_TOKEN", "ROOKERY_SESSION", "ROOKERY_SOCKET", "ROOKERY_CONFINED")
-    return any(mark in _environ() for mark in marks)
+    return any(mark in _environ() for mark in _AGENT_MARKS)
 
 
 def read_sudo_user() -> int | None:
@@ -133,22 +133,31 @@ def read_sudo_user() -> int | None:
     return int(given) if given.isascii() and given.isdecimal() else None
 
 
-# Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands.
-_GIT_PLACES = {
+# Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands, or
+# reads its words in another way.
+GIT_PLACES = {
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
     "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
     "GIT_EXTERNAL_DIFF",
+    "GIT_GLOB_PATHSPECS",
     "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
     "GIT_IMPLICIT_WORK_TREE",
     "GIT_INDEX_FILE",
+    "GIT_INDEX_VERSION",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_LITERAL_PATHSPECS",
     "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
     "GIT_NO_REPLACE_OBJECTS",
     "GIT_OBJECT_DIRECTORY",
     "GIT_PREFIX",
     "GIT_QUARANTINE_PATH",
+    "GIT_REFERENCE_BACKEND",
     "GIT_REPLACE_REF_BASE",
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
@@ -158,7 +167,7 @@ _GIT_PLACES = {
 def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
     env = _environ() if source is None else source
-    return {name: value for name, value in env.items() if name not in _GIT_PLACES}
+    return {name: value for name, value in env.items() if name not in GIT_PLACES}
 
 
 def unmarked_environ() -> dict[str, str]:
@@ -190,6 +199,22 @@ def forget_runner() -> None:
 def confined_environ() -> dict[str, str]:
     """Our environment for a `rook` that acts for somebody in a sandbox."""
     return {name: value for name, value in _environ().items() if name != "ROOKERY_SOCKET"} | {"ROOKERY_CONFINED": "1"}
+
+
+_NEEDED = {"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TMPDIR", "TZ"}
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def least_environ() -> dict[str, str]:
+    """What every program needs to run, and nothing of the caller's: from this very process, which may be a daemon.
+
+    Where the process is an agent's own, it has put the PATH together, so that of the system counts.
+    """
+    env = {name: value for name, value in os.environ.items() if name in _NEEDED or name.startswith("LC_")}
+    if "PATH" not in env or any(mark in os.environ for mark in _AGENT_MARKS):
+        env["PATH"] = _SYSTEM_PATH
+    mode = {name: os.environ[name] for name in _MODE if name in os.environ}
+    return env | mode | passed_on_environ()
 
 
 _DAEMONS = {"HOME", "PATH", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ"}

@@ -8,7 +8,7 @@ import os
 import threading
 from contextlib import contextmanager
 
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import acting_alone, own_environ
 from rookery.agents.home import Home
 from rookery.base.call import Call, serving
 from rookery.config.project import loop_lock
@@ -68,8 +68,10 @@ class Looping:
 
     @contextmanager
     def _open_home(self) -> Iterator[Home]:
+        with acting_alone():
+            environ = own_environ(self._root)
         call = Call(
-            environ=project_environ(self._root, with_credentials=False, hints=False),
+            environ=environ,
             cwd=self._root,
             umask=_UMASK,
             pid=os.getpid(),

@@ -1,4 +1,8 @@
-"""Secrets are taken out once, where records enter: by their shape, by their name, and by value where we know it."""
+"""Secrets are taken out once, where records enter: by their shape, by their name, and by value where we know it.
+
+The shapes of tokens have their one home here; `traces` has a word of each. `looks_secret` judges values of variables
+that nobody has to read, so in doubt it says yes; `redact` changes texts that people read, and takes out less.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from rookery.base.secret_names import WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 HIDDEN = "[redacted]"
@@ -17,12 +21,34 @@ _SHAPES = re.compile(
     r"""
     -----BEGIN[ A-Z0-9]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z0-9]*PRIVATE\ KEY-----|\Z)
     | \bsk-[A-Za-z0-9_-]{16,}
+    | \b[sr]k_(?:live|test)_[A-Za-z0-9]{10,}
+    | \bwhsec_[A-Za-z0-9+/=]{16,}
     | \b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}
     | \bgithub_pat_[A-Za-z0-9_]{20,}
-    | \bglpat-[A-Za-z0-9_-]{16,}
-    | \bxox[abposr]-[A-Za-z0-9-]{10,}
+    | \bgl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_.-]{16,}
+    | \bxox[abceposr]-[A-Za-z0-9.-]{10,}
+    | \bxapp-[A-Za-z0-9-]{10,}
+    | \bhooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{8,}
+    | \bdiscord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{8,}
     | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
     | \bAIza[A-Za-z0-9_-]{30,}
+    | \bya29\.[A-Za-z0-9_-]{16,}
+    | \bGOCSPX-[A-Za-z0-9_-]{16,}
+    | \bhf_[A-Za-z0-9]{20,}
+    | \bgsk_[A-Za-z0-9]{20,}
+    | \bxai-[A-Za-z0-9]{20,}
+    | \bpypi-[A-Za-z0-9_-]{20,}
+    | \bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
+    | \bdo[opr]_v1_[a-f0-9]{32,}
+    | \bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{20,}
+    | \bATATT3[A-Za-z0-9_=-]{20,}
+    | \blin_api_[A-Za-z0-9]{20,}
+    | \bhv[sb]\.[A-Za-z0-9_-]{20,}
+    | \btskey-[A-Za-z0-9-]{16,}
+    | \bsntry[su]_[A-Za-z0-9_+/=-]{20,}
+    | \bglsa_[A-Za-z0-9_]{20,}
+    | \bAGE-SECRET-KEY-1[A-Z0-9]{20,}
+    | \b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}
     | \bnpm_[A-Za-z0-9]{30,}
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*
     """,
@@ -36,7 +62,25 @@ _NAMED = re.compile(
     ([^\s"',;&]{{4,}})
     """
 )
-_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]+:)[^\s@/]+@")
+_URL_PASSWORD = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://[^\s:/@]*:)[^\s@/]+@")
+
+# Of the value of a variable alone. A colon counts only where no path follows: `/opt/token:/usr/share` is a list.
+_ASSIGNED = re.compile(
+    rf"""(?ix)
+    (?: (?:{WORDS}) [\w.-]{{0,40}}
+      | (?<![a-z0-9]) (?:pwd|pw|pass|passphrase|auth|authorization|sig|signature|jwt
+                       |(?:access|account|shared|client)(?:[ _-]?access)?[ _-]?key) )
+    ["']? (?: \s*=\s* | :(?!/)\s* ) ["']? [^\s"',;&=]
+    """
+)
+_OPTION = re.compile(rf"(?i)(?<![\w-])-[\w-]{{0,40}}(?:{WORDS}|pass|pwd)\s+\S|(?:^|\s)(?:-u|--user)\s+\S+:\S")
+_URL_USER = re.compile(r"(?i)\b(?:https?://[^\s/@]{1,1000}@|[a-z][a-z0-9+.-]{0,30}://[^\s/@]{0,1000}:\S{1,1000}@)")
+_RANDOM = re.compile(r"[A-Za-z0-9_.+~=-]+")
+_BASE64 = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+][A-Za-z0-9+/]+={0,2}")
+_BETWEEN = re.compile(r"[\s:;,&?@|'\"<>(){}\[\]]+|(?<=[A-Za-z])=(?=[^=])")
+_LONGEST_WORD = 20
+_LEAST_BITS = 1.9
+_SHORTEST_RANDOM, _LONGEST_RANDOM = 32, 4096
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
@@ -50,8 +94,37 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
 
 
 def looks_secret(value: str) -> bool:
-    """True if a value by itself has the form of a secret: a known kind of key, or an address with a password."""
-    return bool(_SHAPES.search(value) or _URL_PASSWORD.search(value))
+    """True if a value by itself may be a secret: a known kind of key, a password within it, or random characters."""
+    patterns = (_SHAPES, _BEARER, _URL_PASSWORD, _URL_USER, _ASSIGNED, _OPTION)
+    return any(each.search(value) for each in patterns) or any(_is_random(each) for each in _parts(value))
+
+
+def _parts(value: str) -> Iterator[str]:
+    """What in a value could be a token by itself. Only the address of a service has secrets between its slashes."""
+    is_address = "://" in value
+    for part in _BETWEEN.split(value):
+        yield from part.split("/") if is_address else (part,)
+
+
+def _is_random(text: str) -> bool:
+    """True for 32 characters or more that no person has thought up."""
+    if not _SHORTEST_RANDOM <= len(text) <= _LONGEST_RANDOM:
+        return False
+    has_form = _RANDOM.fullmatch(text) or _BASE64.fullmatch(text)
+    return bool(has_form) and _bits(text) >= _LEAST_BITS and not _is_words(text)
+
+
+def _is_words(text: str) -> bool:
+    """True for words and numbers with something between them, as in the name of a host or of a branch."""
+    parts = [part for part in re.split(r"[-_.+~=]+", text) if part]
+    return all(part.isdecimal() or (part.isalpha() and len(part) <= _LONGEST_WORD) for part in parts)
+
+
+def _bits(text: str) -> float:
+    """How much a character of the text tells: 0 if all are the same, 4 for random hexadecimal digits."""
+    from math import log2
+
+    return -sum((share := text.count(each) / len(text)) * log2(share) for each in set(text))
 
 
 def redact_all(value: Any, known: Iterable[str] = ()) -> Any:

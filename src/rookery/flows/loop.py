@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 
 from rookery.agents import journal
+from rookery.agents.environment.service import acting_alone
 from rookery.base import locks
 from rookery.base.errors import RookError
 from rookery.base.record import Record
@@ -17,7 +18,7 @@ from rookery.base.text import one_line
 from rookery.config.environ import HUMAN
 from rookery.config.project import loop_lock
 from rookery.flows import jobs, landings, radar, sessions, store
-from rookery.flows.model import Action, Failure, Plan, Timer, wait_after
+from rookery.flows.model import MOST_FAILURES, Action, Failure, NeedsPerson, Plan, Timer, wait_after
 from rookery.mail import service as mail
 from rookery.ops.location import can_run_agents
 
@@ -95,7 +96,7 @@ def act(home: Home, action: Action, log: Callable[[str], None]) -> None:
         words = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
         log(f"cannot {action.name} {action.label or action.subject}: {one_line(words, 500)}")
         with suppress(RookError):  # a full disk
-            _record_failure(home, action, words)
+            _record_failure(home, action, words, needs_person=isinstance(error, NeedsPerson))
         return
     if action.key in store.failures(home.db):
         with home.db.write() as db:
@@ -104,26 +105,27 @@ def act(home: Home, action: Action, log: Callable[[str], None]) -> None:
 
 def _do(home: Home, action: Action) -> None:
     flow = FLOWS[action.flow]
-    flow.ACTIONS[action.name](home, action.subject)
+    with acting_alone():
+        flow.ACTIONS[action.name](home, action.subject)
     if action in flow.decide(flow.read(home), home.clock()).actions:
         raise Unchanged("it was done, and everything is as before")
 
 
-def _record_failure(home: Home, action: Action, words: str) -> None:
+def _record_failure(home: Home, action: Action, words: str, *, needs_person: bool) -> None:
     with home.db.write() as db:
         before = store.failures(db).get(action.key)
-        count = 1 if before is None else before.count + 1
+        count = MOST_FAILURES if needs_person else 1 if before is None else before.count + 1
         next_at = home.clock() + wait_after(count)
         failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], home.now())
         store.record(db, failure)
     if failure.is_given_up:
+        told = "Only you can repair it" if needs_person else f"It failed {count} times, at last with"
         with home.db.write() as db:
             mail.send_from_system(
                 db,
                 HUMAN,
                 one_line(f"given up: {action.name} {action.label or action.subject}", 200),
-                f"{action.why}. It failed {count} times, at last with:\n{failure.error}\n"
-                "`rook loop explain` shows it, `rook loop run` tries again.",
+                f"{action.why}. {told}:\n{failure.error}\n`rook loop explain` shows it, `rook loop run` tries again.",
                 type="escalation",
                 payload={"severity": "error"},
                 priority="high",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rookery.base.errors import RookError
 from rookery.base.proctable import Identity
 from rookery.base.record import Record
 
@@ -56,6 +57,10 @@ class Plan(Record):
     """Whose end is a reason to look again."""
     running: int = 0
     """How many runners are at work: as long as there are any, the loop must go on."""
+
+
+class NeedsPerson(RookError):
+    """Trying an action again cannot help: it is left to a person at once."""
 
 
 class Failure(Record):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from rookery.agents import interactive, journal, sling, stop, store, turns
 from rookery.agents.ending import end_session
+from rookery.agents.environment.service import find_problem
 from rookery.agents.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
 from rookery.base import holder as holders
 from rookery.base.clock import seconds_of
 from rookery.base.proctable import Identity
 from rookery.base.record import Record
-from rookery.flows.model import Action, Plan, Timer, wait_after
+from rookery.flows import store as failures
+from rookery.flows.model import Action, NeedsPerson, Plan, Timer, wait_after
 from rookery.runtimes.model import HEADLESS
 
 TYPE_CHECKING = False
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rookery.agents.home import Home
 
 NAME = "sessions"
+_USE, _PROJECT = "use the environment", "project"
 NONE, ALIVE, GONE, ELSEWHERE = "none", "alive", "gone", "elsewhere"
 
 
@@ -51,6 +54,8 @@ class Facts(Record):
     """The number of its newest message that no turn has seen; 0 if there is none."""
     nudged: int
     """Up to which message it was told, in its terminal, that it has mail."""
+    problem: str = ""
+    """Why no turn can begin: the project's environment cannot be used."""
 
 
 def read(home: Home) -> list[Facts]:
@@ -65,7 +70,17 @@ def read(home: Home) -> list[Facts]:
             "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"
         )
         lost = {row[0]: turns.count_lost(store.turns(db, row[0])) for row in rows if row[11] == TURN_LOST}
-    return [_facts(home, row, lost.get(row[0], 0)) for row in rows]
+    found = [_facts(home, row, lost.get(row[0], 0)) for row in rows]
+    if not any(_may_begin(each) for each in found):
+        return found
+    problem = find_problem(home.root)
+    return found if problem is None else [each.replace(problem=problem.message) for each in found]
+
+
+def _may_begin(each: Facts) -> bool:
+    """True if a turn may be about to begin."""
+    is_idle = each.mode == HEADLESS and each.state != ENDED and each.turn != TURN_RUNNING
+    return is_idle and bool(each.mail or each.lost or each.state != WAITING)
 
 
 def _facts(home: Home, row: tuple[object, ...], lost: int) -> Facts:
@@ -107,7 +122,8 @@ def _stopper(reason: object) -> Driver:
 def decide(facts: list[Facts], now: float) -> Plan:
     """What every session needs."""
     timers: list[Timer] = []
-    actions = tuple(action for each in facts for action in _decide(each, now, timers))
+    # All agents wait for the same environment, and a person is told of that once.
+    actions = tuple(dict.fromkeys(action for each in facts for action in _decide(each, now, timers)))
     watched = [driver.process for each in facts for driver in (each.driver, each.stopper) if driver.state == ALIVE]
     return Plan(
         actions,
@@ -148,13 +164,19 @@ def _decide_headless(each: Facts, now: float, timers: list[Timer]) -> Iterator[A
     elif each.lost:
         due = each.turn_ended + (0.0 if each.lost == 1 else wait_after(each.lost - 1))
         if now >= due or due - now > wait_after(each.lost):  # the clock was set back
-            yield _action(each, "start turn", "its last turn was cut off")
+            yield _start(each, "its last turn was cut off")
         else:
             timers.append(Timer(due, f"start another turn of {each.agent}, after {each.lost} that were cut off"))
     elif each.mail:
-        yield _action(each, "start turn", "it has mail")
+        yield _start(each, "it has mail")
     elif each.state != WAITING:
-        yield _action(each, "start turn", "it has been slung" if not each.turn else "nothing runs its turn")
+        yield _start(each, "it has been slung" if not each.turn else "nothing runs its turn")
+
+
+def _start(each: Facts, why: str) -> Action:
+    if each.problem:
+        return Action(NAME, _USE, _PROJECT, "agents wait for a turn", "of the project", each.problem)
+    return _action(each, "start turn", why)
 
 
 def _action(each: Facts, name: str, why: str) -> Action:
@@ -175,8 +197,23 @@ def _give_up(home: Home, session_id: str) -> None:
         end_session(home, session_id, CRASHED, f"{lost} turns in a row were cut off")
 
 
+def _start_turn(home: Home, session_id: str) -> None:
+    turns.start_turn(home, session_id)
+    key = Action(NAME, _USE, _PROJECT, "").key
+    if key in failures.failures(home.db):  # it is repaired: of the next problem a person is told again
+        with home.db.write() as db:
+            failures.forget(db, key)
+
+
+def _use_environment(home: Home, _subject: str) -> None:
+    problem = find_problem(home.root)
+    if problem is not None:
+        raise NeedsPerson(f"{problem.message}\n{problem.hint}")
+
+
 ACTIONS = {
-    "start turn": turns.start_turn,
+    "start turn": _start_turn,
+    _USE: _use_environment,
     "settle turn": turns.settle_turn,
     "give up": _give_up,
     "undo sling": _undo_sling,

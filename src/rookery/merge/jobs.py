@@ -14,7 +14,7 @@ import os
 import select
 
 from rookery.agents import journal
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import own_environ
 from rookery.base import call as calls
 from rookery.base import handed
 from rookery.base.detach import start_detached
@@ -73,7 +73,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
         start_detached(
             [*module_command(module), root, str(file), str(handle)],
             cwd=root,
-            env=project_environ(root, with_credentials=False) | {RUNNER: "job"},
+            env=own_environ(root) | {RUNNER: "job"},
             output=os.path.join(root, ".rookery", "run", "jobs.log"),
             keep=[file, handle],
         )

@@ -35,7 +35,7 @@ def check_environment(place: Place) -> Iterator[Finding]:
         return
     if stored is None:
         if alive:
-            said = f"nothing is recorded, and {len(alive)} agents are alive: they get the environment of who wakes them"
+            said = f"nothing is recorded, and {len(alive)} agents are alive: they get only PATH, HOME and the like"
             yield Finding(_CATEGORY, "record", WARNING, said, EnvironmentUnusable.default_hint)
         else:
             yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")

@@ -2,6 +2,9 @@
 
 Everything is kept but what belongs to less than the project: to one terminal, one shell, one login at a screen, or one
 run of a program. `SSH_AUTH_SOCK` is kept, and given only while there is a socket (`service`): it may vanish at logout.
+
+`GIT_CONFIG_COUNT`, `GIT_CONFIG_KEY_0`, `GIT_CONFIG_VALUE_0` and so on are settings for git, and belong together: git
+refuses to work if one of them is missing. They are kept, replaced and given as a whole, or not at all.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import os
 
 from rookery.base.record import Record
 from rookery.base.secret_names import is_secret_name
+from rookery.config.environ import GIT_PLACES
 from rookery.events.redact import looks_secret
 
 TYPE_CHECKING = False
@@ -38,13 +42,16 @@ _ONE_RUN = {
     *("MANAGERPID", "SYSTEMD_EXEC_PID", "WATCHDOG_PID", "WATCHDOG_USEC", "PYTEST_CURRENT_TEST"),
     *("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"),
 }
-_UNWANTED = frozenset(_ONE_TERMINAL | _ONE_SHELL | _ONE_LOGIN | _ONE_RUN)
+_ONE_GIT = {"GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_REFLOG_ACTION", "GIT_PAGER_IN_USE"}
+_UNWANTED = frozenset(GIT_PLACES | _ONE_GIT | _ONE_TERMINAL | _ONE_SHELL | _ONE_LOGIN | _ONE_RUN)
 _UNWANTED_BEGINNINGS = (
     *("ITERM_", "KITTY_", "KONSOLE_", "WEZTERM_", "ALACRITTY_", "GHOSTTY_", "ZELLIJ", "VSCODE_", "XDG_SESSION_"),
     "DIRENV_",  # holds a copy of other variables, with their secrets
     "BASH_FUNC_",
+    *("GIT_TRACE", "GIT_PUSH_", "GITHEAD_"),
     *("ROOKERY_TEST_", "ROOKERY_SCRATCH"),
 )
+_COUNT, _KEY, _VALUE = "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"
 _LONGEST = 128 * 1024
 """The kernel starts no program with a longer `NAME=VALUE`."""
 
@@ -106,31 +113,72 @@ def can_be_set(name: str, value: str) -> bool:
 
 def is_credential(name: str, value: str) -> bool:
     """True if the name says that it is secret, or the value looks so: a known form of key, a password in an address."""
+    if is_git_setting(name):
+        return looks_secret(value)
     return name != "PATH" and (is_secret_name(name) or looks_secret(value))
+
+
+def is_git_setting(name: str) -> bool:
+    """True for each of the variables that together hold settings for git."""
+    return name == _COUNT or name.startswith((_KEY, _VALUE))
+
+
+def git_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that hold settings for git; nothing if one is missing, so that git would refuse to work."""
+    count = environ.get(_COUNT, "")
+    if not (count.isascii() and count.isdecimal()) or int(count) * 2 > len(environ):
+        return {}
+    names = [_COUNT, *(f"{kind}{number}" for number in range(int(count)) for kind in (_KEY, _VALUE))]
+    if not all(name in environ and can_be_set(name, environ[name]) for name in names):
+        return {}
+    return {name: environ[name] for name in names}
+
+
+def with_whole_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without settings for git of which a part is missing, or too much is there."""
+    return _without_settings(environ) | git_settings(environ)
+
+
+def _without_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not is_git_setting(name)}
+
+
+def _are_secret(settings: Mapping[str, str]) -> bool:
+    """True if one of the settings is: by its value, its key (`http.extraHeader`), or an address within the key."""
+    keys = [value for name, value in settings.items() if name.startswith(_KEY)]
+    is_named = any(is_secret_name(key) or key.lower().endswith("extraheader") for key in keys)
+    return is_named or any(looks_secret(value) for value in settings.values())
 
 
 def sort_out(environ: Mapping[str, str]) -> Variables:
     """What of a shell's environment is kept, in its two parts."""
     plain: dict[str, str] = {}
     credentials: dict[str, str] = {}
-    for name, value in sorted(environ.items()):
+    for name, value in _without_settings(environ).items():
         if is_kept(name, value):
             (credentials if is_credential(name, value) else plain)[name] = value
-    return Variables(plain, credentials)
+    settings = git_settings(environ)
+    (credentials if _are_secret(settings) else plain).update(settings)
+    return Variables(dict(sorted(plain.items())), dict(sorted(credentials.items())))
 
 
 def add_to(recorded: Variables, shell: Variables) -> Variables:
     """What a sling records: the shell as it is, and the credentials that it does not have."""
-    kept = {name: value for name, value in recorded.credentials.items() if name not in shell.plain}
+    before = _without_settings(recorded.credentials) if git_settings(shell.whole) else recorded.credentials
+    kept = {name: value for name, value in before.items() if name not in shell.plain}
     return Variables(shell.plain, dict(sorted((kept | shell.credentials).items())))
 
 
 def replace_only(recorded: Variables, shell: Variables, names: Collection[str]) -> Variables:
     """The record with these variables as the shell has them, or without those that it does not have."""
+    has_setting = any(is_git_setting(name) for name in names)
+
+    def is_meant(name: str) -> bool:
+        return name in names or (has_setting and is_git_setting(name))
 
     def part(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-        stay = {name: value for name, value in old.items() if name not in names}
-        return dict(sorted((stay | {name: value for name, value in new.items() if name in names}).items()))
+        stay = {name: value for name, value in old.items() if not is_meant(name)}
+        return dict(sorted((stay | {name: value for name, value in new.items() if is_meant(name)}).items()))
 
     return Variables(part(recorded.plain, shell.plain), part(recorded.credentials, shell.credentials))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.agents.environment import service, store
-from rookery.agents.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, compare
+from rookery.agents.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, compare, is_credential
 from rookery.agents.environment.service import Recorded
 from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.base.errors import InvalidInput
@@ -43,7 +43,7 @@ class ProjectEnvironment(Record):
     by: str | None
     how: str | None
     problem: str
-    """Why the record is not used, so that agents get the environment of who wakes them; empty if it is used."""
+    """Why the record cannot be used, so that no turn or gate begins; empty if it can be."""
     hint: str
     variables: tuple[Variable, ...]
 
@@ -82,6 +82,8 @@ def show(ctx: Context) -> ProjectEnvironment:
     for name in sorted(recorded.whole.keys() | shell.whole.keys()):
         value = recorded.whole.get(name)
         kind = recorded.kind(name) if value is not None else shell.kind(name)
+        if value is not None and is_credential(name, value):
+            kind = CREDENTIAL  # an earlier version may have taken it for plain
         variables.append(
             Variable(
                 name,
@@ -121,6 +123,8 @@ def refresh(ctx: Context, only: tuple[str, ...], dry_run: bool) -> Refreshed:
         _check_name(ctx, name)
     done: Recorded = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
     path = store.record_path(ctx.root)
+    if not dry_run:
+        ctx.react()  # turns may have waited for it
     return Refreshed(done.changes, path, done.credentials_path, dry_run, done.problem)
 
 

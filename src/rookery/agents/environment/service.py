@@ -1,7 +1,9 @@
 """The project's environment in use: recorded when a person slings or refreshes it, given to whatever runs for agents.
 
-Where there is no record that can be used, everything gets the environment of its caller, and a person is told how to
-record one. Nothing fails for that reason.
+A record that is broken, gone or open to others is not used, and neither is anything in its place: what needs it is
+refused until a person runs `rook env refresh`. Where nothing was ever recorded, what a person's own call runs gets the
+environment of that call, and the person is told; what the loop or an agent's call begins gets the little that every
+program needs, and nothing of whoever sent the mail.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
+from contextvars import ContextVar
 from weakref import WeakSet
 
 from rookery.agents.environment import store
@@ -24,12 +27,14 @@ from rookery.agents.environment.model import (
     compare,
     replace_only,
     sort_out,
+    with_whole_settings,
 )
-from rookery.agents.environment.store import EnvironmentUnusable
+from rookery.agents.environment.store import EnvironmentUnusable, RecordedElsewhere
 from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
-from rookery.config.environ import HUMAN, passed_on_environ, read_environ, unmarked_environ
+from rookery.config.environ import HUMAN, least_environ, passed_on_environ, read_environ, unmarked_environ
+from rookery.config.project import database_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,25 +56,86 @@ class Recorded(Record):
     """Why the earlier record could not be read; its credentials are lost."""
 
 
-def project_environ(root: str, *, with_credentials: bool = True, hints: bool = True) -> Environment:
+class acting_alone:  # noqa: N801 - reads as a verb: `with acting_alone():`
+    """What is done within is done by the loop itself, whatever call it runs in: that call's environment is not used."""
+
+    def __enter__(self) -> None:
+        self._token = _is_alone.set(True)
+
+    def __exit__(self, *_error: object) -> None:
+        _is_alone.reset(self._token)
+
+
+_is_alone: ContextVar[bool] = ContextVar("is_alone", default=False)
+
+
+def project_environ(root: str) -> Environment:
     """The environment of turns, gates and everything else that runs for the project, without any mark.
 
-    `with_credentials=False` is for our own processes, which need none. Without `hints` a missing record is not told.
+    Raises EnvironmentUnusable.
     """
-    stored = _read_usable(root, with_values=with_credentials, hints=hints)
-    if stored is None:
-        return Environment(unmarked_environ())
-    found = stored.variables.whole
+    stored = _read_usable(root)
+    if stored is not None:
+        return _given(stored)
+    return Environment(unmarked_environ() if _is_persons_call() else least_environ())
+
+
+def own_environ(root: str) -> Environment:
+    """The environment of our own processes: the same without credentials, and the least where it cannot be used."""
+    try:
+        stored = store.read(root, with_values=False)
+    except EnvironmentUnusable:
+        return Environment(least_environ())
+    if stored is not None:
+        return _given(stored)
+    return Environment(read_shell().plain | passed_on_environ() if _is_persons_call() else least_environ())
+
+
+def search_path(root: str) -> str:
+    """Where programs are looked for that run for the project. Raises EnvironmentUnusable."""
+    return project_environ(root).get("PATH", os.defpath)
+
+
+def sling_path(root: str, caller: str) -> str:
+    """The PATH that an agent will have which the caller slings: a person's own, which is about to be recorded.
+
+    Raises EnvironmentUnusable if there is a record that cannot be used.
+    """
+    if caller != HUMAN:
+        return search_path(root)
+    problem = find_problem(root)
+    if problem is not None and not isinstance(problem, RecordedElsewhere):
+        raise problem
+    return unmarked_environ().get("PATH", os.defpath)
+
+
+def find_problem(root: str) -> EnvironmentUnusable | None:
+    """Why the record cannot be used; None if it can be, or if there never was one."""
+    try:
+        store.read(root)
+    except EnvironmentUnusable as error:
+        return error
+    return None
+
+
+def is_recorded(root: str) -> bool:
+    """False if nothing was ever recorded. Raises EnvironmentUnusable."""
+    return store.read(root, with_values=False) is not None
+
+
+def _given(stored: Stored) -> Environment:
+    found = with_whole_settings(stored.variables.whole)
     for name in _SOCKETS:
         if name in found and not _is_own_socket(found[name]):
             del found[name]
     return Environment(found | passed_on_environ())
 
 
-def search_path(root: str, caller: str) -> str:
-    """The PATH that an agent will have which the caller slings: a person's own, which is about to be recorded."""
-    env = unmarked_environ() if caller == HUMAN else project_environ(root, with_credentials=False)
-    return env.get("PATH", os.defpath)
+def _is_persons_call() -> bool:
+    """True if what we do is what a person has called for, and not what the loop does on that occasion."""
+    call, environ = calls.current(), read_environ()
+    is_agents = environ.is_agents_process or environ.is_confined or (call is not None and call.session_id is not None)
+    return not is_agents and not _is_alone.get()
 
 
 def secrets(root: str) -> tuple[str, ...]:
@@ -107,31 +173,29 @@ def read_shell() -> Variables:
 def record_sling(root: str, at: str) -> None:
     """Record the shell of a person who slings, keep the credentials that it lacks, and say what is new.
 
-    It never fails: where it cannot be written, that is said, and agents get the environment of who wakes them.
+    Raises EnvironmentUnusable or StorageFailed where it cannot be written.
     """
-    try:
-        done = _record(root, at, SLING, ())
-    except (EnvironmentUnusable, OSError) as error:
-        said = error.message if isinstance(error, EnvironmentUnusable) else f"{error.filename}: {error.strerror}"
-        _say(f"the environment for agents cannot be recorded, so they get that of who wakes them: {said}")
-        return
-    line = describe(done)
+    line = describe(_record(root, at, SLING, ()))
     if line:
         _say(line)
 
 
 def refresh(root: str, at: str, only: Collection[str], *, dry_run: bool) -> Recorded:
     """Record the caller's shell as it is: what it does not have is dropped. With `only`, just these variables."""
+    return _record(root, at, REFRESH, only, dry_run=dry_run)
+
+
+def _record(root: str, at: str, how: str, only: Collection[str], *, dry_run: bool = False) -> Recorded:
     try:
-        return _record(root, at, REFRESH, only, dry_run=dry_run)
+        return _write(root, at, how, only, dry_run=dry_run)
     except OSError as error:
         raise StorageFailed(
-            f"the environment cannot be recorded: {error.filename}: {error.strerror}",
+            f"the environment for agents cannot be recorded: {error.filename}: {error.strerror}",
             hint="make room there, or set XDG_STATE_HOME to a folder that you can write",
         ) from error
 
 
-def _record(root: str, at: str, how: str, only: Collection[str], *, dry_run: bool = False) -> Recorded:
+def _write(root: str, at: str, how: str, only: Collection[str], *, dry_run: bool) -> Recorded:
     shell = read_shell()
     if dry_run:
         old, _, problem = _read_old(root)
@@ -140,10 +204,18 @@ def _record(root: str, at: str, how: str, only: Collection[str], *, dry_run: boo
         old, path, problem = _read_old(root)
         new = _next(old, shell, how, only)
         changes = compare(old, new)
-        if changes or problem or how == REFRESH or not os.path.lexists(store.record_path(root)):
+        if new != old or problem or how == REFRESH or not os.path.lexists(store.record_path(root)):
             state_home = read_environ().state_home
             path = store.write(root, state_home, new, at=at, by=_user(), how=how)
+            _tell_loop(root)
     return Recorded(changes, path, problem)
+
+
+def _tell_loop(root: str) -> None:
+    """Let the loop look again: turns may have waited for the record."""
+    from rookery.db import commits  # a runner loads us, and nothing of the database
+
+    commits.tell(database_path(root))
 
 
 def _next(old: Variables, shell: Variables, how: str, only: Collection[str]) -> Variables:
@@ -175,18 +247,21 @@ _hinted: WeakSet[calls.Call] = WeakSet()
 _own_hints = deque[str](maxlen=100)
 
 
-def _read_usable(root: str, *, with_values: bool, hints: bool) -> Stored | None:
-    """The record; None if there is none that can be used, and then a person hears of it, once in a call."""
+def _read_usable(root: str) -> Stored | None:
+    """The record; None if there never was one, and then a person hears of it, once in a call."""
     try:
-        stored = store.read(root, with_values=with_values)
+        stored = store.read(root)
         problem = "no environment is recorded for this project"
-    except EnvironmentUnusable as error:
+    except RecordedElsewhere as error:
+        if not _is_persons_call():
+            raise
         stored, problem = None, error.message
-    if stored is None and hints and not read_environ().is_agents_process:
+    if stored is None and not read_environ().is_agents_process:
         call = calls.current()
         if not (root in _own_hints if call is None else call in _hinted):
             _own_hints.append(root) if call is None else _hinted.add(call)
-            _say(f"{problem}: agents get that of this shell (`rook env refresh` records it)")
+            what = "that of this shell" if _is_persons_call() else "only PATH, HOME and the like"
+            _say(f"{problem}: agents get {what} (`rook env refresh` records it)")
     return stored
 
 

@@ -5,7 +5,8 @@ own state folder, in a private folder for this project's path. It is a file and 
 and they never open the database; and because what is exported or copied of the database must not lead to credentials.
 
 Both files change at once: the credentials are written under a new name, and the record that names them is renamed into
-place. A process that is killed in between has changed nothing. The writer holds a lock.
+place. A process that is killed in between has changed nothing. The writer holds a lock, and notes in the lock's file
+that there is a record: so one that has vanished is told from one that never was.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ class EnvironmentUnusable(Refused):
     default_hint = _REFRESH
 
 
+class RecordedElsewhere(EnvironmentUnusable):
+    """The record is that of the place from which the project was copied or moved."""
+
+
 class Stored(Record):
     """The record as it lies on the disk."""
 
@@ -77,14 +82,18 @@ def private_folder(root: str, state_home: str) -> str:
 
 
 def read(root: str, *, with_values: bool = True) -> Stored | None:
-    """The record; None if there is none. Raises EnvironmentUnusable.
+    """The record; None if there never was one. Raises EnvironmentUnusable.
 
     Without values it is only checked that the credentials are there and private.
     """
     for last in range(_TRIES, 0, -1):
         data = _read_record(root)
         if data is None:
-            return None
+            if not _was_recorded(root):
+                return None
+            if last > 1 and os.path.lexists(record_path(root)):
+                continue  # another process has just written the first one
+            raise EnvironmentUnusable(f"the record of the project's environment is gone: {record_path(root)}")
         stored = _parse(root, data)
         if not stored.credentials_path:
             return stored
@@ -125,6 +134,7 @@ def write(root: str, state_home: str, variables: Variables, *, at: str, by: str,
             with suppress(OSError):
                 os.unlink(path)
         raise
+    _note_recorded(root)
     steps.reached("environment written")
     _sweep(folder, _PREFIX, path)
     _sweep(os.path.join(root, FOLDER), f"{RECORD}.", "")
@@ -146,15 +156,36 @@ def relocate(root: str, before: str, state_home: str) -> None:
 @contextmanager
 def writing(root: str) -> Iterator[None]:
     """Keep others from writing the record meanwhile."""
-    folder = os.path.join(root, FOLDER, "run")
+    path = _lock_path(root)
+    folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         os.mkdir(folder, _PRIVATE)
-    handle = os.open(os.path.join(folder, "environment.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         calls.lock(handle)
         yield
     finally:
         os.close(handle)
+
+
+def _lock_path(root: str) -> str:
+    return os.path.join(root, FOLDER, "run", "environment.lock")
+
+
+def _note_recorded(root: str) -> None:
+    with suppress(OSError):  # a full disk: the record is written
+        handle = os.open(_lock_path(root), os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.pwrite(handle, b"recorded\n", 0)
+        finally:
+            os.close(handle)
+
+
+def _was_recorded(root: str) -> bool:
+    try:
+        return os.lstat(_lock_path(root)).st_size > 0
+    except OSError:
+        return False
 
 
 def _read_record(root: str) -> dict[str, Any] | None:
@@ -181,7 +212,7 @@ def _parse(root: str, data: dict[str, Any]) -> Stored:
     if version != _VERSION:
         raise EnvironmentUnusable(f"{path} was written by another version of Rookery")
     if place != os.path.realpath(root):
-        raise EnvironmentUnusable(f"the environment was recorded for {place}: this project was copied or moved")
+        raise RecordedElsewhere(f"the environment was recorded for {place}: this project was copied or moved")
     return Stored(place, NOTHING.replace(plain=plain), names, where, at, by, how)
 
 

@@ -10,7 +10,7 @@ import shutil
 import time
 
 from rookery.agents.environment.masking import mask, secret_values
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import own_environ
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
@@ -55,7 +55,7 @@ def can_regenerate(desk: Desk, path: str) -> bool:
     lock = cases.lockfile_of(path)
     if lock is None:
         return False
-    search = project_environ(desk.home.root, with_credentials=False).get("PATH", os.defpath)
+    search = own_environ(desk.home.root).get("PATH", os.defpath)
     return shutil.which(lock.command[0], path=search) is not None
 
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 
 from rookery.agents import journal
 from rookery.agents.environment.model import Environment
-from rookery.agents.environment.service import project_environ
+from rookery.agents.environment.service import search_path
+from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.agents.roles import STRICT
 from rookery.agents.start import settings_of
 from rookery.base import holder as holders
@@ -87,6 +88,8 @@ def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Calla
             if found is not None:
                 return found
         return _start(desk, case, tier, name, job, commit, prompt, beat)
+    except EnvironmentUnusable:
+        raise  # the branch is not to blame
     except RookError as error:
         return Failed(error.message)
 
@@ -95,8 +98,7 @@ def _start(
     desk: Desk, case: Case, tier: str, name: str, job: str, commit: str, prompt: str, beat: Callable[[], None]
 ) -> Answer | Failed:
     runtime = open_runtime(desk.config.merge.runtime or desk.config.agents.runtime)
-    path = project_environ(desk.home.root, with_credentials=False).get("PATH", os.defpath)
-    runtime.check_installed(settings_of(desk.home, runtime.NAME), path)
+    runtime.check_installed(settings_of(desk.home, runtime.NAME), search_path(desk.home.root))
     with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
         launch = _prepare(desk, case, runtime, place)
         order = _order(desk, case, tier, runtime, place, launch, prompt)
