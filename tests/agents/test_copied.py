@@ -159,8 +159,9 @@ def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
     )
     db.close()
     folder = scene.original / ".rookery" / "scratch" / "held"
-    folder.mkdir(parents=True)
-    (folder / "owner").write_text(f"{me.pid} {me.text}")
+    folder.parent.mkdir(exist_ok=True)
+    folder.with_name("held.owner").symlink_to(f"{me.pid} {me.text}")
+    folder.mkdir()
     rook = scene.make_copy()
     copied = Den.at(scene.copy)
     copied.sling(copied.task("Own", WORKS), "--name", "cid")
@@ -168,7 +169,7 @@ def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
     assert rook("merge", "--all").status == 0
     assert (scene.copy / "own.txt").exists()
     assert not (scene.copy / ".rookery/scratch/held").exists()
-    assert (folder / "owner").exists()
+    assert folder.with_name("held.owner").is_symlink()
     assert os.path.exists(scene.original / ".rookery/worktrees/ann")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rookery.base.proctable import Identity
-from rookery.flows import jobs, landings, radar, sessions
+from rookery.flows import jobs, landings, leftovers, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, wait_after
 from rookery.flows.sessions import Driver, Facts
 
@@ -123,3 +123,12 @@ def test_a_job_is_settled_once_it_has_ended_and_nobody_waits_for_it() -> None:
     assert [(each.name, each.subject) for each in plan.actions] == [("settle job", "gate-3")]
     assert plan.processes == (merger,)  # its end is a reason to look again
     assert plan.running == 0
+
+
+def test_a_folder_goes_once_its_holder_is_gone() -> None:
+    held = leftovers.Facts("index-1", False, Identity(7, "7"))
+    elsewhere = leftovers.Facts("gate-1", False, None)
+    left = leftovers.Facts("gate-2", True, None)
+    plan = leftovers.decide([held, elsewhere, left], NOW)
+    assert [(each.name, each.subject) for each in plan.actions] == [("remove scratch", "gate-2")]
+    assert (plan.timers, plan.processes, plan.running) == ((), (Identity(7, "7"),), 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState, StorageFailed
@@ -54,10 +55,11 @@ def delete_tree(folder: str) -> None:
     """Delete a folder with all that is in it; links are deleted, never followed."""
     try:
         for path in _bottom_up(folder):
-            if os.path.isdir(path) and not os.path.islink(path):
-                os.rmdir(path)
-            else:
-                os.unlink(path)
+            with suppress(FileNotFoundError):  # another process deletes it too
+                if os.path.isdir(path) and not os.path.islink(path):
+                    os.rmdir(path)
+                else:
+                    os.unlink(path)
     except OSError as error:
         raise StorageFailed(
             f"{error.filename} cannot be deleted: {error.strerror}", hint="delete it by hand, and run this again"
@@ -78,12 +80,15 @@ def tree_size(folder: str) -> int:
 
 def _bottom_up(folder: str) -> Iterator[str]:
     """Every path in the folder and the folder itself, deepest first; folders are made writable on the way."""
-    mode = os.lstat(folder).st_mode
-    if stat.S_ISDIR(mode):
-        if mode & 0o700 != 0o700:
+    try:
+        mode = os.lstat(folder).st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
             os.chmod(folder, mode | 0o700)  # a program's cache may be read-only
-        for name in os.listdir(folder):
-            yield from _bottom_up(os.path.join(folder, name))
+        names = os.listdir(folder) if stat.S_ISDIR(mode) else []
+    except FileNotFoundError:
+        return
+    for name in names:
+        yield from _bottom_up(os.path.join(folder, name))
     yield folder
 
 

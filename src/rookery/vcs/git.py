@@ -28,6 +28,7 @@ from rookery.vcs.porcelain import (
     parse_status,
     parse_worktrees,
 )
+from rookery.vcs.temporary import temporary_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -271,9 +272,7 @@ class Git:
         untracked = self._untracked()
         if not untracked:
             return self._store.read(*DIFF, *form, start, "--")
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
+        with temporary_folder(self.root, "index") as folder:
             env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_LITERAL_PATHSPECS": "1"}
             snapshots.copy_index(self._index(), env["GIT_INDEX_FILE"])
             self._store.write(
