@@ -126,9 +126,14 @@ def test_a_job_is_settled_once_it_has_ended_and_nobody_waits_for_it() -> None:
 
 
 def test_a_folder_goes_once_its_holder_is_gone() -> None:
-    held = leftovers.Facts("index-1", False, Identity(7, "7"))
-    elsewhere = leftovers.Facts("gate-1", False, None)
-    left = leftovers.Facts("gate-2", True, None)
-    plan = leftovers.decide([held, elsewhere, left], NOW)
-    assert [(each.name, each.subject) for each in plan.actions] == [("remove scratch", "gate-2")]
+    held = leftovers.Facts(leftovers.SCRATCH, "index-1", "index-1", False, Identity(7, "7"))
+    elsewhere = leftovers.Facts(leftovers.CLEANING, "/a/bee", "bee", False, None)
+    left = leftovers.Facts(leftovers.SCRATCH, "gate-2", "gate-2", True, None)
+    cut_off = leftovers.Facts(leftovers.CLEANING, "/a/ant", "ant", True, None)
+    plan = leftovers.decide([held, elsewhere, left, cut_off], NOW)
+    assert [(each.name, each.subject) for each in plan.actions] == [
+        ("remove scratch", "gate-2"),
+        ("finish cleaning", "/a/ant"),
+    ]
+    assert all(each.name in leftovers.ACTIONS for each in plan.actions)
     assert (plan.timers, plan.processes, plan.running) == ((), (Identity(7, "7"),), 0)

@@ -39,18 +39,6 @@ KNOWN: tuple[Known, ...] = (
         r"^git fsck ends with \d+: (error: worktrees/\S+/HEAD: detached HEAD points at nothing(; |$))+$",
         "a git that is killed during `git worktree add` leaves a registration without a HEAD",
     ),
-    Known(
-        "killed-cleaning-is-told-again",
-        "events",
-        r"^worktree\.cleaned of \S+ is told more than once",
-        "a cleaning that is killed after it was told of, and before the folder is gone, is told of by the next one too",
-    ),
-    Known(
-        "killed-cleaning-leaves-folder",
-        "leftovers",
-        r"worktrees/\.[^/ ]+\.removed",
-        "a cleaning that is killed leaves `.NAME.removed` until the next one",
-    ),
 )
 """A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a
 crashed agent's task is given to another one, and zombies are no leftovers."""

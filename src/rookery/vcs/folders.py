@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState, StorageFailed
+from rookery.config import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ def put_aside(folder: str) -> None:
     """Take the folder from its place at once, so that a kill never leaves a half of it there."""
     delete_aside(folder)
     if os.path.lexists(folder):
-        os.rename(folder, _aside(folder))
+        os.rename(folder, aside_of(folder))
+        steps.reached("put aside")
 
 
 def delete_aside(folder: str) -> None:
     """Delete what was put aside, now or before a kill."""
-    path = _aside(folder)
+    path = aside_of(folder)
     if os.path.lexists(path):
         delete_tree(path)
 
@@ -92,5 +94,6 @@ def _bottom_up(folder: str) -> Iterator[str]:
     yield folder
 
 
-def _aside(folder: str) -> str:
+def aside_of(folder: str) -> str:
+    """Where a folder lies after it has left its place, until it is deleted."""
     return os.path.join(os.path.dirname(folder), f".{os.path.basename(folder)}{_ASIDE}")

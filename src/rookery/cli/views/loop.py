@@ -80,10 +80,14 @@ def _jobs(facts: list[dict[str, Any]]) -> list[Block]:
 
 def _leftovers(facts: list[dict[str, Any]]) -> list[Block]:
     rows = tuple(
-        (line((each["name"], "bold")), line("nobody, its process is gone" if each["is_left"] else "a process"))
+        (
+            line((each["label"], "bold")),
+            line(each["kind"]),
+            line("nobody, its process is gone" if each["is_left"] else "a process"),
+        )
         for each in facts
     )
-    return [Table(("scratch", "needed by"), rows)] if rows else []
+    return [Table(("leftover", "kind", "held by"), rows)] if rows else []
 
 
 def ran(found: Ran, _values: dict[str, Any]) -> list[Block]:
