@@ -26,20 +26,7 @@ class Known:
         return violation.check == self.check and re.search(self.pattern, violation.text) is not None
 
 
-KNOWN: tuple[Known, ...] = (
-    Known(
-        "killed-sling-leaves-worktree",
-        "leftovers",
-        r"^worktree \S+ is (on the disk|known to git), and rook worktree list does not know it$",
-        "a sling that is killed during `git worktree add` leaves its worktree and branch",
-    ),
-    Known(
-        "killed-sling-leaves-worktree",
-        "checkout",
-        r"^git fsck ends with \d+: (error: worktrees/\S+/HEAD: detached HEAD points at nothing(; |$))+$",
-        "a git that is killed during `git worktree add` leaves a registration without a HEAD",
-    ),
-)
+KNOWN: tuple[Known, ...] = ()
 """A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a
 crashed agent's task is given to another one, and zombies are no leftovers."""
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rookery.base.call import current
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 HUMAN = "human"
 
@@ -61,6 +63,7 @@ _OWN = {
     "ROOKERY_SESSION",
     "ROOKERY_RUNNER",
     "ROOKERY_SERVES",
+    "ROOKERY_SLING",
     "ROOKERY_PORT",
     "ROOKERY_PORTS",
     "ROOKERY_PYTHON",
@@ -157,8 +160,21 @@ _GIT_PLACES = {
 
 def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
-    env = _environ() if source is None else source
+    env = {**_environ(), **dict(_marks.get())} if source is None else source
     return {name: value for name, value in env.items() if name not in _GIT_PLACES}
+
+
+_marks: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("marks", default=())
+
+
+@contextmanager
+def marking_children(name: str, value: str) -> Iterator[None]:
+    """Let every git and jj that this thread starts carry a variable, by which it is found should it outlive us."""
+    token = _marks.set(((name, value),))
+    try:
+        yield
+    finally:
+        _marks.reset(token)
 
 
 def unmarked_environ() -> dict[str, str]:

@@ -6,7 +6,7 @@ import os
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.project import main_checkout
-from rookery.vcs import git_checkouts, snapshots
+from rookery.vcs import git_checkouts, snapshots, unfinished
 from rookery.vcs.git_store import COUNTED, DIFF, HEADS, PATCH, GitStore
 from rookery.vcs.model import (
     GIT,
@@ -211,6 +211,10 @@ class Git:
     def remove_checkout(self, folder: str) -> None:
         """Take a linked worktree away, with its registration."""
         git_checkouts.remove(self._store.at(self.main_root()), folder)
+
+    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
+        """Remove what a killed `git worktree add` left, with its registration."""
+        unfinished.discard(self._store.at(self.main_root()), folder, branch, is_new=is_new)
 
     def lock_state(self, folder: str) -> str | None:
         """Why a worktree is locked ('' without a reason), None if it is not."""
