@@ -158,7 +158,7 @@ def _places(project: Project, vcs: Vcs, base: str | None) -> list[Place]:
     parent = os.path.join(os.path.realpath(project.root), FOLDER, "worktrees")
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
-    folders |= {os.path.basename(each.path) for each in removal.left(project.db)}
+    folders |= {os.path.basename(each.path) for each in removal.pending(project.db)}
     places = []
     for name in sorted(folders | set(last)):
         path, session = os.path.join(parent, name), last.get(name)

@@ -1,4 +1,4 @@
-"""A worktree is taken away so that a kill anywhere is followed up, and its event is told once, when it is gone.
+"""Removes a worktree so that a kill at any point is followed up, and publishes its event once, when it is gone.
 
 A row of `cleanings` says what is about to happen before anything is touched, and goes in the transaction that publishes
 `worktree.cleaned`. So a row whose process is dead is a cleaning that was cut off: if the folder is still in its place,
@@ -113,12 +113,12 @@ def settle_left(project: Project, vcs: Vcs, path: str, base: str | None) -> Clea
     cleaning = _read(project.db, path)
     if cleaning is None:
         return None
-    found = _inode(path)
-    if found is not None and found == cleaning.inode:
+    inode = _inode(path)
+    if inode is not None and inode == cleaning.inode:
         with project.db.write() as db:
-            _forget(db, path)  # nothing was taken away: whatever is in there now is to be looked at anew
+            _forget(db, path)  # nothing was removed, and what is in the folder may have changed since
         return None
-    if found is not None or store.living(project.db, cleaning.agent) is not None:
+    if inode is not None or store.living(project.db, cleaning.agent) is not None:
         delete_aside(path)  # there is, or will be, a new worktree in its place
     else:
         vcs.remove_checkout(path)
@@ -128,7 +128,7 @@ def settle_left(project: Project, vcs: Vcs, path: str, base: str | None) -> Clea
     return cleaning
 
 
-def left(db: Database) -> list[Cleaning]:
+def pending(db: Database) -> list[Cleaning]:
     """Every worktree that is being taken away, or was when its process was killed."""
     return [_cleaning(db, row) for row in db.all(f"SELECT {_COLUMNS} FROM cleanings ORDER BY path")]
 
@@ -182,8 +182,8 @@ def _inode(path: str) -> int | None:
 def _insert(db: Database, each: Cleaning) -> None:
     stored = to_stored(root_of(db.path), each.path)
     row = (stored, each.agent, each.branch, each.rescue, each.inode, each.actor)
-    words = f"INSERT INTO cleanings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    db.execute(words, (*row, each.holder.pid, each.holder.text, each.at))
+    statement = f"INSERT INTO cleanings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    db.execute(statement, (*row, each.holder.pid, each.holder.text, each.at))
 
 
 def _forget(db: Database, path: str) -> bool:

@@ -39,14 +39,14 @@ class Facts(Record):
 
 def read(home: Home) -> list[Facts]:
     """Every scratch folder that no job needs, and every cleaning that is not through."""
-    found = [_scratch(home, name) for name in scratch.names(home)]
+    facts = [_scratch(home, name) for name in scratch.names(home)]
     with home.db.read() as db:
-        cleanings = removal.left(db)
+        cleanings = removal.pending(db)
     now = home.clock()
     for each in cleanings:
         is_left = holders.is_gone(each.holder, lease_is_over=now - seconds_of(each.at) > _LONGEST)
-        found.append(Facts(CLEANING, each.path, each.agent, is_left, _process(is_left, each.holder)))
-    return found
+        facts.append(Facts(CLEANING, each.path, each.agent, is_left, _process(is_left, each.holder)))
+    return facts
 
 
 def _scratch(home: Home, name: str) -> Facts:

@@ -57,14 +57,14 @@ def _make(near: str, kind: str) -> str | None:
 def _project_of(near: str) -> str | None:
     """The root of the project that a folder lies in, or whose linked worktree it is."""
     folder = os.path.realpath(near)
-    found = next((each for each in upward(folder) if is_project(each)), None) or find_repository(folder)
-    return found if found is not None and is_project(found) else None
+    root = next((each for each in upward(folder) if is_project(each)), None) or find_repository(folder)
+    return root if root is not None and is_project(root) else None
 
 
 def _is_own(folder: str) -> bool:
     """True unless something else than a folder of ours lies there: a link could lead anywhere."""
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except FileNotFoundError:
         return True
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
