@@ -34,7 +34,7 @@ from rookery.base.json import dumps
 from rookery.base.proctable import SLING
 from rookery.base.proctree import end_tree
 from rookery.config import steps
-from rookery.config.environ import HUMAN, marking_children
+from rookery.config.environ import HUMAN, MarkedChildren
 from rookery.ops.location import check_can_run_agents
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS, Command
@@ -114,7 +114,7 @@ def _done(home: Home, session: Session, step: str, **changes: Any) -> Session:
 
 
 def _check_out(home: Home, session: Session) -> None:
-    with marking_children(SLING, session.id):
+    with MarkedChildren(SLING, session.id):
         worktrees.create(
             home.root, home.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
         )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from rookery.base.call import current
@@ -19,7 +18,8 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from contextvars import Token
 
 HUMAN = "human"
 
@@ -167,14 +167,22 @@ def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
 _marks: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("marks", default=())
 
 
-@contextmanager
-def marking_children(name: str, value: str) -> Iterator[None]:
-    """Let every git and jj that this thread starts carry a variable, by which it is found should it outlive us."""
-    token = _marks.set(((name, value),))
-    try:
-        yield
-    finally:
-        _marks.reset(token)
+class MarkedChildren:
+    """While entered, every git and jj that this thread starts carries a variable, to be found should it outlive us.
+
+    A class, because the guard starts without `contextlib`.
+    """
+
+    def __init__(self, name: str, value: str) -> None:
+        self._mark = (name, value)
+        self._token: Token[tuple[tuple[str, str], ...]] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _marks.set((self._mark,))
+
+    def __exit__(self, *_error: object) -> None:
+        if self._token is not None:
+            _marks.reset(self._token)
 
 
 def unmarked_environ() -> dict[str, str]:
