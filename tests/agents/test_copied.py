@@ -149,7 +149,7 @@ def test_many_commands_at_once_settle_a_copy_once(scene: Scene) -> None:
 
 @pytest.mark.slow
 def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
-    """A lease, a scratch folder and a claim of a living process: in the copy they are nobody's."""
+    """A lease, a scratch folder and a cleaning of a living process: in the copy they are nobody's."""
     from rookery.base import holder
 
     me = holder.myself()
@@ -157,10 +157,13 @@ def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
     db.execute(
         "INSERT INTO merge_leases VALUES ('main', 7, 'human', ?, ?, '2999-01-01T00:00:00.000Z')", (me.pid, me.text)
     )
+    row = (".rookery/worktrees/ann", "ann", "rook/ann", None, 7, "human", me.pid, me.text, "2999-01-01T00:00:00.000Z")
+    db.execute(f"INSERT INTO cleanings VALUES ({', '.join('?' * len(row))})", row)
     db.close()
     folder = scene.original / ".rookery" / "scratch" / "held"
-    folder.mkdir(parents=True)
-    (folder / "owner").write_text(f"{me.pid} {me.text}")
+    folder.parent.mkdir(exist_ok=True)
+    folder.with_name("held.owner").symlink_to(f"{me.pid} {me.text}")
+    folder.mkdir()
     rook = scene.make_copy()
     copied = Den.at(scene.copy)
     copied.sling(copied.task("Own", WORKS), "--name", "cid")
@@ -168,7 +171,11 @@ def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
     assert rook("merge", "--all").status == 0
     assert (scene.copy / "own.txt").exists()
     assert not (scene.copy / ".rookery/scratch/held").exists()
-    assert (folder / "owner").exists()
+    assert (scene.copy / ".rookery/worktrees/ann").is_dir()
+    db = rook.open()
+    assert db.value("SELECT count(*) FROM cleanings") == 0
+    db.close()
+    assert folder.with_name("held.owner").is_symlink()
     assert os.path.exists(scene.original / ".rookery/worktrees/ann")
 
 

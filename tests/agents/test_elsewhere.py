@@ -116,8 +116,9 @@ def test_a_lease_a_scratch_folder_and_a_claim_end_by_time_alone(den: Den, forge:
     row = (found.pid, found.text, "2999-01-01T00:00:00.000Z")
     db.execute("INSERT INTO merge_leases VALUES ('main', 7, 'human', ?, ?, ?)", row)
     scratch = den.folder / ".rookery" / "scratch" / "held"
-    scratch.mkdir(parents=True)
-    (scratch / "owner").write_text(f"{found.pid} {found.text}")
+    scratch.parent.mkdir(exist_ok=True)
+    scratch.with_name("held.owner").symlink_to(f"{found.pid} {found.text}")
+    scratch.mkdir()
     claim = Claim(str(den.folder), str(den.folder / ".git"))
     claim.take("a" * 40, "b" * 40)
     (den.folder / ".git" / "rookery-forward" / "owner").write_text(f'{{"pid": {found.pid}, "start": "{found.text}"}}')

@@ -20,7 +20,8 @@ from rookery.base.proctree import Identity, is_alive
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows import sessions
-from support import INTERRUPTS, child_environ, run_interrupted, wait_until
+from rookery.vcs.git_processes import at_work
+from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
 _WORK = [
     {"edit": {"path": "work.txt", "text": "work\n"}},
@@ -50,6 +51,43 @@ def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) ->
     wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
     assert den.agent("bee")["outcome"] == "failed"
     den.assert_tidy(worktrees=0, branches=0)
+    den.sling(task, "--name", "bee")
+    den.wait_for("bee", "completed")
+
+
+# What a filter of git does while `git worktree add` writes the files: it stands beneath two gits and the command.
+_TRAPS = {
+    "the command": "kill -9 $rook; sleep 0.3; cat",
+    "the command, and git goes on later": "kill -9 $rook; sleep 1000; cat",
+    "git": "kill -9 $add; cat",
+    "both gits": "kill -9 $add $PPID; cat",
+    "all": "kill -9 $rook $add $PPID; cat",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.sweep
+@pytest.mark.parametrize("who", _TRAPS)
+def test_a_sling_killed_while_git_makes_the_worktree_is_undone(den: Den, who: str) -> None:
+    task = den.task("Task", _WORK)
+    for name in ("a.txt", "m.trap", "z.txt"):
+        (den.folder / name).write_text(f"{name}\n")
+    (den.folder / ".gitattributes").write_text("*.trap filter=trap\n")
+    git(den.folder, "add", "-A")
+    git(den.folder, "commit", "-qm", "More")
+    trap = f"add=$(cut -d' ' -f4 /proc/$PPID/stat); rook=$(cut -d' ' -f4 /proc/$add/stat); {_TRAPS[who]}"
+    git(den.folder, "config", "filter.trap.smudge", trap)
+    done = subprocess.run(rook_argv("sling", task, "--name", "bee"), cwd=den.folder, env=child_environ(), check=False)
+    assert done.returncode == (1 if "git" in who.split(",")[0] else -signal.SIGKILL)
+
+    assert den.rook("status").status == 0  # any command notices
+
+    wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
+    wait_until(lambda: not at_work(str(den.folder / ".git"), os.geteuid()), 20)  # nothing comes up again
+    den.assert_tidy(worktrees=0, branches=0)
+    assert git(den.folder, "fsck") == ""
+    assert list((den.folder / ".rookery" / "worktrees").iterdir()) == []
+    git(den.folder, "config", "filter.trap.smudge", "cat")
     den.sling(task, "--name", "bee")
     den.wait_for("bee", "completed")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from dev.soak import processes, report
 from dev.soak.checks import commits
-from dev.soak.checks.known import KNOWN, sort_out
+from dev.soak.checks.known import KNOWN, Known, sort_out
 from dev.soak.checks.model import Violation, open_copy, open_snapshot, read_ledger
 from dev.soak.plan import CLEAN, FILL, FREEZE, JOB_KINDS, JUMP, KILL, LAND, STOP, make_deeds, make_jobs
 from dev.soak.repository import FIRST, GATE_COMMAND
@@ -82,11 +82,12 @@ def test_an_attempt_whose_work_is_there_already_has_a_commit_of_its_own(place: P
 
 
 def test_known_faults_are_told_apart() -> None:
-    old = Violation("leftovers", "temporary file /tmp/rook-index-abc")
-    new = Violation("leftovers", "lock file .git/index.lock")
-    fresh, known = sort_out([old, new])
-    assert fresh == [new]
-    assert [(fault.name, violation) for fault, violation in known] == [("killed-git-leaves-temporary-folder", old)]
+    fault = Known("killed-cook-leaves-soup", "leftovers", r"^temporary file \S+/soup-\w+$", "nobody eats it")
+    old = Violation("leftovers", "temporary file /tmp/soup-abc")
+    new = [Violation("leftovers", "lock file .git/index.lock"), Violation("doctor", old.text)]
+    fresh, known = sort_out([old, *new], [fault])
+    assert fresh == new
+    assert known == [(fault, old)]
     assert all(each.reason for each in KNOWN)
 
 

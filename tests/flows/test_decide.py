@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rookery.base.proctable import Identity
-from rookery.flows import jobs, landings, radar, sessions
+from rookery.flows import jobs, landings, leftovers, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, Timer, wait_after
 from rookery.flows.sessions import Driver, Facts
 
@@ -135,3 +135,17 @@ def test_a_job_is_settled_once_it_has_ended_and_nobody_waits_for_it() -> None:
     assert [(each.name, each.subject) for each in plan.actions] == [("settle job", "gate-3")]
     assert plan.processes == (merger,)  # its end is a reason to look again
     assert plan.running == 0
+
+
+def test_a_folder_goes_once_its_holder_is_gone() -> None:
+    held = leftovers.Facts(leftovers.SCRATCH, "index-1", "index-1", False, Identity(7, "7"))
+    elsewhere = leftovers.Facts(leftovers.CLEANING, "/a/bee", "bee", False, None)
+    left = leftovers.Facts(leftovers.SCRATCH, "gate-2", "gate-2", True, None)
+    cut_off = leftovers.Facts(leftovers.CLEANING, "/a/ant", "ant", True, None)
+    plan = leftovers.decide([held, elsewhere, left, cut_off], NOW)
+    assert [(each.name, each.subject) for each in plan.actions] == [
+        ("remove scratch", "gate-2"),
+        ("finish cleaning", "/a/ant"),
+    ]
+    assert all(each.name in leftovers.ACTIONS for each in plan.actions)
+    assert (plan.timers, plan.processes, plan.running) == ((), (Identity(7, "7"),), 0)

@@ -11,7 +11,7 @@ import pytest
 
 from rookery.agents.stop import is_abandoned
 from rookery.base import holder as holders
-from rookery.base import proctable
+from rookery.base import owned, proctable
 from rookery.base.call import serving
 from rookery.base.clock import stamp
 from rookery.base.holder import HolderId
@@ -75,12 +75,11 @@ def test_a_scratch_folder_of_one_elsewhere_is_kept_for_a_day(number: int, yard: 
     desk, holder = yard.desk(), away()[number]
     top = desk.scratch("gate")
     os.makedirs(top)
-    owner = os.path.join(top, "owner")
-    with open(owner, "w") as file:
-        file.write(f"{holder.pid} {holder.text}")
+    owner = top + owned.NOTE
+    os.symlink(f"{holder.pid} {holder.text}", owner)
     scratch.sweep(desk)
     assert os.path.isdir(top)
-    os.utime(owner, (0, 0))
+    os.utime(owner, (0, 0), follow_symlinks=False)
     scratch.sweep(desk)
     assert not os.path.exists(top)
     desk.db.close()
@@ -89,9 +88,8 @@ def test_a_scratch_folder_of_one_elsewhere_is_kept_for_a_day(number: int, yard: 
 def test_a_scratch_folder_of_a_living_call_is_kept_and_of_one_that_ended_is_not(yard: Yard) -> None:
     desk = yard.desk()
     top = desk.scratch("gate")
-    os.makedirs(top)
     with serving(make_call()):
-        scratch._write_owner(top)
+        owned.make(top)
         scratch.sweep(desk)
         assert os.path.isdir(top)
     scratch.sweep(desk)

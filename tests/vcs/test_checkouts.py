@@ -143,6 +143,23 @@ def test_what_a_kill_left_of_a_removal_is_finished(repository: Repository, work:
     assert list(repository.vcs().checkouts()) == [str(repository.path)]
 
 
+def test_only_an_unfinished_checkout_is_discarded(repository: Repository, work: Vcs, tmp_path: Path) -> None:
+    main = repository.vcs()
+    main.discard_unfinished(work.root, "work", is_new=True)
+    assert files(work) == {"README.md": "hello\n"}
+    for name in ("empty", "mine"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "file").write_text("precious")
+    for name in ("empty", "mine", "nowhere"):
+        main.discard_unfinished(str(tmp_path / name), "work")
+    assert not (tmp_path / "empty").exists()
+    assert (tmp_path / "mine" / "file").exists()
+    shutil.rmtree(work.root)
+    main.discard_unfinished(work.root, "work", is_new=True)
+    main.add_checkout(work.root, "work")
+    assert files(work) == {"README.md": "hello\n"}
+
+
 def test_a_folder_that_is_no_checkout_is_not_removed(repository: Repository, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("precious")

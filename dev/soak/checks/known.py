@@ -6,6 +6,7 @@ Take an entry out when its fault is repaired; from then on the soak fails on it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dev.soak.checks.model import Violation
@@ -25,60 +26,19 @@ class Known:
         return violation.check == self.check and re.search(self.pattern, violation.text) is not None
 
 
-KNOWN: tuple[Known, ...] = (
-    Known(
-        "killed-sling-leaves-worktree",
-        "leftovers",
-        r"^worktree \S+ is (on the disk|known to git), and rook worktree list does not know it$",
-        "a sling that is killed during `git worktree add` leaves its worktree and branch",
-    ),
-    Known(
-        "killed-sling-leaves-worktree",
-        "checkout",
-        r"^git fsck ends with \d+: (error: worktrees/\S+/HEAD: detached HEAD points at nothing(; |$))+$",
-        "a git that is killed during `git worktree add` leaves a registration without a HEAD",
-    ),
-    Known(
-        "killed-gate-leaves-scratch",
-        "leftovers",
-        r"^scratch folder ",
-        "the scratch folder of a killed `rook gate run` stays until a merger recovers, or `rook doctor --fix`",
-    ),
-    Known(
-        "killed-gate-leaves-scratch",
-        "doctor",
-        r"^merge/landings: scratch folders were left behind",
-        "the scratch folder of a killed `rook gate run` stays until a merger recovers, or `rook doctor --fix`",
-    ),
-    Known(
-        "killed-cleaning-is-told-again",
-        "events",
-        r"^worktree\.cleaned of \S+ is told more than once",
-        "a cleaning that is killed after it was told of, and before the folder is gone, is told of by the next one too",
-    ),
-    Known(
-        "killed-git-leaves-temporary-folder",
-        "leftovers",
-        r"^temporary file \S+/rook-(index|objects)-\w+$",
-        "a process that is killed while git has an index or objects apart leaves their folder in TMPDIR",
-    ),
-    Known(
-        "killed-cleaning-leaves-folder",
-        "leftovers",
-        r"worktrees/\.[^/ ]+\.removed",
-        "a cleaning that is killed leaves `.NAME.removed` until the next one",
-    ),
-)
+KNOWN: tuple[Known, ...] = ()
 """A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a
 crashed agent's task is given to another one, and zombies are no leftovers."""
 
 
-def sort_out(found: list[Violation]) -> tuple[list[Violation], list[tuple[Known, Violation]]]:
+def sort_out(
+    found: list[Violation], faults: Sequence[Known] = KNOWN
+) -> tuple[list[Violation], list[tuple[Known, Violation]]]:
     """What is new, and what is known with the fault that it is one of."""
     fresh: list[Violation] = []
     known: list[tuple[Known, Violation]] = []
     for violation in found:
-        fault = next((each for each in KNOWN if each.fits(violation)), None)
+        fault = next((each for each in faults if each.fits(violation)), None)
         if fault is None:
             fresh.append(violation)
         else:

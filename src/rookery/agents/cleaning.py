@@ -1,59 +1,38 @@
 """Taking worktrees away without losing anything.
 
 What is not committed is saved under `refs/rookery/rescue/<agent>/<time>` first, a branch goes only if the base
-contains it, and what cannot be saved stays, with the reason. The order of the steps makes a kill harmless: the
-rescue, then the event, then the folder, and the branch last.
+contains it, and what cannot be saved stays, with the reason. The order of the steps makes a kill harmless: the rescue
+first, then the folder and the branch, and the event last (`agents/removal.py`).
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 
-from rookery.agents import store, worktrees
+from rookery.agents import removal, store, worktrees
 from rookery.agents.model import COMPLETED, NoSuchAgent, Session
-from rookery.base import call as calls
-from rookery.base import locks
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.config.project import FOLDER, to_stored
-from rookery.events.store import publish
+from rookery.config.project import FOLDER
 from rookery.vcs.detect import detect, open_vcs
-from rookery.vcs.folders import tree_size
-from rookery.vcs.git_store import UNDONE, undone_name
+from rookery.vcs.folders import aside_of, tree_size
+from rookery.vcs.git_store import SAVED
 from rookery.vcs.model import GIT, RefMoved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Protocol
+    from collections.abc import Sequence
 
+    from rookery.agents.removal import Project
     from rookery.agents.worktrees import WorktreeState
-    from rookery.config.model import Config
-    from rookery.db.database import Database
     from rookery.vcs.model import Vcs
-else:
-    Protocol = object
 
 RESCUE = "rescue/"
 REMOVED = "removed"
 REMOVABLE = "removable"
 KEPT = "kept"
 _MEGABYTE = 1_000_000
-_POLL = 0.02
-
-
-class Project(Protocol):
-    """What is needed of the project: an operation's context has it, and so have others."""
-
-    @property
-    def root(self) -> str: ...
-    @property
-    def db(self) -> Database: ...
-    @property
-    def config(self) -> Config: ...
-    def now(self) -> str: ...
 
 
 class Place(Record):
@@ -106,7 +85,7 @@ class Wish(Record):
 def list_worktrees(project: Project, *, size: bool = False) -> list[Listed]:
     """Every agent's worktree, with what is in it."""
     vcs = worktrees.open_repository(project.root, project.config.vcs)
-    base = _base(project, vcs)
+    base = removal.base_of(project, vcs)
     found = []
     for place in _places(project, vcs, base):
         session = place.session
@@ -142,29 +121,16 @@ def clean_worktrees(
     agent that is alive is refused before anything is touched.
     """
     vcs = worktrees.open_repository(project.root, project.config.vcs)
-    base = _base(project, vcs)
+    base = removal.base_of(project, vcs)
     wish = Wish(ignored, force, dry_run)
     chosen = _choose(_places(project, vcs, base), names, completed=completed, everything=everything)
     if dry_run:
         return [_clean(project, vcs, place, base, wish, actor) for place in chosen]
     found = []
     for place in chosen:
-        with _alone(project.root):
+        with removal.alone(project.root):
             found.append(_clean(project, vcs, place, base, wish, actor))
     return found
-
-
-@contextmanager
-def _alone(root: str) -> Iterator[None]:
-    """One process at a time takes worktrees away: two at once would both tell of it, and be in each other's way."""
-    path = os.path.join(root, FOLDER, "run", "clean.lock")
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    while (file := locks.take(path)) is None:
-        calls.sleep(_POLL)
-    try:
-        yield
-    finally:
-        os.close(file)
 
 
 def _choose(places: list[Place], names: Sequence[str], *, completed: bool, everything: bool) -> list[Place]:
@@ -186,18 +152,19 @@ def _choose(places: list[Place], names: Sequence[str], *, completed: bool, every
 
 
 def _places(project: Project, vcs: Vcs, base: str | None) -> list[Place]:
-    """Every worktree that is there, is registered, or has left a branch that the base contains."""
+    """Every worktree that is there, is registered, is being removed, or has left a branch that the base contains."""
     last = {session.agent: session for session in store.sessions(project.db)}
     registered, branches = vcs.checkouts(), vcs.branches("rook/")
     parent = os.path.join(os.path.realpath(project.root), FOLDER, "worktrees")
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
+    folders |= {os.path.basename(each.path) for each in removal.pending(project.db)}
     places = []
     for name in sorted(folders | set(last)):
         path, session = os.path.join(parent, name), last.get(name)
         branch = session.branch if session is not None else registered.get(path, "")
         is_left = base is not None and branch in branches and branch not in registered.values()
-        if name in folders or path in registered or (is_left and _has_landed(vcs, branch, str(base), session)):
+        if name in folders or path in registered or (is_left and removal.has_landed(vcs, branch, str(base), session)):
             places.append(Place(name, path, branch, session))
     return places
 
@@ -206,6 +173,10 @@ def _clean(project: Project, vcs: Vcs, place: Place, base: str | None, wish: Wis
     """Take one worktree away, or say why not."""
     verdict = Cleaned(place.agent, place.path, KEPT, branch=place.branch)
     try:
+        cut_off = None if wish.dry_run else removal.settle_left(project, vcs, place.path, base)
+        if cut_off is not None and not os.path.lexists(place.path):
+            stays = _why_branch_stays(vcs, place.branch, base)
+            return _removed(vcs, verdict, cut_off.rescue, stays or "what a killed cleaning had begun is finished")
         state = _inspect(project, place, base)
         reason = _why_kept(project, place, state, wish)
         if reason:
@@ -218,34 +189,36 @@ def _clean(project: Project, vcs: Vcs, place: Place, base: str | None, wish: Wis
             return verdict.replace(verdict=REMOVABLE, reason=what, ignored=lost)
         rescue = _save(project, vcs, place, state, base, wish)
         steps.reached("rescued")
-        _tell(project, place, rescue, actor)
-        steps.reached("told")
-        if state.is_symlink:
-            os.unlink(place.path)  # the link alone: what it leads to is not ours
-        vcs.remove_checkout(place.path)
-        steps.reached("removed")
-        is_deleted = _delete_branch(vcs, place, base)
+        if _is_worktree_left(vcs, place, state):
+            is_deleted = removal.take_away(
+                project, vcs, place.path, place.agent, place.branch, base=base, rescue=rescue, actor=actor
+            )
+        else:
+            is_deleted = removal.delete_branch(vcs, place.branch, base, place.session)
     except Refused as error:
         return verdict.replace(reason=error.message)
-    return verdict.replace(
-        verdict=REMOVED,
-        reason=_why_branch_stays(vcs, place.branch, base) if not is_deleted else f"{place.branch} landed on {base}",
-        branch_deleted=is_deleted,
-        rescue=None if rescue is None else f"refs/rookery/{rescue}",
-        restore_with="" if rescue is None else _command(vcs, place.agent, rescue),
-        ignored=lost,
-    )
+    reason = _why_branch_stays(vcs, place.branch, base) if not is_deleted else f"{place.branch} landed on {base}"
+    return _removed(vcs, verdict, rescue, reason).replace(branch_deleted=is_deleted, ignored=lost)
+
+
+def _removed(vcs: Vcs, verdict: Cleaned, rescue: str | None, reason: str) -> Cleaned:
+    restore_with = "" if rescue is None else _command(vcs, verdict.agent, rescue)
+    return verdict.replace(verdict=REMOVED, reason=reason, rescue=rescue, restore_with=restore_with)
 
 
 def _is_left(vcs: Vcs, place: Place, state: WorktreeState, base: str | None) -> bool:
-    """True if there is something to take away: the folder, what is left of it, its registration or a landed branch."""
-    folder, name = os.path.split(place.path)
-    if state.is_there or state.is_symlink or os.path.lexists(os.path.join(folder, f".{name}.removed")):
-        return True
-    if place.path in vcs.checkouts():
+    """True if there is something to take away: the worktree, or a landed branch."""
+    if _is_worktree_left(vcs, place, state):
         return True
     tip = vcs.branches(place.branch).get(place.branch) if place.branch else None
-    return tip is not None and base is not None and _has_landed(vcs, tip, base, place.session)
+    return tip is not None and base is not None and removal.has_landed(vcs, tip, base, place.session)
+
+
+def _is_worktree_left(vcs: Vcs, place: Place, state: WorktreeState) -> bool:
+    """True if the folder, what is left of it or its registration is there."""
+    if state.is_there or state.is_symlink or os.path.lexists(aside_of(place.path)):
+        return True
+    return place.path in vcs.checkouts()
 
 
 def _inspect(project: Project, place: Place, base: str | None) -> WorktreeState:
@@ -301,7 +274,7 @@ def _needs_rescue(vcs: Vcs, state: WorktreeState, base: str | None, wish: Wish) 
 
 
 def _save(project: Project, vcs: Vcs, place: Place, state: WorktreeState, base: str | None, wish: Wish) -> str | None:
-    """Keep what is not committed; returns the name beneath `refs/rookery/`. After a kill it is not done twice."""
+    """Keep what is not committed; returns the whole name of its ref. After a kill it is not done twice."""
     if not _needs_rescue(vcs, state, base, wish):
         return None
     here = open_vcs(place.path, project.config.vcs)
@@ -314,42 +287,15 @@ def _save(project: Project, vcs: Vcs, place: Place, state: WorktreeState, base: 
         except RefMoved:
             pass
         else:
-            return earlier[-1]
+            return SAVED + earlier[-1]
     name = rescue_name(place.agent, project.now())
     here.snapshot(name, message, include_ignored=wanted)
-    return name
+    return SAVED + name
 
 
 def rescue_name(agent: str, now: str) -> str:
     """Where work is saved; a ref cannot hold the colons of a time."""
     return f"{RESCUE}{agent}/{now.replace(':', '').replace('-', '').replace('.', '')}"
-
-
-def _tell(project: Project, place: Place, rescue: str | None, actor: str) -> None:
-    stored = to_stored(os.path.realpath(project.root), place.path)
-    data = {"path": stored, "branch": place.branch, "rescue": None if rescue is None else f"refs/rookery/{rescue}"}
-    with project.db.write() as db:
-        publish(db, "worktree.cleaned", place.agent, data, actor=actor, at=project.now())
-
-
-def _has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
-    """True if the base has an agent's work, and it was neither undone nor reverted."""
-    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE):
-        return False
-    return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
-
-
-def _delete_branch(vcs: Vcs, place: Place, base: str | None) -> bool:
-    """Delete a branch that has landed on the base; any other stays, also one whose landing was undone."""
-    branch = place.branch
-    tip = vcs.branches(branch).get(branch) if branch else None
-    if tip is None or base is None or branch == base or not _has_landed(vcs, tip, base, place.session):
-        return False
-    try:
-        vcs.delete_branch(branch, tip)
-    except (RefMoved, InvalidState):
-        return False
-    return True
 
 
 def _why_branch_stays(vcs: Vcs, branch: str, base: str | None) -> str:
@@ -364,13 +310,6 @@ def _why_branch_stays(vcs: Vcs, branch: str, base: str | None) -> str:
 
 
 def _command(vcs: Vcs, agent: str, rescue: str) -> str:
-    ref = f"refs/rookery/{rescue}"
     if vcs.kind == GIT:
-        return f"git switch -c rescued-{agent} {ref}"
-    return f"git --git-dir=$(jj git root) branch rescued-{agent} {ref} && jj git import"
-
-
-def _base(project: Project, vcs: Vcs) -> str | None:
-    """The branch that work lands on, if it is there."""
-    name = project.config.project.base or vcs.default_branch()
-    return name if name is not None and name in vcs.branches(name) else None
+        return f"git switch -c rescued-{agent} {rescue}"
+    return f"git --git-dir=$(jj git root) branch rescued-{agent} {rescue} && jj git import"

@@ -92,6 +92,8 @@ class Settings(Record):
     umask: int = 0o022
     limits: dict[str, Any] = {}
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
+    is_new: bool = False
+    """Nothing was in the place of its worktree when it was slung: what a killed sling leaves there is its own."""
 
 
 class Session(Record):

@@ -74,7 +74,7 @@ def reserve(home: Home, request: Request) -> Session:
             _check_free(home, name, task)
             run = store.open_run(db) or _new_run(home, task, request.caller)
             _check_caps(home, request, parent, run)
-            branch = branch_name(name, task.id)
+            branch, path = branch_name(name, task.id), path_of(home.root, name)
             session = Session(
                 id=session_id,
                 agent=name,
@@ -91,10 +91,10 @@ def reserve(home: Home, request: Request) -> Session:
                 outcome=None,
                 reason=None,
                 step=RESERVED,
-                worktree=path_of(home.root, name),
+                worktree=path,
                 branch=branch,
                 base_commit=request.base_commit,
-                settings=request.settings.replace(**_shell(db, request)),
+                settings=request.settings.replace(is_new=not os.path.lexists(path), **_shell(db, request)),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
                 runner_start=me.text,

@@ -31,9 +31,10 @@ from rookery.agents.start import launch_of, settings_of, start_terminal
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
+from rookery.base.proctable import SLING
 from rookery.base.proctree import end_tree
 from rookery.config import steps
-from rookery.config.environ import HUMAN
+from rookery.config.environ import HUMAN, MarkedChildren
 from rookery.ops.location import check_can_run_agents
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import HEADLESS, Command
@@ -83,6 +84,7 @@ def carry_out(home: Home, session: Session) -> Session:
 def undo(home: Home, session: Session, reason: str) -> None:
     """Take back a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     kept = worktrees.undo(
         home.root,
         home.config.vcs,
@@ -90,6 +92,7 @@ def undo(home: Home, session: Session, reason: str) -> None:
         branch=session.branch,
         base_commit=session.base_commit,
         session_folder=home.folder(session.id),
+        is_new=session.step == RESERVED and session.settings.is_new,
     )
     steps.reached("undone")
     end_session(home, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
@@ -111,9 +114,10 @@ def _done(home: Home, session: Session, step: str, **changes: Any) -> Session:
 
 
 def _check_out(home: Home, session: Session) -> None:
-    worktrees.create(
-        home.root, home.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
-    )
+    with MarkedChildren(SLING, session.id):
+        worktrees.create(
+            home.root, home.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
+        )
 
 
 def _provision(home: Home, session: Session) -> Session:

@@ -16,8 +16,8 @@ from rookery.vcs.model import DirtyCheckout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.agents.cleaning import Project
     from rookery.agents.model import Session
+    from rookery.agents.removal import Project
     from rookery.config.model import VcsConfig
 
 PREFIX = "snapshots/"

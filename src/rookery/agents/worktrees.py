@@ -121,11 +121,25 @@ def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = N
 
 
 def undo(
-    root: str, settings: VcsConfig, *, agent: str, branch: str, base_commit: str, session_folder: str | None = None
+    root: str,
+    settings: VcsConfig,
+    *,
+    agent: str,
+    branch: str,
+    base_commit: str,
+    session_folder: str | None = None,
+    is_new: bool = False,
 ) -> str:
-    """Take back a worktree in which nothing was done, with its branch; else say what is kept, and keep it all."""
+    """Take back a worktree in which nothing was done, with its branch; else say what is kept, and keep it all.
+
+    `is_new` says that its making was not finished, and that no folder was there before.
+    """
     vcs = open_repository(root, settings)
     path = path_of(root, agent)
+    try:
+        vcs.discard_unfinished(path, branch, is_new=is_new)
+    except InvalidState as error:
+        return f"{error.message}, so it and {branch} are kept"
     tip = vcs.branches(branch).get(branch)
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left

@@ -11,11 +11,14 @@ PROC = "/proc"
 MARK = "ROOKERY_SESSION"
 """The variable that every process of an agent is started with: the session that it belongs to, and ends with."""
 RUNNER = "ROOKERY_RUNNER"
-SERVES = "ROOKERY_SERVES"
-"""A daemon carries it, with its project: it does not end with the agent whose call started it, and works for all."""
 """The variable of what we start to outlive its starter: for a runner, the session whose agent it starts.
 
 It does not end with the agent that happened to start it, and what it starts itself is no person's."""
+SERVES = "ROOKERY_SERVES"
+"""A daemon carries it, with its project: it does not end with the agent whose call started it, and works for all."""
+SLING = "ROOKERY_SLING"
+"""What makes the worktree of an agent carries it, with the session: it outlives a sling that is killed, and is ended
+before that is undone."""
 
 _DEAD = "ZXx"
 _STOPPED = "Tt"

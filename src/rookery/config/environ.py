@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextvars import ContextVar
 
 from rookery.base.call import current
 from rookery.base.record import Record
@@ -18,6 +19,7 @@ from rookery.base.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextvars import Token
 
 HUMAN = "human"
 
@@ -61,6 +63,7 @@ _OWN = {
     "ROOKERY_SESSION",
     "ROOKERY_RUNNER",
     "ROOKERY_SERVES",
+    "ROOKERY_SLING",
     "ROOKERY_PORT",
     "ROOKERY_PORTS",
     "ROOKERY_PYTHON",
@@ -166,8 +169,29 @@ GIT_PLACES = {
 
 def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
-    env = _environ() if source is None else source
+    env = {**_environ(), **dict(_marks.get())} if source is None else source
     return {name: value for name, value in env.items() if name not in GIT_PLACES}
+
+
+_marks: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("marks", default=())
+
+
+class MarkedChildren:
+    """While entered, every git and jj that this thread starts carries a variable, to be found should it outlive us.
+
+    A class, because the guard starts without `contextlib`.
+    """
+
+    def __init__(self, name: str, value: str) -> None:
+        self._mark = (name, value)
+        self._token: Token[tuple[tuple[str, str], ...]] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _marks.set((self._mark,))
+
+    def __exit__(self, *_error: object) -> None:
+        if self._token is not None:
+            _marks.reset(self._token)
 
 
 def unmarked_environ() -> dict[str, str]:

@@ -140,3 +140,8 @@ def is_own_name(name: str) -> bool:
 def loop_lock(root: str) -> str:
     """The file whose lock is held by the process that runs the project's loop."""
     return os.path.join(root, FOLDER, "run", "loop.lock")
+
+
+def scratch_folder(root: str) -> str:
+    """Where folders lie that are thrown away: each belongs to the process that its note names."""
+    return os.path.join(root, FOLDER, "scratch")

@@ -17,7 +17,7 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config.environ import HUMAN
 from rookery.config.project import loop_lock
-from rookery.flows import jobs, landings, radar, sessions, store
+from rookery.flows import jobs, landings, leftovers, radar, sessions, store
 from rookery.flows.model import MOST_FAILURES, Action, Failure, NeedsPerson, Plan, Timer, wait_after
 from rookery.mail import service as mail
 from rookery.ops.location import can_run_agents
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rookery.agents.home import Home
     from rookery.flows.model import Flow
 
-FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, radar)}
+FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar)}
 _MOST_ROUNDS = 20
 _LONGEST_ERROR = 2000
 

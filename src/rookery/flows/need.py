@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from rookery.agents import journal
+from rookery.base import owned
 from rookery.base.holder import is_gone, read
 from rookery.base.locks import is_locked
-from rookery.config.project import loop_lock
+from rookery.config.environ import now
+from rookery.config.project import loop_lock, scratch_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +33,14 @@ _NEEDED = (
     "OR EXISTS (SELECT 1 FROM merge_leases WHERE holder IS NOT NULL) "
     "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
     "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
+    "OR EXISTS (SELECT 1 FROM cleanings) "
     f"OR EXISTS ({UNSEEN})"
 )
 
 
 def is_needed(root: str, db: Database) -> bool:
     """True if no process runs the loop, and it could have something to do."""
-    return not is_locked(loop_lock(root)) and (may_have_work(db) or _has_ended_job(root))
+    return not is_locked(loop_lock(root)) and (may_have_work(db) or _has_ended_job(root) or _has_left_folder(root))
 
 
 def may_have_work(db: Database) -> bool:
@@ -62,3 +65,8 @@ def is_anything_alive(root: str, db: Database) -> bool:
 
 def _has_ended_job(root: str) -> bool:
     return any(not journal.is_running(root, name) for name in journal.jobs(root))
+
+
+def _has_left_folder(root: str) -> bool:
+    top = scratch_folder(root)
+    return any(owned.is_left(f"{top}/{name}", now()) for name in owned.names(top))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 
-from rookery.agents import store
+from rookery.agents import removal, store
 from rookery.agents.ending import end_session
 from rookery.agents.environment import store as environment
 from rookery.agents.environment.store import EnvironmentUnusable
@@ -139,6 +139,7 @@ def _drop_holders(home: Home) -> None:
     """Free what processes of the original hold in the copy: they know nothing of it."""
     with home.db.write() as db:
         lease.drop_all(db, home.now())
+        removal.drop_all(db)
     give_up_all(os.path.realpath(home.root))
     scratch.drop_all(home.path("scratch"))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from rookery.agents.home import Home
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
@@ -60,11 +58,9 @@ def _cut_off(desk: Desk, root: str) -> Finding:
     held = {base for base, pid, start, is_over in rows if not is_gone(read(pid, start), lease_is_over=is_over)}
     left = [*store.select(desk.db, states=(TESTING, LANDING)), *store.undoing(desk.db)]
     bases = {each.base for each in left if each.base not in held} | {row[0] for row in rows if row[0] not in held}
-    folder = desk.path("scratch")
-    is_littered = not held and os.path.isdir(folder) and bool(os.listdir(folder))
-    if not bases and not is_littered:
+    if not bases:
         return Finding(_CATEGORY, "landings", OK, f"{len(store.select(desk.db, states=OPEN))} branches are queued")
-    what = f"a landing on {', '.join(sorted(bases))} was cut off" if bases else "scratch folders were left behind"
+    what = f"a landing on {', '.join(sorted(bases))} was cut off"
     return Finding(
         _CATEGORY, "landings", WARNING, what, "run `rook doctor --fix`", lambda: _settle(root, sorted(bases))
     )

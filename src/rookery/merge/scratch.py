@@ -1,6 +1,7 @@
 """Scratch folders: a candidate checked out apart, provisioned as agents' worktrees are, and thrown away afterwards.
 
-Each lies in `.rookery/scratch/<name>`; its owner's process is named there, so that what a kill left is found.
+Each lies in `.rookery/scratch/<name>`, with a note of its holder (`base/owned.py`), so that what a kill left is found.
+Beside them lie the temporary folders of git (`vcs/temporary.py`), which are swept together with them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from rookery.agents.environment.service import project_environ
 from rookery.agents.provision import provision
 from rookery.agents.sandbox.model import OFF, ON, NoSandbox
 from rookery.agents.sandbox.probe import probe
-from rookery.base import holder as holders
+from rookery.base import owned
 from rookery.base.errors import StorageFailed
-from rookery.base.holder import HolderId
 from rookery.base.proctree import end_tree
 from rookery.base.record import Record
 from rookery.config.model import VcsConfig
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rookery.agents.home import Home
+    from rookery.base.holder import HolderId
     from rookery.merge.desk import Desk
 
 MARK = "ROOKERY_SCRATCH"
 """What everything that is started in a scratch folder carries in its environment; it ends with the folder."""
-_OWNER = "owner"
-_LONGEST = 86_400.0
-"""How long, in seconds, an owner keeps a folder of whom nobody here can see whether it lives."""
 
 
 class Scratch(Record):
@@ -54,15 +52,13 @@ class Scratch(Record):
 
 @contextmanager
 def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
-    """Check a commit out apart and provision it; whatever happens, nothing of it stays."""
+    """Check a commit out apart, under a name of its own, and provision it; whatever happens, nothing of it stays."""
     top = desk.scratch(name)
-    if os.path.lexists(top):
-        delete_tree(top)
     folder = folder_of(desk, name)
     private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
-    os.makedirs(temporary)
-    _write_owner(top)
     try:
+        owned.make(top)
+        os.mkdir(temporary)
         git_scratch.make(desk.merging.store, folder, commit, branch=base, at=at)
         provided = provision(
             desk.home.root,
@@ -101,11 +97,15 @@ def _cage(desk: Desk, top: str) -> tuple[str, ...]:
 
 def sweep(desk: Desk) -> None:
     """Throw away what killed processes left and no job needs."""
-    top = desk.path("scratch")
-    needed = jobs.places(desk.home.root)
-    for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
-        if name not in needed:
-            drop_left(desk, name)
+    for name in names(desk.home):
+        drop_left(desk, name)
+
+
+def names(home: Home) -> list[str]:
+    """Every folder that no job needs: one that a job needs goes when the job is settled."""
+    found = owned.names(home.path("scratch"))
+    needed = jobs.places(home.root) if found else set()
+    return [name for name in found if name not in needed]
 
 
 def drop_left(desk: Desk, name: str) -> None:
@@ -124,15 +124,14 @@ def folder_of(desk: Desk, name: str) -> str:
 
 def is_left(home: Home, name: str) -> bool:
     """True if the folder's owner is gone, or was never written down."""
-    top = home.path("scratch", name)
-    owner = owner_of(home, name)
-    return owner is None or holders.is_gone(owner, lease_is_over=_age(home, top) > _LONGEST)
+    return owned.is_left(home.path("scratch", name), home.clock())
 
 
 def drop_all(top: str) -> None:
     """Delete the scratch folders of a copy of the project. What runs in the original's is none of its business."""
-    for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
+    for name in owned.names(top):
         delete_tree(os.path.join(top, name))
+        owned.forget(os.path.join(top, name))
 
 
 def _mark(top: str) -> tuple[str, str]:
@@ -140,24 +139,15 @@ def _mark(top: str) -> tuple[str, str]:
     return MARK, os.path.realpath(top)
 
 
-def _age(home: Home, top: str) -> float:
-    try:
-        return home.clock() - os.stat(os.path.join(top, _OWNER)).st_mtime
-    except OSError:
-        return 0.0
-
-
 def _throw_away(top: str) -> None:
     end_tree(None, _mark(top), 0)
-    if not os.path.lexists(top):
-        return
     try:
         delete_tree(top)
     except StorageFailed:
         # Something that was being ended wrote once more.
         end_tree(None, _mark(top), 0)
-        if os.path.lexists(top):
-            delete_tree(top)
+        delete_tree(top)
+    owned.forget(top)
 
 
 def _environ(desk: Desk, top: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
@@ -174,17 +164,6 @@ def _environ(desk: Desk, top: str, folder: str, temporary: str, provided: dict[s
     }
 
 
-def _write_owner(top: str) -> None:
-    me = holders.myself()
-    with open(os.path.join(top, _OWNER), "w", encoding="ascii") as file:
-        file.write(f"{me.pid} {me.text}")
-
-
 def owner_of(home: Home, name: str) -> HolderId | None:
     """Whose folder it is; None if that cannot be read."""
-    try:
-        with open(os.path.join(home.path("scratch", name), _OWNER), encoding="ascii") as file:
-            pid, _, start = file.read().partition(" ")
-        return holders.read(int(pid), start)
-    except (OSError, ValueError):
-        return None
+    return owned.owner_of(home.path("scratch", name))

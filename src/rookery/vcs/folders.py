@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState, StorageFailed
+from rookery.config import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,12 +42,13 @@ def put_aside(folder: str) -> None:
     """Take the folder from its place at once, so that a kill never leaves a half of it there."""
     delete_aside(folder)
     if os.path.lexists(folder):
-        os.rename(folder, _aside(folder))
+        os.rename(folder, aside_of(folder))
+        steps.reached("put aside")
 
 
 def delete_aside(folder: str) -> None:
     """Delete what was put aside, now or before a kill."""
-    path = _aside(folder)
+    path = aside_of(folder)
     if os.path.lexists(path):
         delete_tree(path)
 
@@ -54,10 +57,11 @@ def delete_tree(folder: str) -> None:
     """Delete a folder with all that is in it; links are deleted, never followed."""
     try:
         for path in _bottom_up(folder):
-            if os.path.isdir(path) and not os.path.islink(path):
-                os.rmdir(path)
-            else:
-                os.unlink(path)
+            with suppress(FileNotFoundError):  # another process deletes it too
+                if os.path.isdir(path) and not os.path.islink(path):
+                    os.rmdir(path)
+                else:
+                    os.unlink(path)
     except OSError as error:
         raise StorageFailed(
             f"{error.filename} cannot be deleted: {error.strerror}", hint="delete it by hand, and run this again"
@@ -78,14 +82,18 @@ def tree_size(folder: str) -> int:
 
 def _bottom_up(folder: str) -> Iterator[str]:
     """Every path in the folder and the folder itself, deepest first; folders are made writable on the way."""
-    mode = os.lstat(folder).st_mode
-    if stat.S_ISDIR(mode):
-        if mode & 0o700 != 0o700:
+    try:
+        mode = os.lstat(folder).st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
             os.chmod(folder, mode | 0o700)  # a program's cache may be read-only
-        for name in os.listdir(folder):
-            yield from _bottom_up(os.path.join(folder, name))
+        names = os.listdir(folder) if stat.S_ISDIR(mode) else []
+    except FileNotFoundError:
+        return
+    for name in names:
+        yield from _bottom_up(os.path.join(folder, name))
     yield folder
 
 
-def _aside(folder: str) -> str:
+def aside_of(folder: str) -> str:
+    """Where a folder lies after it has left its place, until it is deleted."""
     return os.path.join(os.path.dirname(folder), f".{os.path.basename(folder)}{_ASIDE}")

@@ -6,7 +6,7 @@ import os
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.project import main_checkout
-from rookery.vcs import git_checkouts, snapshots
+from rookery.vcs import git_checkouts, snapshots, unfinished
 from rookery.vcs.git_store import COUNTED, DIFF, HEADS, PATCH, GitStore
 from rookery.vcs.model import (
     GIT,
@@ -28,6 +28,7 @@ from rookery.vcs.porcelain import (
     parse_status,
     parse_worktrees,
 )
+from rookery.vcs.temporary import temporary_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,6 +212,10 @@ class Git:
         """Take a linked worktree away, with its registration."""
         git_checkouts.remove(self._store.at(self.main_root()), folder)
 
+    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
+        """Remove what a killed `git worktree add` left, with its registration."""
+        unfinished.discard(self._store.at(self.main_root()), folder, branch, is_new=is_new)
+
     def lock_state(self, folder: str) -> str | None:
         """Why a worktree is locked ('' without a reason), None if it is not."""
         return git_checkouts.lock_reason(self._store, folder)
@@ -271,9 +276,7 @@ class Git:
         untracked = self._untracked()
         if not untracked:
             return self._store.read(*DIFF, *form, start, "--")
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
+        with temporary_folder(self.root, "index") as folder:
             env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_LITERAL_PATHSPECS": "1"}
             snapshots.copy_index(self._index(), env["GIT_INDEX_FILE"])
             self._store.write(

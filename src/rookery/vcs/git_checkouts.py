@@ -18,6 +18,7 @@ from rookery.vcs import cage, folders
 from rookery.vcs.git_store import HEADS, failure
 from rookery.vcs.model import UnknownRevision, named_path
 from rookery.vcs.porcelain import parse_locks, parse_worktrees
+from rookery.vcs.unfinished import MARK as _UNFINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from rookery.vcs.git_store import GitStore
 
-_UNFINISHED = "initializing"
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"
 """The scope of a worktree's own configuration."""

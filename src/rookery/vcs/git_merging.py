@@ -7,13 +7,13 @@ with commits made for it, because `--merge-base` came later.
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed, Refused
 from rookery.base.record import Record
 from rookery.vcs import git_forward, git_moves
 from rookery.vcs.git_store import DIFF, HEADS, SAVED, failure
+from rookery.vcs.temporary import temporary_folder
 from rookery.vcs.tree_diff import DIFF_TREE, parse_changes, tree_changes
 
 TYPE_CHECKING = False
@@ -95,7 +95,7 @@ class Merging:
     def on_trial(self) -> Iterator[Merging]:
         """The same, with every object that is made kept apart and thrown away: nothing in the repository changes."""
         self._objects = self._objects or objects_of(self.store)
-        with tempfile.TemporaryDirectory(prefix="rook-objects-") as folder:
+        with temporary_folder(self.store.folder, "objects") as folder:
             trial = Merging(self.store, self._checkouts)
             trial._env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _escaped(self._objects)}
             yield trial
@@ -166,7 +166,7 @@ class Merging:
 
     def replace_files(self, tree: str, files: Mapping[str, Side | None]) -> str:
         """A tree with some files changed or (None) taken out."""
-        with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
+        with temporary_folder(self.store.folder, "index") as folder:
             env = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
             self._read("read-tree", tree, env=env)
             zero = "0" * len(tree)

@@ -59,7 +59,7 @@ class GitStore:
         env: Mapping[str, str] | None = None,
         known: dict[tuple[str, ...], Any] | None = None,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._timeout = timeout
         self.timeout = timeout
         self._options = options
@@ -74,12 +74,12 @@ class GitStore:
 
     def within(self, seconds: float) -> GitStore:
         """The same, with less patience."""
-        return GitStore(self._folder, min(self._timeout, seconds), options=self._options, env=self._env)
+        return GitStore(self.folder, min(self._timeout, seconds), options=self._options, env=self._env)
 
     @cached_property
     def common(self) -> str:
         """The folder that all worktrees of the repository share; it is plain to see in the main checkout."""
-        plain = os.path.join(self._folder, ".git")
+        plain = os.path.join(self.folder, ".git")
         if not self._options and os.path.isfile(os.path.join(plain, "HEAD")) and not os.path.islink(plain):
             return plain
         return self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
@@ -112,14 +112,14 @@ class GitStore:
         """Run git to its end, whatever comes of it; once more if only the lock of a killed git was in its way."""
         whole = child_environ() | self._env | (dict(env) if env else {})
         git, words = ["git", "--no-pager"], [*self._options, *args]
-        found = cage.find(self._folder)
-        argv = [*git, *words] if found is None else found.wrap(git, self._folder, words, whole)
+        found = cage.find(self.folder)
+        argv = [*git, *words] if found is None else found.wrap(git, self.folder, words, whole)
         done = self._run(argv, whole, stdin)
         if done.ok or not any(mark in done.stderr for mark in _LOCKED):
             return done
         from rookery.vcs import git_locks
 
-        paths = git_locks.named(done.stderr, self._folder)
+        paths = git_locks.named(done.stderr, self.folder)
         held = git_locks.remove_dead(paths)
         if held:
             reasons = "".join(f"{each.path} stays: {each.reason}\n" for each in held)
@@ -128,7 +128,7 @@ class GitStore:
 
     def _run(self, argv: list[str], env: dict[str, str], stdin: str | None) -> Finished:
         for wait in (*_WAITS, None):
-            done = run(argv, cwd=self._folder, timeout=self._timeout, env=env, stdin=stdin, check=False)
+            done = run(argv, cwd=self.folder, timeout=self._timeout, env=env, stdin=stdin, check=False)
             if wait is None or not _met_half_made(done):
                 break
             sleep(wait)
@@ -138,7 +138,7 @@ class GitStore:
         """What git prints, byte by byte; raises if it fails."""
         return run_bytes(
             ["git", "--no-pager", *self._options, *args],
-            cwd=self._folder,
+            cwd=self.folder,
             timeout=self._timeout,
             env=child_environ() | self._env | _READING | (dict(env) if env else {}),
             stdin=stdin,

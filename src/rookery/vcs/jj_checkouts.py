@@ -14,6 +14,7 @@ from rookery.vcs.git_store import GitStore
 from rookery.vcs.jj_program import AS_IT_IS, JjProgram, quoted, remembered
 from rookery.vcs.jj_view import PATH_TEMPLATE
 from rookery.vcs.model import named_path
+from rookery.vcs.unfinished import refuse_foreign_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ class JjWorkspaces(JjProgram):
         folders.put_aside(place)
         if name is not None:
             self._jj("workspace", "forget", AS_IT_IS, name)
+        folders.delete_aside(place)
+
+    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
+        """Remove the folder of a workspace that jj had not come to note before it was killed."""
+        place = folders.real_place(folder)
+        folders.refuse_link(place)
+        names = os.listdir(place) if os.path.isdir(place) else []
+        if names and not (is_new and self._leads_here(place)):
+            return
+        noted = self._workspaces().get(place)
+        if set(names) - {".jj"}:
+            if noted is not None:
+                return
+            files = self._store().read("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tip(branch))
+            refuse_foreign_files(place, files.split("\0"), beside=".jj")
+        if noted is not None:
+            self._jj("workspace", "forget", AS_IT_IS, noted)
+        folders.put_aside(place)
         folders.delete_aside(place)
 
     def lock_state(self, _folder: str) -> str | None:

@@ -263,6 +263,13 @@ class Vcs(Protocol):
         repository raise InvalidState.
         """
 
+    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
+        """Remove what is left of a checkout whose making was killed; a finished one stays.
+
+        The caller has ended what was making it. With `is_new` it knows that no folder was there before. Files that the
+        branch does not hold raise InvalidState, and all stays.
+        """
+
     def lock_state(self, folder: str) -> str | None:
         """Why the user locked a checkout ('' without a reason); None if it is not locked."""
 

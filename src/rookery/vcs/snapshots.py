@@ -16,6 +16,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.vcs.git_store import SAVED, failure
 from rookery.vcs.model import check_message, moved
+from rookery.vcs.temporary import temporary_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,9 +107,7 @@ def _is_named(path: str, names: Collection[str]) -> bool:
 @contextmanager
 def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env]:
     """The environment in which git uses an index that holds everything in the checkout."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="rook-index-") as folder:
+    with temporary_folder(checkout.store.folder, "index") as folder:
         env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         copied = copy_index(checkout.index, env["GIT_INDEX_FILE"])
         if not copied or not _add_all(checkout, env):

@@ -22,6 +22,7 @@ def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:
     blocks: list[Block] = [text(state, "good" if found.runs else "dim"), *_sessions(found.facts["sessions"])]
     blocks += _landings(found.facts["landings"])
     blocks += _jobs(found.facts["jobs"])
+    blocks += _leftovers(found.facts["leftovers"])
     unseen = found.facts["radar"]["ended"]
     if unseen is not None:
         is_looking = found.facts["radar"]["is_looking"]
@@ -83,6 +84,18 @@ def _jobs(facts: list[dict[str, Any]]) -> list[Block]:
         for each in facts
     )
     return [Table(("job", "state", "awaited by"), rows)] if rows else []
+
+
+def _leftovers(facts: list[dict[str, Any]]) -> list[Block]:
+    rows = tuple(
+        (
+            line((each["label"], "bold")),
+            line(each["kind"]),
+            line("nobody, its process is gone" if each["is_left"] else "a process"),
+        )
+        for each in facts
+    )
+    return [Table(("leftover", "kind", "held by"), rows)] if rows else []
 
 
 def ran(found: Ran, _values: dict[str, Any]) -> list[Block]:

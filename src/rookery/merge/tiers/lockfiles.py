@@ -11,6 +11,7 @@ import time
 
 from rookery.agents.environment.masking import mask, secret_values
 from rookery.agents.environment.service import own_environ
+from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import start
 from rookery.base.proctree import end_tree
@@ -68,7 +69,7 @@ def regenerate(
     commit = desk.merging.commit(begin, [case.onto], "rook: to make lock files anew")
     made: dict[str, Side] = {}
     outcomes = []
-    name = f"lock-{case.entry.id}"
+    name = f"lock-{case.entry.id}-{unique()}"
     with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
         for conflict in locks:
             found = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")

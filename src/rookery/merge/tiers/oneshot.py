@@ -17,6 +17,7 @@ from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.agents.roles import STRICT
 from rookery.agents.start import settings_of
 from rookery.base import holder as holders
+from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import steps
@@ -79,15 +80,14 @@ class Failed(Record):
 
 def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Callable[[], None]) -> Answer | Failed:
     """Let an agent work on a commit, and take what it leaves; also one that a merger before us has started."""
-    name = f"{tier}-{case.entry.id}"
-    job = jobs.name_of("agent", name, desk.merging.tree(commit), prompt)
+    job = jobs.name_of("agent", f"{tier}-{case.entry.id}", desk.merging.tree(commit), prompt)
     try:
-        _end_others(desk, name, job)
+        _end_others(desk, case, tier, job)
         if jobs.is_there(desk.home.root, job):
             found = _wait(desk, job, commit, beat)
             if found is not None:
                 return found
-        return _start(desk, case, tier, name, job, commit, prompt, beat)
+        return _start(desk, case, tier, job, commit, prompt, beat)
     except EnvironmentUnusable:
         raise  # the branch is not to blame
     except RookError as error:
@@ -95,8 +95,9 @@ def ask(desk: Desk, case: Case, tier: str, commit: str, prompt: str, beat: Calla
 
 
 def _start(
-    desk: Desk, case: Case, tier: str, name: str, job: str, commit: str, prompt: str, beat: Callable[[], None]
+    desk: Desk, case: Case, tier: str, job: str, commit: str, prompt: str, beat: Callable[[], None]
 ) -> Answer | Failed:
+    name = f"{tier}-{case.entry.id}-{unique()}"
     runtime = open_runtime(desk.config.merge.runtime or desk.config.agents.runtime)
     runtime.check_installed(settings_of(desk.home, runtime.NAME), search_path(desk.home.root))
     with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
@@ -149,11 +150,12 @@ def _settle(desk: Desk, taken: Taken) -> None:
     taken.drop()
 
 
-def _end_others(desk: Desk, name: str, job: str) -> None:
-    """End what works in our folder on something else: the base, or what is known, has changed since."""
+def _end_others(desk: Desk, case: Case, tier: str, job: str) -> None:
+    """End what works on the same for another base, or for what was known then."""
     root = desk.home.root
     for each in journal.jobs(root):
-        if each != job and jobs.about(root, each).get("place") == name:
+        about = jobs.about(root, each)
+        if each != job and (about.get("agent"), about.get("entry")) == (tier, case.entry.id):
             jobs.end(root, each)
             settle_left(desk, each)
 

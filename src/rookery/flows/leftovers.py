@@ -1,0 +1,85 @@
+"""What killed processes left on the disk: scratch folders, temporary folders of git, worktrees half taken away."""
+
+from __future__ import annotations
+
+from rookery.agents import removal, worktrees
+from rookery.base import holder as holders
+from rookery.base.clock import seconds_of
+from rookery.base.proctable import Identity
+from rookery.base.record import Record
+from rookery.flows.model import Action, Plan
+from rookery.mail.model import SYSTEM
+from rookery.merge import scratch
+from rookery.merge.desk import Desk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.agents.home import Home
+    from rookery.base.holder import HolderId
+
+NAME = "leftovers"
+SCRATCH, CLEANING = "scratch folder", "cleaning"
+_LONGEST = 86_400.0
+"""How long, in seconds, a cleaning is left to a process of which nobody here can see whether it lives."""
+_ACTIONS = {SCRATCH: "remove scratch", CLEANING: "finish cleaning"}
+
+
+class Facts(Record):
+    """What is to go as soon as its holder no longer needs it."""
+
+    kind: str
+    name: str
+    """Of a scratch folder its name, of a worktree that is being taken away its path."""
+    label: str
+    is_left: bool
+    """Its holder is gone."""
+    owner: Identity | None
+    """The holder's process, where it is alive and on this host."""
+
+
+def read(home: Home) -> list[Facts]:
+    """Every scratch folder that no job needs, and every cleaning that is not through."""
+    facts = [_scratch(home, name) for name in scratch.names(home)]
+    with home.db.read() as db:
+        cleanings = removal.pending(db)
+    now = home.clock()
+    for each in cleanings:
+        is_left = holders.is_gone(each.holder, lease_is_over=now - seconds_of(each.at) > _LONGEST)
+        facts.append(Facts(CLEANING, each.path, each.agent, is_left, _process(is_left, each.holder)))
+    return facts
+
+
+def _scratch(home: Home, name: str) -> Facts:
+    is_left = scratch.is_left(home, name)
+    return Facts(SCRATCH, name, name, is_left, _process(is_left, scratch.owner_of(home, name)))
+
+
+def _process(is_left: bool, holder: HolderId | None) -> Identity | None:
+    return None if is_left or holder is None or holders.is_elsewhere(holder) else holder.identity
+
+
+def decide(facts: list[Facts], now: float) -> Plan:
+    """Remove what is left. What has a holder costs nothing until that ends: no timer, and its end is seen."""
+    del now
+    return Plan(
+        tuple(
+            Action(NAME, _ACTIONS[each.kind], each.name, "its process was killed", each.label, repr(each.as_dict()))
+            for each in facts
+            if each.is_left
+        ),
+        processes=tuple(each.owner for each in facts if each.owner is not None),
+    )
+
+
+def _remove(home: Home, name: str) -> None:
+    if name in scratch.names(home):
+        scratch.drop_left(Desk(home, SYSTEM), name)
+
+
+def _finish(home: Home, path: str) -> None:
+    vcs = worktrees.open_repository(home.root, home.config.vcs)
+    with removal.alone(home.root):
+        removal.settle_left(home, vcs, path, removal.base_of(home, vcs))
+
+
+ACTIONS = {_ACTIONS[SCRATCH]: _remove, _ACTIONS[CLEANING]: _finish}

@@ -1,0 +1,70 @@
+"""Folders for what git needs for a moment: an index of its own, or objects that are thrown away.
+
+In a project they lie in `.rookery/scratch`, with a note of their holder (`base/owned.py`), so that the loop removes
+what a kill leaves. Where there is no project, or its state cannot be written, they lie where temporary files do.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+
+from rookery.base import owned
+from rookery.base.draft import unique
+from rookery.base.errors import StorageFailed
+from rookery.config.project import FOLDER, find_repository, is_project, scratch_folder, upward
+from rookery.vcs.folders import delete_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def temporary_folder(near: str, kind: str) -> Iterator[str]:
+    """A new empty folder, readable by its user alone, for a git that works in `near`."""
+    path = _make(near, kind)
+    if path is None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix=f"rook-{kind}-") as folder:
+            yield folder
+        return
+    try:
+        yield path
+    finally:
+        with suppress(StorageFailed):  # the result counts; the loop removes the folder when we have ended
+            delete_tree(path)
+            owned.forget(path)
+
+
+def _make(near: str, kind: str) -> str | None:
+    root = _project_of(near)
+    if root is None:
+        return None
+    path = os.path.join(scratch_folder(root), f"{kind}-{unique()}")
+    try:
+        if not (_is_own(os.path.join(root, FOLDER)) and _is_own(os.path.dirname(path))):
+            return None
+        owned.make(path)
+    except OSError:
+        owned.forget(path)
+        return None
+    return path
+
+
+def _project_of(near: str) -> str | None:
+    """The root of the project that a folder lies in, or whose linked worktree it is."""
+    folder = os.path.realpath(near)
+    root = next((each for each in upward(folder) if is_project(each)), None) or find_repository(folder)
+    return root if root is not None and is_project(root) else None
+
+
+def _is_own(folder: str) -> bool:
+    """True unless something else than a folder of ours lies there: a link could lead anywhere."""
+    try:
+        status = os.lstat(folder)
+    except FileNotFoundError:
+        return True
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
