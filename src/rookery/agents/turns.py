@@ -230,10 +230,8 @@ def read_journal(home: Home, session_id: str, turn_id: str) -> None:
 
 def _keep(telemetry: Telemetry, session: Session, turn_id: str, entry: dict[str, Any]) -> None:
     record = entry["record"]
-    if record["kind"] == DENIED:
-        denied = telemetry.read(session_id=session.id, kinds=(DENIED,))
-        if any(each.data.get("id") == record["data"].get("id", "") for each in denied):
-            return  # our own hook denied it, and knows why
+    if record["kind"] == DENIED and telemetry.is_denied(session.id, record["data"].get("id", "")):
+        return  # our own hook denied it, and knows why
     telemetry.add(at=entry["at"], agent=session.agent, session_id=session.id, turn_id=turn_id, **record)
 
 
