@@ -55,6 +55,21 @@ def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> 
     desk.db.close()
 
 
+def test_a_holder_that_came_after_the_look_is_not_replaced(yard: Yard) -> None:
+    desk = yard.desk()
+    dead = Identity(4_000_000, f"{proctable.this_boot()}-123")
+    gone = holders.myself().replace(identity=dead)
+    desk.db.execute(
+        "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES ('main', 7, 'bee', ?, ?, ?)",
+        (gone.pid, gone.text, "2999-01-01T00:00:00.000Z"),
+    )
+    seen = lease.look(desk, "main")
+    assert seen.is_gone
+    assert lease.take(desk, "main", seen) == Lease("main", 8, is_inherited=True)
+    assert isinstance(lease.take(desk, "main", seen), Holder)
+    desk.db.close()
+
+
 def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
     def acquire() -> Lease | Holder:
         desk = yard.desk()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rookery.base.errors import Refused
 from rookery.base.ids import LEARNING, TASK, new_id
 from rookery.db.database import Database
 from rookery.tasks import learnings, lifecycle, service, transfer
@@ -155,6 +156,25 @@ def test_what_is_added_while_the_backup_is_written_is_in_it(
     assert done.deleted == 10
     assert done.backup is not None
     assert late[0] in Path(done.backup).read_text()
+
+
+def test_a_project_that_changes_all_the_time_is_left_as_it_is(
+    full: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.json"
+    transfer.export_file(full, str(path), NOW)
+    export = transfer.export_file
+
+    def add_meanwhile(db: Database, path: str, now: str) -> transfer.Exported:
+        done = export(db, path, now)
+        add(db, "late")
+        return done
+
+    monkeypatch.setattr(transfer, "export_file", add_meanwhile)
+    with pytest.raises(Refused, match="faster than they can be backed up"):
+        _import(full, path, clear=True)
+    assert full.value("SELECT count(*) FROM tasks WHERE title = 'late'") == 5
+    assert full.value("SELECT count(*) FROM tasks") == 14
 
 
 def test_ids_that_are_there_already_are_refused(full: Database, tmp_path: Path) -> None:
