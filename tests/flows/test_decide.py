@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rookery.base.proctable import Identity
-from rookery.flows import jobs, landings, radar, sessions
+from rookery.flows import identities, jobs, landings, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, wait_after
 from rookery.flows.sessions import Driver, Facts
 
@@ -123,3 +123,12 @@ def test_a_job_is_settled_once_it_has_ended_and_nobody_waits_for_it() -> None:
     assert [(each.name, each.subject) for each in plan.actions] == [("settle job", "gate-3")]
     assert plan.processes == (merger,)  # its end is a reason to look again
     assert plan.running == 0
+
+
+def test_identity_files_that_are_out_of_date_are_written() -> None:
+    found = identities.decide([identities.Facts("bee", "ses_1"), identities.Facts("ant", "ses_2")], NOW)
+    assert [(each.name, each.subject) for each in found.actions] == [
+        ("write identity", "bee"),
+        ("write identity", "ant"),
+    ]
+    assert identities.decide([], NOW).actions == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.agents import store
-from rookery.agents.ending import end_session, find_tip, settle_end
+from rookery.agents.ending import end_session, find_tip, finish_end, settle_end
 from rookery.agents.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
 from rookery.agents.spent import read_spent
 from rookery.agents.start import terminal_name
@@ -62,6 +62,8 @@ def end_turn(home: Home, session_id: str) -> None:
             settle_end(home, session, COMPLETED, f"said {finished.type}", tip, is_swept=False)
         else:
             store.change_session(db, session, "agent.waiting", actor=session.agent, at=home.now(), move="wait")
+            return
+    finish_end(home, session)
 
 
 def speak(home: Home, session_id: str) -> None:

@@ -16,7 +16,7 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config.environ import HUMAN
 from rookery.config.project import loop_lock
-from rookery.flows import jobs, landings, radar, sessions, store
+from rookery.flows import identities, jobs, landings, radar, sessions, store
 from rookery.flows.model import Action, Failure, Plan, wait_after
 from rookery.mail import service as mail
 from rookery.ops.location import can_run_agents
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rookery.agents.home import Home
     from rookery.flows.model import Flow
 
-FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, radar)}
+FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, radar, identities)}
 _MOST_ROUNDS = 20
 _LONGEST_ERROR = 2000
 

@@ -31,6 +31,7 @@ _NEEDED = (
     "OR EXISTS (SELECT 1 FROM merge_leases WHERE holder IS NOT NULL) "
     "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
     "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
+    "OR EXISTS (SELECT 1 FROM identities_due) "
     f"OR EXISTS ({UNSEEN})"
 )
 
