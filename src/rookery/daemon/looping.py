@@ -17,6 +17,7 @@ from rookery.daemon.threads import Threads
 from rookery.flows.need import may_have_work
 from rookery.flows.process import open_home
 from rookery.flows.reactor import Reactor
+from rookery.ops.location import read_notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Looping:
         self._reactor = Reactor(root, self._open_home, self._threads.run, log)
         self._reactor.on_look = self._keep
         self._keeper = Keeper(root, log)
+        self._notice = ""
 
     def prepare(self) -> None:
         """Before the daemon can be called: have a keeper if there may be something to do, however soon it is killed."""
@@ -92,7 +94,15 @@ class Looping:
         )
         call.connections = self._connections
         with serving(call), open_home(self._root) as home:
+            self._log_notice()
             yield home
+
+    def _log_notice(self) -> None:
+        """The loop is often the first to find that a project was copied or moved; a person's call says it later."""
+        text = read_notice(self._root)
+        if text and text != self._notice:
+            self._log(text)
+        self._notice = text
 
 
 def _wait_for_lock(root: str) -> int:
