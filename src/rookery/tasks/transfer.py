@@ -14,8 +14,8 @@ from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.tasks import store
-from rookery.tasks.model import ImportInvalid, Learning, Task
-from rookery.tasks.validation import check_document
+from rookery.tasks.model import ImportInvalid, Learning, Task, contradiction
+from rookery.tasks.validation import CONTRADICTORY, check_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,9 +59,12 @@ def export_file(db: Database, path: str, now: str) -> Exported:
         columns = ", ".join(Learning.__fields__)
         with db.rows(f"SELECT {columns} FROM learnings ORDER BY id") as rows:
             learnings = [Learning(*row).as_dict() for row in rows]
+    header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exported_at": now}
+    contradictory = [task["id"] for task in tasks if contradiction(Task(**task))]
+    if contradictory:
+        header[CONTRADICTORY] = contradictory  # so that they can be imported as they are
     for task in tasks:
         task["blocked_by"] = blocked_by.get(task["id"], [])
-    header = {"format": FORMAT, "version": VERSION, "exported_at": now}
     _write_whole(path, (_as_lines if path.endswith(".jsonl") else _as_document)(header, tasks, learnings))
     return Exported(path, len(tasks), len(learnings))
 
