@@ -9,7 +9,7 @@ import pytest
 
 from living import Agent
 from rookery.agents import store
-from rookery.agents.model import STATES, TRANSITIONS, next_state
+from rookery.agents.model import STATES, TRANSITIONS, Turn, next_state
 from rookery.base.errors import InvalidState
 from rookery.config.project import database_path
 from rookery.db.database import Database
@@ -31,6 +31,22 @@ def test_what_the_table_does_not_allow_is_refused_and_changes_nothing(project: P
     assert store.session(db, agent.session_id) == session
     with pytest.raises(TypeError):
         store.change_session(db, session, "", actor="bee", at=session.updated_at, state="ended")
+    db.close()
+
+
+def test_a_turn_that_has_changed_meanwhile_is_left_alone(project: Path) -> None:
+    agent = Agent(project, "bee")
+    db = Database.open(database_path(str(project)))
+    turn = Turn("turn_1", agent.session_id, 7, "begin", "running", None, None, None, None, None, "x", None)
+    with db.write():
+        store.insert_turn(db, turn, "bee", at="x")
+        ended = store.change_turn(db, turn, state="interrupted", ended_at="y")
+    with pytest.raises(LookupError, match="no longer running"), db.write():
+        store.change_turn(db, turn, state="done", ended_at="z")
+    assert store.turn(db, turn.id) == ended
+    with db.write():
+        store.change_turn(db, ended, snapshot="c0ffee")
+    assert store.turn(db, turn.id).snapshot == "c0ffee"
     db.close()
 
 

@@ -18,7 +18,7 @@ from rookery.base.holder import HolderId
 from rookery.base.proctree import Identity
 from rookery.flows import landings, sessions
 from rookery.mail.model import SYSTEM
-from rookery.merge import lease, scratch
+from rookery.merge import lease, scratch, store
 from rookery.merge.lease import Holder, Lease
 from rookery.vcs.index_claim import Claim
 from served import Served, make_call
@@ -199,3 +199,14 @@ def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkey
         lease.release(tidying, held)
     tidying.db.close()
     assert unfenced(landing.value()) == Lease("main", 2)
+
+
+def test_a_step_alone_says_which_state_of_an_entry_follows(yard: Yard) -> None:
+    yard.branch("one", a_txt="a\n")
+    yard.rook("merge", "enqueue", "one")
+    desk = yard.desk()
+    [entry] = store.queue(desk.db)
+    with pytest.raises(ValueError, match="step"):
+        store.change(desk.db, entry, "take", actor="human", at=desk.now(), state="landed")
+    assert store.queue(desk.db) == [entry]
+    desk.db.close()

@@ -121,9 +121,11 @@ def insert_turn(db: Database, turn: Turn, agent: str, *, at: str) -> None:
 
 
 def change_turn(db: Database, turn: Turn, **changes: Any) -> Turn:
-    """Change a turn that is running."""
+    """Change a turn that is still in the state in which the caller saw it; raises LookupError otherwise."""
     columns = ", ".join(f"{name} = ?" for name in changes)
-    db.execute(f"UPDATE turns SET {columns} WHERE id = ?", (*changes.values(), turn.id))
+    db.execute(f"UPDATE turns SET {columns} WHERE id = ? AND state = ?", (*changes.values(), turn.id, turn.state))
+    if db.changed != 1:
+        raise LookupError(f"{turn.id} is no longer {turn.state}")
     return turn.replace(**changes)
 
 
