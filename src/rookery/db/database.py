@@ -165,6 +165,11 @@ class Database:
         return self.connection.changes()
 
     @property
+    def inserted(self) -> int:
+        """The number of the row that the last statement added."""
+        return self.connection.last_insert_rowid()
+
+    @property
     def data_version(self) -> int:
         """A number that is another one after another connection has written.
 

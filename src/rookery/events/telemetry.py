@@ -8,6 +8,7 @@ from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database, patience, storage_failed, take_kept
+from rookery.events.store import KEEP_TIME, TIMES_EVERY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,12 +50,6 @@ INSERT INTO record_times (latest, seq)
     SELECT max(latest) OVER (ORDER BY last), last
     FROM (SELECT max(at) AS latest, max(seq) AS last FROM records GROUP BY seq / 100)
     WHERE NOT EXISTS (SELECT 1 FROM record_times);
-CREATE TRIGGER IF NOT EXISTS records_keep_time AFTER INSERT ON records WHEN new.seq % 100 = 0 BEGIN
-    INSERT INTO record_times (latest, seq)
-        SELECT max(at, coalesce((SELECT max(latest) FROM record_times), '')), new.seq
-        FROM (SELECT max(at) AS at FROM records WHERE seq > coalesce(
-            (SELECT seq FROM record_times ORDER BY latest DESC, seq DESC LIMIT 1), 0));
-END;
 """
 """`record_times` is to records what `event_times` is to events (`db/migrations/0010_events.sql`)."""
 _VERSION = 3
@@ -140,6 +135,8 @@ class Telemetry:
                 dumps(data),
             ),
         )
+        if self.db.inserted % TIMES_EVERY == 0:
+            self.db.execute(KEEP_TIME.format(table="records", times="record_times"))
 
     def read(
         self,

@@ -23,10 +23,4 @@ CREATE TABLE event_times (
 INSERT INTO event_times (latest, seq)
     SELECT max(latest) OVER (ORDER BY last), last
     FROM (SELECT max(at) AS latest, max(seq) AS last FROM events GROUP BY seq / 100);
-CREATE TRIGGER events_keep_time AFTER INSERT ON events WHEN new.seq % 100 = 0 BEGIN
-    INSERT INTO event_times (latest, seq)
-        SELECT max(at, coalesce((SELECT max(latest) FROM event_times), '')), new.seq
-        FROM (SELECT max(at) AS at FROM events WHERE seq > coalesce(
-            (SELECT seq FROM event_times ORDER BY latest DESC, seq DESC LIMIT 1), 0));
-END;
 DROP INDEX events_by_time;
