@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import selection
+import writing
 from daemons import daemons_under, end_daemon
 from processes import end_agents
 from rookery.base.proctree import send
@@ -33,6 +34,8 @@ from templates import copy_database, copy_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+writing.install()
 
 # A shell lets what it runs in the background ignore interrupts, and so would everything that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -228,6 +228,7 @@ def _load_everything() -> None:
             importlib.import_module(each.name)
     for name in ("rich.console", "rich.table", "rich.tree", "rich.progress", "yaml", "json", "subprocess", "traceback"):
         importlib.import_module(name)
+    importlib.import_module("writing").install()
     gc.collect()
     gc.freeze()
 

@@ -123,12 +123,14 @@ def test_no_agent_of_the_original_runs_in_a_copy_and_the_original_goes_on(scene:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["copy repaired", "copy dropped", "copy stopped"])
+@pytest.mark.parametrize("step", ["copy repaired", "copy dropped", "copy stopped", "notice kept"])
 def test_a_command_that_is_killed_on_the_way_is_followed_up(scene: Scene, step: str) -> None:
     rook = scene.make_copy()
     killed = rook("status", env={"ROOKERY_TEST_KILL": step})
     assert killed.status == -9, killed
-    states = {each["agent"]: each["reason"] for each in rook.json("status", "--all").data}
+    listed = rook.json("status", "--all")
+    assert listed.err.decode().count("copied from") == 1
+    states = {each["agent"]: each["reason"] for each in listed.data}
     assert states == dict.fromkeys(("ann", "bob"), f"copied from {scene.original}")
     assert _worktrees(scene.copy)[1:] == [str(scene.copy / ".rookery/worktrees" / name) for name in ("ann", "bob")]
     assert scene.pointers(scene.original) == scene.before

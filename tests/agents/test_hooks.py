@@ -54,7 +54,7 @@ class Nest:
         """What was written down."""
         telemetry = Telemetry(str(self.den.folder / ".rookery/telemetry.db"))
         try:
-            return telemetry.read(agent="bee", kinds=kinds)
+            return [each for each in telemetry.read(agent="bee") if not kinds or each.kind in kinds]
         finally:
             telemetry.close()
 

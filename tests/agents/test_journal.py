@@ -86,3 +86,17 @@ def test_a_runner_never_loads_what_opens_the_database() -> None:
     argv = [sys.executable, "-c", script]
     done = subprocess.run(argv, env=child_environ(), capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_a_long_journal_is_read_in_parts_of_whole_lines(root: str) -> None:
+    file = journal.create(root, "turn_1")
+    writer = journal.Writer(file)
+    for number in range(50):
+        writer.add(journal.RECORD, number=number, text="x" * (5_000 if number == 20 else 100))
+    offset, parts = 0, []
+    while (part := journal.read(root, "turn_1", offset, most=1_000))[0]:
+        offset = part[1]
+        parts.append([each["number"] for each in part[0]])
+    assert [number for part in parts for number in part] == list(range(50))
+    assert 4 < len(parts) < 10
+    os.close(file)

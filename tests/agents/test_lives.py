@@ -54,7 +54,8 @@ def test_a_builder_does_its_task_and_is_done(den: Den) -> None:
     assert secret[-20:] not in said
     assert "AGENTS.md" not in git(den.folder, "ls-tree", "-r", "--name-only", f"rook/bee/{task}")
     assert [each["type"] for each in den.mail(to="human")] == ["worker_done"]
-    assert "sessions_completed: 1" in (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
+    identity = den.folder / ".rookery/agents/bee/identity.yaml"  # it follows the end of the session
+    wait_until(lambda: identity.exists() and "sessions_completed: 1" in identity.read_text(), 30)
     assert git(den.folder, "status", "--porcelain") == ""
     den.assert_tidy(worktrees=1, branches=1)
 

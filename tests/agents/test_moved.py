@@ -143,7 +143,7 @@ def test_a_moved_folder_with_a_copy_in_its_place_is_the_copy(scene: Scene) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["move ended", "move repaired", "move instructed"])
+@pytest.mark.parametrize("step", ["move ended", "move repaired", "move instructed", "notice kept"])
 def test_a_command_that_is_killed_on_the_way_is_followed_up(scene: Scene, step: str) -> None:
     den = scene.move()
     assert den.rook("status", env={"ROOKERY_TEST_KILL": step}).status == -9

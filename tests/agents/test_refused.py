@@ -57,8 +57,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 def _make_worktree(scene: Scene, name: str) -> None:
     db = scene.rook.open()
     branch, path = db.all("SELECT branch, worktree FROM sessions WHERE agent = ?", (name,))[0]
+    head = git(scene.root, "rev-parse", "HEAD")
     with db.write():
-        db.execute("UPDATE sessions SET base_commit = ? WHERE agent = ?", (git(scene.root, "rev-parse", "HEAD"), name))
+        db.execute("UPDATE sessions SET base_commit = ? WHERE agent = ?", (head, name))
     db.close()
     git(scene.root, "worktree", "add", "-q", "-b", branch, path)
 

@@ -103,7 +103,8 @@ def test_an_identity_names_where_the_agent_is_at_home(den: Den) -> None:
     den.sling(task, "--name", "bee")
     den.wait_for("bee", "completed")
     assert den.rook.json("agents", "show", "bee").data["domains"] == ["src/deep", "."]
-    assert 'domains: ["src/deep","."]' in (den.folder / ".rookery/agents/bee/identity.yaml").read_text()
+    identity = den.folder / ".rookery/agents/bee/identity.yaml"  # it follows the end of the session
+    wait_until(lambda: identity.exists() and 'domains: ["src/deep","."]' in identity.read_text(), 30)
 
 
 def test_what_a_program_writes_down_after_its_last_turn_is_counted_once(den: Den) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,34 @@ def test_settings_that_cannot_be_read_do_not_end_the_loop(pair: Live) -> None:
     assert pair.run("mail", "send", "bee", "--subject", "News", "--body", "the news").status == 0
     wait_until(lambda: outcome(pair, "bee") == "completed", 60)
     assert (pair.folder / ".rookery/worktrees/bee/m.txt").read_text() == "the news"
+
+
+@pytest.mark.parametrize("how", ["copied", "moved"])
+def test_the_first_person_after_it_hears_that_a_project_was_copied_or_moved(
+    pair: Live, tmp_path: Path, how: str
+) -> None:
+    sling(pair, "bee", [])
+    wait_until(lambda: value(pair, "SELECT state FROM sessions") == "waiting", 60)
+    assert pair.run("daemon", "stop").status == 0
+    pair.close()
+    there = Live(tmp_path / "there")
+    if how == "copied":
+        subprocess.run(["cp", "-r", pair.root, there.root], check=True)
+    else:
+        os.rename(pair.root, there.root)
+    told = f"this project was {how} from {pair.root}"
+    try:
+        asked = there.run("status", env={"ROOKERY_AGENT": "bee", "ROOKERY_TOKEN": "not a person"})
+        assert told not in asked.err.decode()
+
+        first = there.run("status")
+
+        assert first.status == 0, first
+        assert first.err.decode().startswith(f"rook: {told}"), first
+        assert first.err.count(b"\n") == 1
+        assert there.run("status").err == b""
+        assert there.log().count(told) == 1
+    finally:
+        there.close()
+        if how == "moved":
+            os.rename(there.root, pair.root)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from rookery.base.errors import StorageFailed
 from rookery.db import database, migrate
 from rookery.db.database import SCHEMA_VERSION, Database
+from rookery.events import store
+from rookery.events.model import is_error
 from support import add, run_together, start_python, wait_until
 
 _NEXT = "CREATE TABLE extra (n); INSERT INTO extra VALUES (1);"
@@ -117,3 +120,33 @@ def _is_locked(db: Database) -> bool:
             return False
     except StorageFailed as error:
         return error.code == "storage_busy"
+
+
+def test_older_events_are_known_to_be_errors_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schema 10 marks what went wrong, and keeps times by number."""
+    path = str(tmp_path / "rookery.db")
+    every = migrate.migrations()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations", lambda: every[:9])
+        migrate.create_file(path)
+    events = [
+        ("turn.lost", "{}", 1),
+        ("merge.failed", "{}", 1),
+        ("turn.ended", '{"ok": false}', 1),
+        ("turn.ended", '{"ok": true}', 0),
+        ("agent.ended", '{"set": {"outcome": "crashed"}}', 1),
+        ("agent.ended", '{"set": {"outcome": "completed"}}', 0),
+        ("agent.waiting", "{}", 0),
+        ("task.updated", '{"set": {}}', 0),
+    ]
+    old = apsw.Connection(path)
+    sql = "INSERT INTO events (id, at, type, actor, subject, data) VALUES ('e', ?, ?, 'a', 's', ?)"
+    for day in range(1, 31):
+        old.executemany(sql, [(f"2026-01-{day:02}", kind, data) for kind, data, _ in events])
+    old.close()
+    db = Database.open(path)
+    assert [(row[0], row[1], row[2]) for row in db.all("SELECT type, data, is_error FROM events LIMIT 8")] == events
+    assert len(store.read(db, errors=True)) == 4 * 30
+    assert [len(store.read(db, since=f"2026-01-{day:02}")) for day in (1, 13, 30, 31)] == [240, 144, 8, 0]
+    assert all(is_error(kind, json.loads(data)) == bool(error) for kind, data, error in events)
+    db.close()

@@ -158,3 +158,19 @@ def test_a_clock_that_was_set_back_hides_nothing(rook: Rook) -> None:
     assert [each.subject for each in store.read(db, since=since)] == [times[0], times[2]]
     assert [each.subject for each in store.read(db, since=since, kinds=("test",))] == [times[0], times[2]]
     db.close()
+
+
+@pytest.mark.parametrize("kinds", [(), ("test",)])
+def test_a_clock_that_was_set_back_for_long_hides_nothing(rook: Rook, kinds: tuple[str, ...]) -> None:
+    days = [*range(1, 20), *range(5, 12), *range(3, 28)]  # forty events a day; the clock is set back twice
+    times = [f"2026-01-{day:02}T00:00:00.{number:03}Z" for day in days for number in range(40)]
+    db = rook.open()
+    with db.write():
+        for at in times:
+            store.publish(db, "test.told", at, {}, actor="human", at=at)
+    for since in (f"2026-01-{day:02}T00:00:00.000Z" for day in range(1, 30)):
+        expected = [at for at in times if at >= since]
+        assert [each.subject for each in store.read(db, since=since, kinds=kinds)] == expected
+        newest = store.read(db, since=since, kinds=kinds, limit=3, newest=True)
+        assert [each.subject for each in newest] == expected[-3:]
+    db.close()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rookery.base.proctable import Identity
-from rookery.flows import jobs, landings, leftovers, radar, sessions
+from rookery.flows import identities, jobs, landings, leftovers, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, Timer, wait_after
 from rookery.flows.sessions import Driver, Facts
 
@@ -149,3 +149,12 @@ def test_a_folder_goes_once_its_holder_is_gone() -> None:
     ]
     assert all(each.name in leftovers.ACTIONS for each in plan.actions)
     assert (plan.timers, plan.processes, plan.running) == ((), (Identity(7, "7"),), 0)
+
+
+def test_identity_files_that_are_out_of_date_are_written() -> None:
+    found = identities.decide([identities.Facts("bee", "ses_1"), identities.Facts("ant", "ses_2")], NOW)
+    assert [(each.name, each.subject) for each in found.actions] == [
+        ("write identity", "bee"),
+        ("write identity", "ant"),
+    ]
+    assert identities.decide([], NOW).actions == ()

@@ -98,3 +98,38 @@ def test_what_succeeds_is_forgotten_and_a_clock_that_is_set_back_does_not_make_i
     assert flow.tries >= 2
     assert store.failures(home.db) == {}
     home.db.close()
+
+
+def test_what_was_given_up_is_tried_again_once_something_new_has_happened(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow: Any = Broken(ValueError("no"))
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    clock = [1_800_000_000.0]
+    home.clock = lambda: clock[0]
+    for _ in range(MOST_FAILURES + 3):
+        loop.run_once(home, lambda _text: None)
+        clock[0] += 300
+    assert flow.tries == MOST_FAILURES
+    flow.read = lambda _home: "broken, and there is mail"
+    found = loop.look(home)
+    assert [each.name for each in found.plan.actions] == ["mend"]
+    for _ in range(3):  # without anything new it is tried once
+        loop.run_once(home, lambda _text: None)
+        clock[0] += 300
+    assert flow.tries == MOST_FAILURES + 1
+    assert loop.look(home).plan == Plan()
+    home.db.close()
+
+
+def test_what_a_failing_action_changes_itself_is_nothing_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow: Any = Broken(ValueError("no"))
+    flow.read = lambda _home: f"tried {flow.tries} times"
+    monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
+    clock = [1_800_000_000.0]
+    home.clock = lambda: clock[0]
+    for _ in range(MOST_FAILURES + 5):
+        loop.run_once(home, lambda _text: None)
+        clock[0] += 300
+    assert flow.tries == MOST_FAILURES
+    home.db.close()

@@ -18,7 +18,7 @@ from rookery.base.holder import HolderId
 from rookery.base.proctree import Identity
 from rookery.flows import landings, sessions
 from rookery.mail.model import SYSTEM
-from rookery.merge import lease, scratch
+from rookery.merge import lease, scratch, store
 from rookery.merge.lease import Holder, Lease
 from rookery.vcs.index_claim import Claim
 from served import Served, make_call
@@ -52,6 +52,21 @@ def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> 
     desk.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
     assert left_behind() == ["main"]
     assert unfenced(lease.acquire(desk, "main")) == Lease("main", 8, is_inherited=True)
+    desk.db.close()
+
+
+def test_a_holder_that_came_after_the_look_is_not_replaced(yard: Yard) -> None:
+    desk = yard.desk()
+    dead = Identity(4_000_000, f"{proctable.this_boot()}-123")
+    gone = holders.myself().replace(identity=dead)
+    desk.db.execute(
+        "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES ('main', 7, 'bee', ?, ?, ?)",
+        (gone.pid, gone.text, "2999-01-01T00:00:00.000Z"),
+    )
+    seen = lease.look(desk, "main")
+    assert seen.is_gone
+    assert lease.take(desk, "main", seen) == Lease("main", 8, is_inherited=True)
+    assert isinstance(lease.take(desk, "main", seen), Holder)
     desk.db.close()
 
 
@@ -182,3 +197,14 @@ def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkey
         lease.release(tidying, held)
     tidying.db.close()
     assert unfenced(landing.value()) == Lease("main", 2)
+
+
+def test_a_step_alone_says_which_state_of_an_entry_follows(yard: Yard) -> None:
+    yard.branch("one", a_txt="a\n")
+    yard.rook("merge", "enqueue", "one")
+    desk = yard.desk()
+    [entry] = store.queue(desk.db)
+    with pytest.raises(ValueError, match="step"):
+        store.change(desk.db, entry, "take", actor="human", at=desk.now(), state="landed")
+    assert store.queue(desk.db) == [entry]
+    desk.db.close()

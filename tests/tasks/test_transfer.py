@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rookery.base.errors import Refused
 from rookery.base.ids import LEARNING, TASK, new_id
 from rookery.db.database import Database
 from rookery.tasks import learnings, lifecycle, service, transfer
@@ -157,6 +158,25 @@ def test_what_is_added_while_the_backup_is_written_is_in_it(
     assert late[0] in Path(done.backup).read_text()
 
 
+def test_a_project_that_changes_all_the_time_is_left_as_it_is(
+    full: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.json"
+    transfer.export_file(full, str(path), NOW)
+    export = transfer.export_file
+
+    def add_meanwhile(db: Database, path: str, now: str) -> transfer.Exported:
+        done = export(db, path, now)
+        add(db, "late")
+        return done
+
+    monkeypatch.setattr(transfer, "export_file", add_meanwhile)
+    with pytest.raises(Refused, match="faster than they can be backed up"):
+        _import(full, path, clear=True)
+    assert full.value("SELECT count(*) FROM tasks WHERE title = 'late'") == 5
+    assert full.value("SELECT count(*) FROM tasks") == 14
+
+
 def test_ids_that_are_there_already_are_refused(full: Database, tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     transfer.export_file(full, str(path), NOW)
@@ -235,6 +255,13 @@ _MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
     ("version as truth", _set("version", True), "version True"),
     ("no version", _drop("version"), "version None"),
     ("no tasks", _drop("tasks"), "tasks: is not a list"),
+    ("begun by nobody", _set("tasks.1.state", "IN_PROGRESS"), r"tasks\[1\].state: is IN_PROGRESS, and nobody holds it"),
+    (
+        "approved without a branch",
+        _set("tasks.2.state", "APPROVED"),
+        r"tasks\[2\].state: is APPROVED, and has no branch",
+    ),
+    ("contradictory as text", _set("contradictory", "all"), "contradictory: is no list of ids"),
     ("tasks as object", _set("tasks", {}), "tasks: is not a list"),
     ("learnings as null", _set("learnings", None), "learnings: is not a list"),
     ("task as text", _set("tasks.1", "work"), r"tasks\[1\]: is not an object"),
@@ -383,3 +410,20 @@ def test_an_export_leaves_a_link_and_a_pipe_what_they_are(full: Database, tmp_pa
     with kept.open("a") as file:
         transfer.export_file(full, f"/dev/fd/{file.fileno()}", NOW)
     assert kept.read_text() == f"precious\n{written}"
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_states_that_no_step_leads_to_make_the_round_trip_too(
+    full: Database, empty: Database, tmp_path: Path, suffix: str
+) -> None:
+    odd = [row[0] for row in full.all("SELECT id FROM tasks WHERE state = 'PENDING' LIMIT 2")]
+    assert len(odd) == 2
+    with full.write():
+        full.execute("UPDATE tasks SET state = 'IN_PROGRESS', assignee = NULL WHERE id = ?", (odd[0],))
+        full.execute("UPDATE tasks SET state = 'APPROVED', branch = NULL WHERE id = ?", (odd[1],))
+    first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    transfer.export_file(full, str(first), NOW)
+    _import(empty, first)
+    transfer.export_file(empty, str(second), NOW)
+    assert second.read_text() == first.read_text()
+    assert all(each in first.read_text().partition('"tasks"' if suffix == "json" else "\n")[0] for each in odd)

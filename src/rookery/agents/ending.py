@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rookery.agents import journal, store, worktrees
-from rookery.agents.identity import write_identity
+from rookery.agents.identity import renew_identity
 from rookery.agents.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.agents.roles import NOTHING, find_role
 from rookery.agents.spent import read_spent
-from rookery.base.errors import NoRepository, ProgramFailed, Refused
+from rookery.base.errors import NoRepository, ProgramFailed, Refused, StorageFailed
 from rookery.base.text import one_line
+from rookery.config import steps
 from rookery.mail import service as mail
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
@@ -38,6 +41,7 @@ def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_
         ended = settle_end(home, session, outcome, reason, commit, tell_parent=tell_parent)
     if turn is not None:
         journal.remove(home.root, turn.id)
+    finish_end(home, ended)
     return ended
 
 
@@ -53,7 +57,7 @@ def settle_end(
 ) -> Session:
     """Within the caller's transaction: the life is over; `commit` holds its work, as `find_tip` found it before.
 
-    If not `is_swept`, the loop ends the processes that are left.
+    If not `is_swept`, the loop ends the processes that are left. `finish_end` follows after the transaction.
     """
     db, now = home.db, home.now()
     ended = store.change_session(
@@ -83,8 +87,18 @@ def settle_end(
             priority="high",
             now=now,
         )
-    write_identity(home, session.agent)
+    store.note_identity(db, session.agent, session.id)
     return ended
+
+
+def finish_end(home: Home, session: Session) -> None:
+    """After the transaction that ended a session: bring the agent's identity file up to date.
+
+    What cannot be written now is left to the loop, which tries again and tells a person in the end.
+    """
+    steps.reached("session ended")
+    with suppress(OSError, StorageFailed):
+        renew_identity(home, session.agent)
 
 
 def _settle_task(home: Home, session: Session, commit: str | None, author: Author) -> None:

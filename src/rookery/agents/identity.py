@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 
+from rookery.agents import store
 from rookery.agents.look import identity
 from rookery.base.draft import write_whole
 from rookery.base.json import dumps
+from rookery.config import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.agents.home import Home
 
 
-def write_identity(home: Home, name: str) -> str:
-    """Render the agent's identity, and return the file's path."""
+def renew_identity(home: Home, name: str) -> None:
+    """Write the file if a session of the agent has ended since it was written; safe to repeat."""
+    session_id = store.identities_due(home.db).get(name)
+    if session_id is None:
+        return
+    _write(home, name)
+    steps.reached("identity written")
+    with home.db.write() as db:
+        store.forget_identity(db, name, session_id)
+
+
+def _write(home: Home, name: str) -> None:
     found = identity(home, name)
     lines = [
         f"name: {found.name}",
@@ -33,4 +45,3 @@ def write_identity(home: Home, name: str) -> str:
     path = home.path("agents", name, "identity.yaml")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_whole(path, "\n".join(lines) + "\n")
-    return path

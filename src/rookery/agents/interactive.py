@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.agents import store
-from rookery.agents.ending import end_session, find_tip, settle_end
+from rookery.agents.ending import end_session, find_tip, finish_end, settle_end
 from rookery.agents.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
 from rookery.agents.spent import read_spent
 from rookery.agents.start import terminal_name
@@ -16,6 +16,7 @@ from rookery.mail.inject import render
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.agents.home import Home
+    from rookery.agents.model import Turn
 
 YOU_HAVE_MAIL = "You have mail."
 
@@ -26,7 +27,7 @@ def begin_turn(home: Home, session_id: str) -> tuple[str, str]:
         session = store.session(db, session_id)
         running = store.running_turn(db, session.id)
         if running is not None:
-            _close(home, session, running.id)
+            _close(home, session, running)
             session = store.session(db, session.id)
         cause = MAIL if store.turns(db, session.id) else BEGIN
         _, letters = open_turn(home, session, cause)
@@ -52,16 +53,20 @@ def end_turn(home: Home, session_id: str) -> None:
     snapshot, spent = take_snapshot(home, session, turn.number), read_spent(home, session, turn)
     tip = find_tip(home, session)
     with home.db.write() as db:
+        running = store.running_turn(db, session.id)
+        if running is None or running.id != turn.id:
+            return  # it was interrupted or stopped meanwhile
         session = store.session(db, session.id)
-        store.change_turn(db, turn, snapshot=snapshot)
         store.add_usage(db, turn.id, spent)
-        _close(home, session, turn.id)
+        _close(home, session, store.change_turn(db, running, snapshot=snapshot))
         finished = mail.terminal_since(db, session.id)
         session = store.session(db, session.id)
         if finished:  # the program still runs, and calls us: the loop ends it
             settle_end(home, session, COMPLETED, f"said {finished.type}", tip, is_swept=False)
         else:
             store.change_session(db, session, "agent.waiting", actor=session.agent, at=home.now(), move="wait")
+            return
+    finish_end(home, session)
 
 
 def speak(home: Home, session_id: str) -> None:
@@ -98,9 +103,8 @@ def end_terminal(home: Home, session_id: str) -> None:
     end_session(home, session.id, COMPLETED if finished else CRASHED, status)
 
 
-def _close(home: Home, session: Session, turn_id: str) -> None:
+def _close(home: Home, session: Session, turn: Turn) -> None:
     db, now = home.db, home.now()
-    turn = next(each for each in store.turns(db, session.id) if each.id == turn_id)
     store.change_turn(db, turn, state=TURN_DONE, exit_status=0, ended_at=now)
     mail.acknowledge(db, turn.id, now)
     data = {"turn_id": turn.id, "number": turn.number, "ok": True, "exit_status": 0}

@@ -73,7 +73,7 @@ def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> No
         if running is None or running.id != turn.id:
             raise InvalidState(f"turn {turn.number} of {session.agent} has ended meanwhile")
         words = f"interrupted by {by}"
-        store.change_turn(db, turn, state=TURN_INTERRUPTED, last_words=words, ended_at=now)
+        turn = store.change_turn(db, running, state=TURN_INTERRUPTED, last_words=words, ended_at=now)
         mail.acknowledge(db, turn.id, now)
         data = {"turn_id": turn.id, "number": turn.number, "ok": False, "interrupted_by": by}
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)

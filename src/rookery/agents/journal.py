@@ -119,12 +119,12 @@ def is_held(root: str, turn_id: str) -> bool:
     return runner is not None and ENDED not in entries and is_elsewhere(holder_of(runner["pid"], runner["start"]))
 
 
-def read(root: str, turn_id: str, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """The whole lines from an offset on, and the offset after them."""
+def read(root: str, turn_id: str, offset: int = 0, most: int = -1) -> tuple[list[dict[str, Any]], int]:
+    """The whole lines from an offset on, and the offset after them; the last line ends after `most` bytes."""
     try:
         with open(path_of(root, turn_id), "rb") as file:
             file.seek(offset)
-            data = file.read()
+            data = file.read(most) + file.readline()
     except FileNotFoundError:
         return [], offset
     whole = data[: data.rfind(b"\n") + 1]

@@ -8,11 +8,12 @@ from rookery.agents.log import describe
 from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.events import store as events
+from rookery.events.model import is_error
 from rookery.events.telemetry import Telemetry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from rookery.agents.home import Home
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     Place = tuple[int, int]
 
 _POLL_SECONDS = 0.15
-_PAGE = 500
-_BAD = {"turn.lost", "merge.failed"}
-_CAN_BE_BAD = ("agent", "merge.failed", "turn.ended", "turn.lost")
-"""The types, and families of types, that errors are among."""
 
 
 class Moment(Record):
@@ -50,14 +47,6 @@ class Filter(Record):
     since: str | None = None
     errors: bool = False
     doings_only: bool = False
-
-    def fits(self, moment: Moment) -> bool:
-        """True if the moment is wanted."""
-        if self.agents and moment.agent not in self.agents and moment.subject not in self.agents:
-            return False
-        if self.subjects and moment.subject not in self.subjects:
-            return False
-        return moment.is_error or not self.errors
 
 
 def read(home: Home, wanted: Filter, limit: int) -> list[Moment]:
@@ -89,36 +78,26 @@ def _ends(home: Home) -> Place:
 
 
 def _newest(home: Home, wanted: Filter, limit: int, ends: Place) -> list[Moment]:
-    """Of both books the last moments up to a place: page by page backwards, until there are enough."""
-    found: list[Moment] = []
-    for source, end in zip((_facts, _doings), ends, strict=True):
-        before, fitting = end + 1, []  # type: tuple[int, list[Moment]]
-        while True:
-            page = source(home, wanted, 0, before, _PAGE if limit else -1)
-            fitting = [moment for _, moment in page if wanted.fits(moment)] + fitting
-            if not page or not limit or len(fitting) >= limit:
-                break
-            before = page[0][0]
-        found += fitting
-    found.sort(key=lambda moment: moment.at)
+    """Of both books the last moments up to a place."""
+    found = _between(home, wanted, (0, 0), ends, limit or -1)
     return found[-limit:] if limit else found
 
 
-def _between(home: Home, wanted: Filter, begins: Place, ends: Place) -> list[Moment]:
+def _between(home: Home, wanted: Filter, begins: Place, ends: Place, limit: int = -1) -> list[Moment]:
+    """What came between two places, of each book the newest so many."""
     found = [
         moment
         for source, begin, end in zip((_facts, _doings), begins, ends, strict=True)
-        for _, moment in source(home, wanted, begin, end + 1, -1)
-        if wanted.fits(moment)
+        for moment in source(home, wanted, begin, end + 1, limit)
     ]
     return sorted(found, key=lambda moment: moment.at)
 
 
-def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[tuple[int, Moment]]:
-    """The last events between two numbers that can fit, each with its number, oldest first."""
+def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
+    """The last events between two numbers that are wanted, oldest first."""
     if wanted.doings_only:
         return []
-    about: list[dict[str, str]] = [{"actor": name} for name in wanted.agents]
+    about: list[dict[str, Any]] = [{"actor": name} for name in wanted.agents]
     about += [{"subject": name} for name in wanted.agents or wanted.subjects]
     found = {
         event.seq: event
@@ -128,17 +107,17 @@ def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> l
             after=after,
             before=before,
             since=wanted.since,
-            kinds=_CAN_BE_BAD if wanted.errors else (),
+            errors=wanted.errors,
             limit=limit,
             newest=True,
             **each,
         )
     }
-    return _last([(seq, _of_event(found[seq])) for seq in sorted(found)], limit)
+    return [_of_event(found[seq]) for seq in _last(found, limit)]
 
 
-def _doings(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[tuple[int, Moment]]:
-    """The last records between two numbers that can fit, each with its number, oldest first."""
+def _doings(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
+    """The last records between two numbers that are wanted, oldest first."""
     path = home.path("telemetry.db")
     if not os.path.exists(path):
         return []
@@ -159,23 +138,20 @@ def _doings(home: Home, wanted: Filter, after: int, before: int, limit: int) -> 
         }
     finally:
         telemetry.close()
-    return _last([(seq, _of_entry(found[seq])) for seq in sorted(found)], limit)
+    return [_of_entry(found[seq]) for seq in _last(found, limit)]
 
 
-def _last(found: list[tuple[int, Moment]], limit: int) -> list[tuple[int, Moment]]:
-    return found[-limit:] if limit > 0 else found
+def _last(numbers: Iterable[int], limit: int) -> list[int]:
+    return sorted(numbers)[-limit:] if limit > 0 else sorted(numbers)
 
 
 def _of_event(event: Event) -> Moment:
-    told = event.data.get("set", event.data)
-    outcome = told.get("outcome") if isinstance(told, dict) else None
-    is_error = event.type in _BAD or outcome in ("crashed", "failed") or event.data.get("ok") is False
     return Moment(
         event.at,
         event.actor,
         event.type,
         _gist(event),
-        is_error,
+        is_error(event.type, event.data),
         event.subject,
         event.data.get("turn_id"),
         None,

@@ -121,9 +121,11 @@ def insert_turn(db: Database, turn: Turn, agent: str, *, at: str) -> None:
 
 
 def change_turn(db: Database, turn: Turn, **changes: Any) -> Turn:
-    """Change a turn that is running."""
+    """Change a turn that is still in the state in which the caller saw it; raises LookupError otherwise."""
     columns = ", ".join(f"{name} = ?" for name in changes)
-    db.execute(f"UPDATE turns SET {columns} WHERE id = ?", (*changes.values(), turn.id))
+    db.execute(f"UPDATE turns SET {columns} WHERE id = ? AND state = ?", (*changes.values(), turn.id, turn.state))
+    if db.changed != 1:
+        raise LookupError(f"{turn.id} is no longer {turn.state}")
     return turn.replace(**changes)
 
 
@@ -195,6 +197,25 @@ def add_usage(db: Database, turn_id: str, usage: Sequence[dict[str, Any]]) -> No
                 each["cost_micros"],
             ),
         )
+
+
+def note_identity(db: Database, agent: str, session_id: str) -> None:
+    """The agent's identity file is out of date: that session has ended."""
+    db.execute(
+        "INSERT INTO identities_due (agent, session_id) VALUES (?, ?) "
+        "ON CONFLICT (agent) DO UPDATE SET session_id = excluded.session_id",
+        (agent, session_id),
+    )
+
+
+def identities_due(db: Database) -> dict[str, str]:
+    """The agents whose identity files are out of date, and the session that ended last."""
+    return dict(db.all("SELECT agent, session_id FROM identities_due ORDER BY agent"))
+
+
+def forget_identity(db: Database, agent: str, session_id: str) -> None:
+    """The file tells of that session; if another one has ended meanwhile, it is still out of date."""
+    db.execute("DELETE FROM identities_due WHERE agent = ? AND session_id = ?", (agent, session_id))
 
 
 def lease_ports(db: Database, session_id: str, first: int, count: int, last: int) -> tuple[int, int] | None:

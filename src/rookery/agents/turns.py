@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rookery.agents import journal, snapshots, store
-from rookery.agents.ending import find_tip, settle_end
+from rookery.agents.ending import find_tip, finish_end, settle_end
 from rookery.agents.environment.service import is_recorded, own_environ, project_environ
 from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.agents.home import agent_environ, provided_environ
@@ -55,6 +55,7 @@ from rookery.vcs.git_locks import of_worktree, remove_dead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from rookery.agents.home import Home
@@ -64,6 +65,8 @@ MOST_LOST = 3
 """So many turns in a row may be cut off from outside, before the agent counts as crashed."""
 _SIGN_OF_LIFE = 2.0
 """How old, in seconds, the time may be at which a session was last active."""
+_JOURNAL_PART = 256 * 1024
+"""So many bytes of a journal, and the rest of the last line, are kept in one transaction."""
 _MARK = "ROOKERY_TURN"
 """By this in their environment the processes of a turn are known, wherever they have gone."""
 _NOTE = "note"
@@ -216,27 +219,18 @@ def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file:
 
 def read_journal(home: Home, session_id: str, turn_id: str) -> None:
     """Take over what the runner has written since the last time, each line once, also if two processes do so."""
-    telemetry = Telemetry(home.path("telemetry.db"))
+    session = store.session(home.db, session_id)
+    has_news = False
     changes: dict[str, str] = {}
     child: dict[str, Any] | None = None
-    try:
-        with telemetry.db.write():
-            offset = telemetry.read_offset(turn_id)
-            entries, end = journal.read(home.root, turn_id, offset)
-            if end == offset:
-                return
-            session = store.session(home.db, session_id)
-            for entry in entries:
-                if entry["kind"] == journal.RECORD:
-                    _keep(telemetry, session, turn_id, entry)
-                elif entry["kind"] == journal.CONVERSATION:
-                    changes = {"runtime_session": str(entry["id"])}
-                elif entry["kind"] == journal.CHILD:
-                    child = entry
-            telemetry.write_offset(turn_id, end)
-    finally:
-        telemetry.close()
-    if not changes and child is None and seconds_of(session.active_at) > home.clock() - _SIGN_OF_LIFE:
+    for entry in _take_over(home, session, turn_id):
+        has_news = True
+        if entry["kind"] == journal.CONVERSATION:
+            changes = {"runtime_session": str(entry["id"])}
+        elif entry["kind"] == journal.CHILD:
+            child = entry
+    is_fresh = seconds_of(session.active_at) > home.clock() - _SIGN_OF_LIFE
+    if not has_news or (not changes and child is None and is_fresh):
         return  # a durable write for each line would be too much
     with home.db.write() as db:
         session = store.session(db, session_id)
@@ -248,12 +242,34 @@ def read_journal(home: Home, session_id: str, turn_id: str) -> None:
             )
 
 
+def _take_over(home: Home, session: Session, turn_id: str) -> Iterator[dict[str, Any]]:
+    """The new lines of the journal, after their records have been kept.
+
+    The file is read in parts, outside of the transactions; what another process has taken over meanwhile is left to it.
+    """
+    telemetry = Telemetry(home.path("telemetry.db"))
+    try:
+        while True:
+            offset = telemetry.read_offset(turn_id)
+            entries, end = journal.read(home.root, turn_id, offset, most=_JOURNAL_PART)
+            if end == offset:
+                return
+            with telemetry.db.write():
+                if telemetry.read_offset(turn_id) != offset:
+                    continue
+                for entry in entries:
+                    if entry["kind"] == journal.RECORD:
+                        _keep(telemetry, session, turn_id, entry)
+                telemetry.write_offset(turn_id, end)
+            yield from entries
+    finally:
+        telemetry.close()
+
+
 def _keep(telemetry: Telemetry, session: Session, turn_id: str, entry: dict[str, Any]) -> None:
     record = entry["record"]
-    if record["kind"] == DENIED:
-        denied = telemetry.read(session_id=session.id, kinds=(DENIED,))
-        if any(each.data.get("id") == record["data"].get("id", "") for each in denied):
-            return  # our own hook denied it, and knows why
+    if record["kind"] == DENIED and telemetry.is_denied(session.id, record["data"].get("id", "")):
+        return  # our own hook denied it, and knows why
     telemetry.add(at=entry["at"], agent=session.agent, session_id=session.id, turn_id=turn_id, **record)
 
 
@@ -336,6 +352,8 @@ def _settle(home: Home, session: Session, turn: Turn, end: dict[str, Any], snaps
             settle_end(home, session, CRASHED, f"exit status {end['status']}: {words}", tip)
         else:
             store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
+            return
+    finish_end(home, session)
 
 
 def take_snapshot(home: Home, session: Session, number: int) -> str | None:

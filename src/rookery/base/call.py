@@ -171,16 +171,20 @@ def check_interrupted() -> float:
     return call.wait_while_stopped()
 
 
-def forbid_children(reason: str) -> None:
-    """Let this thread start no child, and say why; empty: it may again. Only tests ask for this."""
-    _served.no_children = reason
+def count_writing(change: int) -> None:
+    """Say that one more transaction of this thread holds a write lock, or one less. Only tests ask for this."""
+    _served.writing = getattr(_served, "writing", 0) + change
+
+
+def is_writing() -> bool:
+    """True if a transaction of this thread holds a write lock; always False where no test asks."""
+    return getattr(_served, "writing", 0) > 0
 
 
 def check_may_start(program: str) -> None:
     """Raise if this thread may start no child just now: that is a bug of ours."""
-    reason = getattr(_served, "no_children", "")
-    if reason:
-        raise RuntimeError(f"{program} was started {reason}")
+    if is_writing():
+        raise RuntimeError(f"{program} was started inside a write transaction")
 
 
 def sleep(seconds: float) -> None:

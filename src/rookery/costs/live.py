@@ -56,7 +56,6 @@ def _so_far(root: str, session_id: str, turn_id: str, started_at: str) -> list[d
         return found
     telemetry = Telemetry(path)
     try:
-        records = telemetry.read(session_id=session_id, kinds=("usage",))
+        return telemetry.usage(turn_id)
     finally:
         telemetry.close()
-    return [each.data for each in records if each.turn_id == turn_id]

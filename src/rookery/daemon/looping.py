@@ -15,6 +15,7 @@ from rookery.config.project import loop_lock
 from rookery.daemon.threads import Threads
 from rookery.flows.process import open_home
 from rookery.flows.reactor import Reactor
+from rookery.ops.location import read_notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Looping:
         self._log = log
         self._threads = Threads(_MOST_THREADS)
         self._reactor = Reactor(root, self._open_home, self._threads.run, log)
+        self._notice = ""
 
     def start(self) -> None:
         """Begin, as soon as no other process runs the loop."""
@@ -79,7 +81,15 @@ class Looping:
         )
         call.connections = self._connections
         with serving(call), open_home(self._root) as home:
+            self._log_notice()
             yield home
+
+    def _log_notice(self) -> None:
+        """The loop is often the first to find that a project was copied or moved; a person's call says it later."""
+        text = read_notice(self._root)
+        if text and text != self._notice:
+            self._log(text)
+        self._notice = text
 
 
 def _wait_for_lock(root: str) -> int:

@@ -34,8 +34,8 @@ class Silent:
 
     def take(self, number: int) -> tuple[Connection, Guest | None]:
         """The client behind a file number, which is no longer watched."""
+        self._events.unregister(number)  # raises where all of it is being closed, and then `close` hangs up
         connection, guest, _ = self._clients.pop(number)
-        self._events.unregister(number)
         return connection, guest
 
     def drop_late(self) -> None:

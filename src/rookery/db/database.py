@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 13
 APPLICATION_ID = 0x524F4F4B  # "ROOK"
 PATIENCE_SECONDS = 60.0
 
@@ -165,6 +165,11 @@ class Database:
         return self.connection.changes()
 
     @property
+    def inserted(self) -> int:
+        """The number of the row that the last statement added."""
+        return self.connection.last_insert_rowid()
+
+    @property
     def data_version(self) -> int:
         """A number that is another one after another connection has written.
 
@@ -269,6 +274,7 @@ class Transaction:
         self._db = db
         self._begin = begin
         self._part: tuple[Writer, Group] | None = None
+        self._is_counted = False
 
     def __enter__(self) -> Database:
         db = self._db
@@ -299,6 +305,8 @@ class Transaction:
                 self._roll_back()
         finally:
             self._note_writing(False)
+        if kind is None:
+            self._tell()
 
     def _begin_alone(self) -> None:
         try:
@@ -315,10 +323,12 @@ class Transaction:
             raise storage_failed(error, self._db.path) from error
         self._part = writer, group
         self._db.connection, self._db._writer = group.connection, writer
+        self._count(True)
 
     def _leave(self, writer: Writer, group: Group, error: BaseException | None) -> None:
         db, self._part = self._db, None
         db._writer = None
+        self._count(False)
         if "connection" in db.__dict__:  # not closed meanwhile
             db.connection = db._own
         failure = writer.leave(group, error)
@@ -342,8 +352,16 @@ class Transaction:
         call = calls.current()
         if call is not None:
             call.is_writing = is_writing
-        if read_test("NO_CHILD_WHILE_WRITING"):
-            calls.forbid_children("inside a write transaction" if is_writing else "")
+        self._count(is_writing)
+
+    def _count(self, is_writing: bool) -> None:
+        """Let tests see that a process is started, or a file written, within a write transaction."""
+        if is_writing and read_test("NO_CHILD_WHILE_WRITING"):
+            self._is_counted = True
+            calls.count_writing(1)
+        elif not is_writing and self._is_counted:
+            self._is_counted = False
+            calls.count_writing(-1)
 
     def _commit(self) -> None:
         if not self._db.connection.in_transaction:
@@ -353,7 +371,6 @@ class Transaction:
         except BaseException:
             self._roll_back()
             raise
-        self._tell()
 
     def _roll_back(self) -> None:
         # SQLite rolls back by itself on some errors (full disk): then there is nothing left to undo.

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_FAILURES = frozenset({"turn.lost", "merge.failed"})
+_FAILED = ("crashed", "failed")
+
+
 class Event(Record):
     """One entry of the outbox. `seq` grows by the order of commits."""
 
@@ -19,3 +23,10 @@ class Event(Record):
     actor: str
     subject: str
     data: dict[str, Any]
+
+
+def is_error(kind: str, data: dict[str, Any]) -> bool:
+    """True if an event of that type, with that data, says that something went wrong."""
+    changes = data.get("set", data)
+    outcome = changes.get("outcome") if isinstance(changes, dict) else None
+    return kind in _FAILURES or outcome in _FAILED or data.get("ok") is False

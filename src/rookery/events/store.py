@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
-from rookery.events.model import Event
+from rookery.events.model import Event, is_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,20 +14,24 @@ if TYPE_CHECKING:
 
     Condition = tuple[list[str], list[object]]
 
-# The types of a family, one look into the index for each, however many events there are of it.
-_TYPES = (
-    "WITH RECURSIVE known (type) AS (SELECT min(type) FROM events WHERE type >= ?1 AND type < ?2 "
-    "UNION ALL SELECT (SELECT min(type) FROM events WHERE type > known.type AND type < ?2) FROM known "
-    "WHERE known.type IS NOT NULL) SELECT type FROM known WHERE type IS NOT NULL"
+TIMES_EVERY = 100
+KEEP_TIME = (
+    "INSERT INTO {times} (latest, seq) "
+    "SELECT max(added.at, coalesce((SELECT max(latest) FROM {times}), '')), added.seq "
+    "FROM (SELECT max(at) AS at, max(seq) AS seq FROM {table} WHERE seq > coalesce("
+    "(SELECT seq FROM {times} ORDER BY latest DESC, seq DESC LIMIT 1), 0)) AS added"
 )
+"""Writes down the latest time of all rows. Not a trigger: one that does nothing doubles the work of an insert."""
 
 
 def publish(db: Database, kind: str, subject: str, data: dict[str, Any], *, actor: str, at: str) -> None:
     """Say what is now true; the caller's transaction also makes it true."""
     db.execute(
-        "INSERT INTO events (id, at, type, actor, subject, data) VALUES (?, ?, ?, ?, ?, ?)",
-        (new_id(EVENT), at, kind, actor, subject, dumps(data)),
+        "INSERT INTO events (id, at, type, actor, subject, data, is_error) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (new_id(EVENT), at, kind, actor, subject, dumps(data), int(is_error(kind, data))),
     )
+    if db.inserted % TIMES_EVERY == 0:
+        db.execute(KEEP_TIME.format(table="events", times="event_times"))
 
 
 def read(
@@ -39,50 +43,63 @@ def read(
     kinds: tuple[str, ...] = (),
     actor: str | None = None,
     subject: str | None = None,
+    errors: bool = False,
     limit: int = -1,
     newest: bool = False,
 ) -> list[Event]:
     """Events in the order of their commits, between two numbers; with `newest`, the last `limit` of them."""
     if since is not None:
-        # Times almost always grow with the numbers, but a clock can be set back: both conditions are needed.
-        # `+ 0` because SQLite would look for the least number from the first row on, not by the index of times.
-        first = db.value("SELECT min(seq + 0) FROM events WHERE at >= ?", (since,))
-        if first is None:
-            return []
-        after = max(after, first - 1)  # one bound: of two, SQLite would use the first
-    where, values = ["seq > ?"], [after]  # type: Condition
+        after = max(after, _last_before(db, since))  # one bound: of two, SQLite would use the first
+    about: Condition = [], []
+    for column, value in (("subject", subject), ("actor", actor)):
+        if value is not None:
+            about[0].append(f"{column} = ?")
+            about[1].append(value)
+    where, values = [*about[0], "seq > ?"], [*about[1], after]  # type: Condition
     if before is not None:
         where.append("seq < ?")
         values.append(before)
     if since is not None:
         where.append("at >= ?")
         values.append(since)
-    for column, value in (("actor", actor), ("subject", subject)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            values.append(value)
-    if not kinds:
-        found = _select(db, where, values, limit, newest)
-    else:
-        types = dict.fromkeys(name for kind in kinds for name in _types(db, kind))
-        found = [row for name in types for row in _select(db, [*where, "type = ?"], [*values, name], limit, newest)]
-        found.sort(reverse=newest)
-        found = found[:limit] if limit >= 0 else found
-    events = [Event(seq, id_, at, kind, by, about, loads(data)) for seq, id_, at, kind, by, about, data in found]
+    if errors:
+        where.append("is_error = 1")
+    parts = [(where, values)]
+    if kinds or (about[0] and not errors):
+        types = dict.fromkeys(name for kind in kinds for name in (kind, *_types(db, about, f"{kind}.", f"{kind}/")))
+        parts = [([*where, "type = ?"], [*values, name]) for name in types or _types(db, about, "", "~")]
+    rows = _select(db, parts, limit, newest)
+    events = [Event(seq, id_, at, kind, by, on, loads(data)) for seq, id_, at, kind, by, on, data in rows]
     return events[::-1] if newest else events
 
 
-def _types(db: Database, kind: str) -> list[str]:
-    """The types of a family that there are, and the type itself."""
-    return [kind, *(row[0] for row in db.all(_TYPES, (f"{kind}.", f"{kind}/")))]  # "/" comes right after "."
+def _last_before(db: Database, since: str) -> int:
+    """The number of an event, at most a hundred or so before the first one since that time, or 0."""
+    found = db.value("SELECT seq FROM event_times WHERE latest < ? ORDER BY latest DESC, seq DESC LIMIT 1", (since,))
+    return int(found or 0)
 
 
-def _select(db: Database, where: list[str], values: list[object], limit: int, newest: bool) -> list[tuple[Any, ...]]:
-    return db.all(
-        f"SELECT seq, id, at, type, actor, subject, data FROM events WHERE {' AND '.join(where)} "
-        f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
-        [*values, limit],
-    )
+def _types(db: Database, about: Condition, low: str, high: str) -> list[str]:
+    """The types that there are from one text up to another: one look into the index for each, however many events."""
+    conditions, values = about
+    condition = " AND ".join([*conditions, "type {} ?", "type < ?"])
+    first, following = (condition.format(sign) for sign in (">=", ">"))
+    found: list[str] = []
+    name = db.value(f"SELECT min(type) FROM events WHERE {first}", [*values, low, high])
+    while name is not None:
+        found.append(name)
+        name = db.value(f"SELECT min(type) FROM events WHERE {following}", [*values, name, high])
+    return found
+
+
+def _select(db: Database, parts: list[Condition], limit: int, newest: bool) -> list[tuple[Any, ...]]:
+    """The rows of all parts together. Each is in order by its index, so SQLite reads no more of it than it needs."""
+    columns = "SELECT seq, id, at, type, actor, subject, data FROM events WHERE "
+    rows = " UNION ALL ".join(columns + " AND ".join(where) for where, _ in parts)
+    if not rows:
+        return []
+    values = [value for _, of_part in parts for value in of_part]
+    return db.all(f"{rows} ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?", [*values, limit])
 
 
 def last_actor(db: Database, kind: str, subject: str) -> str | None:

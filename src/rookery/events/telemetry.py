@@ -8,6 +8,7 @@ from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database, patience, storage_failed, take_kept
+from rookery.events.store import KEEP_TIME, TIMES_EVERY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +34,26 @@ CREATE TABLE IF NOT EXISTS journals (
     offset  INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS records_by_agent ON records (agent, seq);
-CREATE INDEX IF NOT EXISTS records_by_time ON records (at);
-CREATE INDEX IF NOT EXISTS records_of_files ON records (agent, name) WHERE kind = 'file';
 CREATE INDEX IF NOT EXISTS records_of_errors ON records (seq) WHERE is_error = 1;
+CREATE INDEX IF NOT EXISTS records_of_errors_by_agent ON records (agent, seq) WHERE is_error = 1;
+CREATE INDEX IF NOT EXISTS records_of_file_changes ON records (agent, seq) WHERE kind = 'file';
+CREATE INDEX IF NOT EXISTS records_of_usage ON records (turn_id, seq) WHERE kind = 'usage';
+CREATE INDEX IF NOT EXISTS records_of_denials ON records (session_id, json_extract(data, '$.id')) WHERE kind = 'denied';
+DROP INDEX IF EXISTS records_by_time;
+DROP INDEX IF EXISTS records_of_files;
+CREATE TABLE IF NOT EXISTS record_times (
+    latest TEXT NOT NULL,
+    seq    INTEGER NOT NULL,
+    PRIMARY KEY (latest, seq)
+) WITHOUT ROWID;
+INSERT INTO record_times (latest, seq)
+    SELECT max(latest) OVER (ORDER BY last), last
+    FROM (SELECT max(at) AS latest, max(seq) AS last FROM records GROUP BY seq / 100)
+    WHERE NOT EXISTS (SELECT 1 FROM record_times);
 """
-_VERSION = 2
+"""`record_times` is to records what `event_times` is to events (`db/migrations/0010_events.sql`)."""
+_VERSION = 3
+_RECENT_CHANGES = 1_000
 
 
 class Entry(Record):
@@ -119,6 +135,8 @@ class Telemetry:
                 dumps(data),
             ),
         )
+        if self.db.inserted % TIMES_EVERY == 0:
+            self.db.execute(KEEP_TIME.format(table="records", times="record_times"))
 
     def read(
         self,
@@ -127,7 +145,6 @@ class Telemetry:
         before: int | None = None,
         agent: str | None = None,
         session_id: str | None = None,
-        kinds: tuple[str, ...] = (),
         errors: bool = False,
         since: str | None = None,
         limit: int = -1,
@@ -135,10 +152,7 @@ class Telemetry:
     ) -> list[Entry]:
         """Records in the order in which they came; with `newest`, the last `limit` of them."""
         if since is not None:
-            first = self.db.value("SELECT min(seq + 0) FROM records WHERE at >= ?", (since,))  # as in `store.read`
-            if first is None:
-                return []
-            after = max(after, first - 1)
+            after = max(after, self._last_before(since))
         where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[object]]
         if before is not None:
             where.append("seq < ?")
@@ -150,9 +164,6 @@ class Telemetry:
             if value is not None:
                 where.append(f"{column} = ?")
                 values.append(value)
-        if kinds:
-            where.append(f"kind IN ({', '.join('?' * len(kinds))})")
-            values += kinds
         if errors:
             where.append("is_error = 1")
         rows = self.db.all(
@@ -160,13 +171,33 @@ class Telemetry:
             f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
             [*values, limit],
         )
-        found = [
+        entries = [
             Entry(
                 **(dict(zip(Entry.__fields__, row, strict=True)) | {"is_error": bool(row[8]), "data": loads(row[10])})
             )
             for row in rows
         ]
-        return found[::-1] if newest else found
+        return entries[::-1] if newest else entries
+
+    def _last_before(self, since: str) -> int:
+        """The number of a record, at most a hundred or so before the first one since that time, or 0."""
+        sql = "SELECT seq FROM record_times WHERE latest < ? ORDER BY latest DESC, seq DESC LIMIT 1"
+        return int(self.db.value(sql, (since,)) or 0)
+
+    def usage(self, turn_id: str) -> list[dict[str, Any]]:
+        """What a turn has told of its usage, in order."""
+        sql = "SELECT data FROM records WHERE turn_id = ? AND kind = 'usage' ORDER BY seq"
+        return [loads(row[0]) for row in self.db.all(sql, (turn_id,))]
+
+    def is_denied(self, session_id: str, call_id: str) -> bool:
+        """True if there is a record that this call of a tool was denied."""
+        return (
+            self.db.value(
+                "SELECT 1 FROM records WHERE session_id = ? AND json_extract(data, '$.id') = ? AND kind = 'denied'",
+                (session_id, call_id),
+            )
+            is not None
+        )
 
     def read_offset(self, turn_id: str) -> int:
         """How much of the journal of a turn's runner has been taken over."""
@@ -185,9 +216,13 @@ class Telemetry:
         return int(self.db.value("SELECT coalesce(max(seq), 0) FROM records"))
 
     def changed_files(self, agent: str) -> dict[str, int]:
-        """How often the agent has changed each file."""
+        """How often the agent has changed each file, of its last thousand changes."""
         return dict(
-            self.db.all("SELECT name, count(*) FROM records WHERE agent = ? AND kind = 'file' GROUP BY name", (agent,))
+            self.db.all(
+                "SELECT name, count(*) FROM (SELECT name FROM records WHERE agent = ? AND kind = 'file' "
+                "ORDER BY seq DESC LIMIT ?) GROUP BY name",
+                (agent, _RECENT_CHANGES),
+            )
         )
 
     def close(self) -> None:

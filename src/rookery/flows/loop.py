@@ -1,7 +1,8 @@
 """The loop: read the facts, decide, act, and look again. An event or a timer only means *look again*.
 
 There is no other state than the tables, so that a loop may be killed anywhere and another one looks again. An action
-that fails is tried again after a while, ever more slowly; after many failures it is left to a person, who is told.
+that fails is tried again after a while, ever more slowly; after many failures a person is told, and it is left alone
+until something new happens.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config.environ import HUMAN
 from rookery.config.project import loop_lock
-from rookery.flows import jobs, landings, leftovers, radar, sessions, store
+from rookery.flows import identities, jobs, landings, leftovers, radar, sessions, store
 from rookery.flows.model import MOST_FAILURES, Action, Failure, NeedsPerson, Plan, Timer, wait_after
 from rookery.mail import service as mail
 from rookery.ops.location import can_run_agents
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rookery.agents.home import Home
     from rookery.flows.model import Flow
 
-FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar)}
+FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar, identities)}
 _MOST_ROUNDS = 20
 _LONGEST_ERROR = 2000
 
@@ -62,7 +63,7 @@ def look(home: Home) -> Look:
     plans = [flow.decide(facts[name], now) for name, flow in FLOWS.items()]
     wanted = [action for plan in plans for action in plan.actions]
     failed = store.failures(home.db)
-    due = tuple(each for each in wanted if each.key not in failed or _is_due(failed[each.key], now))
+    due = tuple(each for each in wanted if each.key not in failed or _is_due(each, failed[each.key], now))
     waiting = [(each, failed[each.key]) for each in wanted if each.key in failed and each not in due]
     return Look(
         facts,
@@ -73,7 +74,7 @@ def look(home: Home) -> Look:
                 *(
                     Timer(failure.next_at, f"try again: {each.name} {each.label or each.subject}")
                     for each, failure in waiting
-                    if not failure.is_given_up
+                    if _is_to_be_tried(each, failure)
                 ),
             ),
             tuple(each for plan in plans for each in plan.processes),
@@ -83,9 +84,14 @@ def look(home: Home) -> Look:
     )
 
 
-def _is_due(failure: Failure, now: float) -> bool:
+def _is_due(action: Action, failure: Failure, now: float) -> bool:
     is_in_future = failure.next_at - now > wait_after(failure.count)  # the clock was set back
-    return not failure.is_given_up and (now >= failure.next_at or is_in_future)
+    return _is_to_be_tried(action, failure) and (now >= failure.next_at or is_in_future)
+
+
+def _is_to_be_tried(action: Action, failure: Failure) -> bool:
+    """False for what was given up, until something new has happened to it, such as mail."""
+    return not failure.is_given_up or action.seen != failure.seen
 
 
 def act(home: Home, action: Action, log: Callable[[str], None]) -> None:
@@ -112,11 +118,14 @@ def _do(home: Home, action: Action) -> None:
 
 
 def _record_failure(home: Home, action: Action, words: str, *, needs_person: bool) -> None:
+    flow = FLOWS[action.flow]
+    # What the failed action itself has changed is nothing new.
+    now_seen = {each.key: each.seen for each in flow.decide(flow.read(home), home.clock()).actions}
     with home.db.write() as db:
         before = store.failures(db).get(action.key)
         count = MOST_FAILURES if needs_person else 1 if before is None else before.count + 1
         next_at = home.clock() + wait_after(count)
-        failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], home.now())
+        failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], home.now(), now_seen.get(action.key, ""))
         store.record(db, failure)
     if failure.is_given_up:
         told = "Only you can repair it" if needs_person else f"It failed {count} times, at last with"

@@ -71,6 +71,8 @@ class Failure(Record):
     next_at: float
     error: str
     at: str
+    seen: str = ""
+    """The facts that it was decided from."""
 
     @property
     def is_given_up(self) -> bool:

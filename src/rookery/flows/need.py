@@ -34,6 +34,7 @@ _NEEDED = (
     "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
     "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
     "OR EXISTS (SELECT 1 FROM cleanings) "
+    "OR EXISTS (SELECT 1 FROM identities_due) "
     f"OR EXISTS ({UNSEEN})"
 )
 

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 def failures(db: Database) -> dict[str, Failure]:
     """Every action whose last try failed, by its key."""
-    rows = db.all("SELECT key, count, next_at, error, at FROM loop_failures")
+    rows = db.all("SELECT key, count, next_at, error, at, seen FROM loop_failures")
     return {row[0]: Failure(*row) for row in rows}
 
 
 def record(db: Database, failure: Failure) -> None:
     """Keep a failure, instead of an earlier one of the same action."""
     db.execute(
-        "INSERT INTO loop_failures (key, count, next_at, error, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO "
-        "UPDATE SET count = excluded.count, next_at = excluded.next_at, error = excluded.error, at = excluded.at",
+        "INSERT INTO loop_failures (key, count, next_at, error, at, seen) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (key) DO UPDATE SET count = excluded.count, next_at = excluded.next_at, error = excluded.error, "
+        "at = excluded.at, seen = excluded.seen",
         failure._values(),
     )
 

@@ -72,7 +72,7 @@ class Settled(Record):
 
 
 def settle(root: str, db: Database) -> Settled:
-    """Settle what became of the project since its place was written down, and say it in one line."""
+    """Settle what became of the project since its place was written down, and keep a line for the next person."""
     found = location.look(root, db)
     if found.verdict == HERE or found.before is None:
         location.refresh(root, db, found.before)
@@ -88,9 +88,18 @@ def settle(root: str, db: Database) -> Settled:
             settled = _repair(home, found.before)
         else:
             return Settled(found.verdict, found.before.path)  # it is left to the place where it is in use
+    return settled
+
+
+def _keep_notice(home: Home, settled: Settled) -> Settled:
+    """Before the new place is written down, so that no kill costs the line."""
     text = settled.describe()
     if text:
-        calls.stderr().write(f"rook: {text}\n")
+        try:
+            location.keep_notice(home.root, text)
+        except OSError:
+            calls.stderr().write(f"rook: {text}\n")
+    steps.reached("notice kept")
     return settled
 
 
@@ -106,8 +115,9 @@ def _make_own(home: Home, before: Location) -> Settled:
         end_session(home, session.id, STOPPED, f"copied from {origin}", tell_parent=False)
         stopped.append(session.agent)
         steps.reached("copy stopped")
+    settled = _keep_notice(home, Settled(COPIED, origin, tuple(stopped), repaired))
     location.write(home.root, home.db, location.new_id())
-    return Settled(COPIED, origin, tuple(stopped), repaired)
+    return settled
 
 
 def _repair(home: Home, before: Location) -> Settled:
@@ -124,8 +134,9 @@ def _repair(home: Home, before: Location) -> Settled:
         if session.step not in (RESERVED, CHECKED_OUT, PROVISIONED) and os.path.isdir(session.worktree):
             instruct(home, session)
     steps.reached("move instructed")
+    settled = _keep_notice(home, Settled(MOVED, before.path, worktrees=repaired))
     location.write(home.root, home.db, before.id or location.new_id())
-    return Settled(MOVED, before.path, worktrees=repaired)
+    return settled
 
 
 def _repair_paths(home: Home, before: Location, *, is_copy: bool) -> int:

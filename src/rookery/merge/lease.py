@@ -62,24 +62,47 @@ def acquire(desk: Desk, base: str) -> Lease | Holder:
     return found if isinstance(found, Holder) else fenced(desk, found)
 
 
-def take(desk: Desk, base: str) -> Lease | Holder:
-    """The lease by its row alone, also within a caller's transaction; `fenced` makes it good for landing."""
+class LeaseState(Record):
+    """What is known, before the transaction that takes a lease, of who asks for it and of who has it."""
+
+    me: holders.HolderId
+    token: int | None
+    """The number that the lease has; None if nobody ever took it."""
+    is_gone: bool
+    """Whether the process of its holder has ended."""
+
+
+def look(desk: Desk, base: str) -> LeaseState:
+    """Look at the processes that matter for a lease: that takes too long for a transaction."""
+    row = desk.db.one("SELECT token, holder, pid, pid_start FROM merge_leases WHERE base = ?", (base,))
+    if row is None:
+        return LeaseState(holders.myself(), None, False)
+    token, holder, pid, start = row
+    return LeaseState(holders.myself(), token, holder is not None and holders.is_gone(holders.read(pid, start)))
+
+
+def take(desk: Desk, base: str, seen: LeaseState | None = None) -> Lease | Holder:
+    """The lease by its row alone; `fenced` makes it good for landing.
+
+    Within a caller's transaction it needs what `look` has seen before that.
+    """
+    seen = look(desk, base) if seen is None else seen
     is_inherited = False
-    me = holders.myself()
     with desk.db.write() as db:
-        row = db.one("SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,))
+        row = db.one("SELECT token, holder, pid, expires_at FROM merge_leases WHERE base = ?", (base,))
         token = 1 if row is None else int(row[0]) + 1
         if row is not None and row[1] is not None:
-            _, holder, pid, start, expires = row
-            # By its process it is known at once that a holder is gone, by its time that it hangs.
-            if not holders.is_gone(holders.read(pid, start)) and expires > desk.now():
+            number, holder, pid, expires = row
+            # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken
+            # the lease since we looked is alive.
+            if not (seen.is_gone and seen.token == number) and expires > desk.now():
                 return Holder(holder, pid)
             is_inherited = True
         db.execute(
             "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (base) DO UPDATE SET token = excluded.token, holder = excluded.holder, pid = excluded.pid, "
             "pid_start = excluded.pid_start, expires_at = excluded.expires_at",
-            (base, token, desk.actor, me.pid, me.text, _until(desk)),
+            (base, token, desk.actor, seen.me.pid, seen.me.text, _until(desk)),
         )
     return Lease(base, token, is_inherited)
 

@@ -26,9 +26,10 @@ _POLL = 0.1
 def land_branches(desk: Desk, names: Sequence[str], base: str, *, force: bool = False) -> Outcome:
     """Queue branches and land them; where no other merger is at work, the lease is taken by the same transaction."""
     planned = service.plan(desk, names, base, force=force)
+    seen = leases.look(desk, base)
     with desk.db.write():
         only = {each.id for each in service.insert(desk, planned)}
-        taken = leases.take(desk, base)
+        taken = leases.take(desk, base, seen)
     return work(desk, base, only, None if isinstance(taken, Holder) else leases.fenced(desk, taken))
 
 

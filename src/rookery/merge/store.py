@@ -51,6 +51,8 @@ def insert(db: Database, entry: Entry) -> None:
 
 def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **changes: Any) -> Entry:
     """Take an entry one step on, if it is still as the caller saw it; raises LookupError otherwise."""
+    if "state" in changes:
+        raise ValueError("the step says which state follows")
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
     stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
     columns = ", ".join(f"{name} = ?" for name in stored)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rookery.base.call import current_folder
+from rookery.base.call import current_folder, stderr
 from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
-from rookery.config.environ import Environ, now, read_environ
+from rookery.config.environ import HUMAN, Environ, now, read_environ
+from rookery.ops.location import take_notice
 from rookery.ops.state import find_project, open_here
 
 TYPE_CHECKING = False
@@ -86,7 +87,15 @@ class Context:
         """The project's database, opened and at the current schema; a copied or moved project is settled first."""
         if self._db is None:
             self._db = open_here(self.root)
+            self._show_notice()
         return self._db
+
+    def _show_notice(self) -> None:
+        """Tell a person, once, that the project was copied or moved and what was done about it."""
+        is_person = self.environ.agent == HUMAN and self.environ.token is None and not self.environ.is_confined
+        text = take_notice(self.root) if is_person else ""
+        if text:
+            stderr().write(f"rook: {text}\n")
 
     @property
     def has_database(self) -> bool:

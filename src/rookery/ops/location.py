@@ -8,6 +8,7 @@ The file holds the project's id, by which a copy finds out whether the original 
 id of its own.
 
 Whatever is not as it was is settled before anything else is done with the state: `rookery.location.settle` does that.
+Often the daemon's loop is the first to come, so what was done is kept in a file until a person's command has shown it.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ GONE, TWIN, SAME = "gone", "twin", "same"
 # By name: it stands above us. Only a project that is not where it was loads it.
 _SETTLE = "rookery.location.settle"
 _FILE = "location"
+_NOTICE = "notice"
 _COLUMNS = "id, path, folder, changed, host, namespace"
 
 
@@ -179,6 +181,34 @@ def refresh(root: str, db: Database, before: Location | None) -> None:
         write(root, db, (before.id if before is not None else "") or new_id())
 
 
+def keep_notice(root: str, text: str) -> None:
+    """Keep a line for the next person who calls."""
+    write_whole(_notice_path(root), text + "\n", mode=0o600)
+
+
+def read_notice(root: str) -> str:
+    """The line that no person has seen yet; empty if there is none."""
+    try:
+        with open(_notice_path(root), encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def take_notice(root: str) -> str:
+    """The same, for the one caller who shows it."""
+    text = read_notice(root)
+    if not text:
+        return ""
+    try:
+        os.unlink(_notice_path(root))
+    except FileNotFoundError:
+        return ""  # another command has shown it
+    except OSError:
+        return text  # once more is better than never
+    return text
+
+
 def new_id() -> str:
     """An id for a project."""
     return unique()
@@ -231,6 +261,10 @@ def _read_id(root: str) -> str:
             return file.read(64).strip()
     except (OSError, ValueError):
         return ""
+
+
+def _notice_path(root: str) -> str:
+    return os.path.join(root, FOLDER, "run", _NOTICE)
 
 
 def _path(root: str) -> str:

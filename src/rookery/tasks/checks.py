@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rookery.base.check import ERROR, OK, Finding, Place
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.tasks.history import agrees
+from rookery.tasks.model import APPROVED, IN_PROGRESS, Task, contradiction
+from rookery.tasks.store import SELECT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,4 +41,26 @@ def check_history(place: Place) -> Iterator[Finding]:
         db.close()
 
 
-CHECKS = (check_history,)
+def check_states(place: Place) -> Iterator[Finding]:
+    """No task is in a state which no step leads to."""
+    if place.root is None or not is_project(place.root):
+        return
+    try:
+        db = Database.open(database_path(place.root))
+    except StorageFailed:
+        return  # the database's own check says so
+    try:
+        rows = db.all(f"{SELECT} WHERE t.state IN (?, ?) ORDER BY t.seq", (IN_PROGRESS, APPROVED))
+    finally:
+        db.close()
+    wrong = [(task.id, reason) for task in (Task(*row) for row in rows) if (reason := contradiction(task))]
+    if not wrong:
+        yield Finding(_CATEGORY, "states", OK, "every task has what its state needs")
+    for task_id, reason in wrong:
+        hint = f"`rook task release {task_id}` or `rook task cancel {task_id}`"
+        if reason.startswith(f"is {APPROVED}"):
+            hint = f"`rook task complete {task_id}` if it is done, else `rook task cancel {task_id}`"
+        yield Finding(_CATEGORY, "states", WARNING, f"{task_id} {reason}", hint)
+
+
+CHECKS = (check_history, check_states)

@@ -293,6 +293,15 @@ def check_priority(priority: int) -> int:
     return priority
 
 
+def contradiction(task: Task) -> str:
+    """What no step of ours leads to: what the task lacks for the state that it is in; empty if it lacks nothing."""
+    if task.state == IN_PROGRESS and task.assignee is None:
+        return f"is {IN_PROGRESS}, and nobody holds it"
+    if task.state == APPROVED and task.branch is None:
+        return f"is {APPROVED}, and has no branch"
+    return ""
+
+
 def next_state(step: str, task: Task) -> str:
     """The state that a step leads to; raises InvalidState where the table does not allow it."""
     sources, target = TRANSITIONS[step]

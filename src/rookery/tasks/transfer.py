@@ -14,8 +14,8 @@ from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.tasks import store
-from rookery.tasks.model import ImportInvalid, Learning, Task
-from rookery.tasks.validation import check_document
+from rookery.tasks.model import ImportInvalid, Learning, Task, contradiction
+from rookery.tasks.validation import CONTRADICTORY, check_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FORMAT = "rookery"
 VERSION = 1
+_KINDS = ("task", "learning")
+_MOST_BACKUPS = 5
 _REPORT_EVERY = 100
 
 
@@ -57,9 +59,12 @@ def export_file(db: Database, path: str, now: str) -> Exported:
         columns = ", ".join(Learning.__fields__)
         with db.rows(f"SELECT {columns} FROM learnings ORDER BY id") as rows:
             learnings = [Learning(*row).as_dict() for row in rows]
+    header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exported_at": now}
+    contradictory = [task["id"] for task in tasks if contradiction(Task(**task))]
+    if contradictory:
+        header[CONTRADICTORY] = contradictory  # so that they can be imported as they are
     for task in tasks:
         task["blocked_by"] = blocked_by.get(task["id"], [])
-    header = {"format": FORMAT, "version": VERSION, "exported_at": now}
     _write_whole(path, (_as_lines if path.endswith(".jsonl") else _as_document)(header, tasks, learnings))
     return Exported(path, len(tasks), len(learnings))
 
@@ -76,30 +81,46 @@ def import_file(
     """Read everything, or raise ImportInvalid that says where the file is wrong and change nothing."""
     document = _read(path)
     _check_header(document, path)
-    backup, seen = None, None
-    if clear:
-        check_document(document, path, {}, [], set())
+    if not clear:
+        with db.write():
+            return _import(db, document, path, author, progress)
+    check_document(document, path, {}, [], set())
+    for _ in range(_MOST_BACKUPS):
         backup, seen = _back_up(db, author, backups)
-    with db.write():
-        if clear and events.last_seq(db) != seen:  # rarely: something has changed since
-            backup, _ = _back_up(db, author, backups)
-        present = (
-            {} if clear else {row[0]: (row[1], row[2]) for row in db.all("SELECT id, parent_id, state FROM tasks")}
-        )
-        edges = [] if clear else db.all("SELECT task_id, blocker_id FROM task_blockers")
-        taken = set() if clear else {row[0] for row in db.all("SELECT id FROM learnings")}
-        tasks, learnings = check_document(document, path, present, edges, taken)
-        deleted = _clear(db, author) if clear else 0
-        report = progress("importing", len(tasks))
-        for number, (task, _) in enumerate(tasks, 1):
-            store.insert(db, task, author)
-            if number % _REPORT_EVERY == 0 or number == len(tasks):
-                report(number)
-        for task, blockers in tasks:
-            for blocker in blockers:
-                store.add_blocker(db, task.id, blocker, author)
-        kept = sum(store.insert_learning(db, learning, author) is learning for learning in learnings)
-    return Imported(path, len(tasks), kept, deleted, backup)
+        with db.write():
+            if events.read(db, after=seen, kinds=_KINDS, limit=1):
+                continue  # something has changed while the file was written: that must be in it, too
+            deleted = _clear(db, author)
+            return _import(db, document, path, author, progress).replace(deleted=deleted, backup=backup)
+    raise Refused(
+        "the tasks change faster than they can be backed up",
+        hint="stop the agents with `rook stop`, then import again; nothing was changed",
+        code="busy",
+    )
+
+
+def _import(
+    db: Database,
+    document: Any,
+    path: str,
+    author: Author,
+    progress: Callable[[str, int], Callable[[int], None]],
+) -> Imported:
+    """Within the caller's transaction: add what the document holds to what is there."""
+    present = {row[0]: (row[1], row[2]) for row in db.all("SELECT id, parent_id, state FROM tasks")}
+    edges = db.all("SELECT task_id, blocker_id FROM task_blockers")
+    taken = {row[0] for row in db.all("SELECT id FROM learnings")}
+    tasks, learnings = check_document(document, path, present, edges, taken)
+    report = progress("importing", len(tasks))
+    for number, (task, _) in enumerate(tasks, 1):
+        store.insert(db, task, author)
+        if number % _REPORT_EVERY == 0 or number == len(tasks):
+            report(number)
+    for task, blockers in tasks:
+        for blocker in blockers:
+            store.add_blocker(db, task.id, blocker, author)
+    kept = sum(store.insert_learning(db, learning, author) is learning for learning in learnings)
+    return Imported(path, len(tasks), kept, 0, None)
 
 
 def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, int]:

@@ -9,7 +9,16 @@ from rookery.base.errors import RookError
 from rookery.base.ids import LEARNING, TASK, is_id
 from rookery.base.text import check_text, check_title
 from rookery.tasks.graph import BEGIN, FINISH
-from rookery.tasks.model import FINISHED, MAX_DEPTH, STATES, ImportInvalid, Learning, Task, check_priority
+from rookery.tasks.model import (
+    FINISHED,
+    MAX_DEPTH,
+    STATES,
+    ImportInvalid,
+    Learning,
+    Task,
+    check_priority,
+    contradiction,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +33,8 @@ _OPTIONAL_TEXTS = ("result", "assignee", "branch", "commit", "start_commit")
 _TIMES = ("created_at", "updated_at")
 _OPTIONAL_TIMES = ("lease_until", "started_at", "completed_at", "archived_at")
 _MOST = 2**31 - 1
+CONTRADICTORY = "contradictory"
+"""Under this name an export lists the tasks that were in a state which no step leads to."""
 _HINT = "nothing was imported; mend the file, or export it again"
 
 
@@ -35,6 +46,7 @@ def check_document(
     learnings = [
         _learning(raw, f"{path}: learnings[{n}]") for n, raw in enumerate(_records(document, "learnings", path))
     ]
+    _check_states(document, [task for task, _ in tasks], path)
     placed: Placed = dict(present)
     for number, (task, _) in enumerate(tasks):
         if task.id in placed:
@@ -51,6 +63,16 @@ def check_document(
             raise _wrong(f"{path}: learnings[{number}].task_id", f"no task {learning.task_id}")
         taken.add(learning.id)
     return sorted(tasks, key=lambda entry: (_depth(entry[0].id, placed), entry[0].id)), learnings
+
+
+def _check_states(document: dict[str, Any], tasks: list[Task], path: str) -> None:
+    """No task is in a state which no step leads to, unless the project that was exported had it so."""
+    listed = document.get(CONTRADICTORY, [])
+    _check(isinstance(listed, list) and all(map(_is_task_id, listed)), f"{path}: {CONTRADICTORY}", "is no list of ids")
+    known = set(listed)
+    for number, task in enumerate(tasks):
+        wrong = "" if task.id in known else contradiction(task)
+        _check(not wrong, f"{path}: tasks[{number}].state", wrong)
 
 
 def _records(document: dict[str, Any], name: str, path: str) -> list[Any]:

@@ -27,6 +27,9 @@ def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:
     if unseen is not None:
         is_looking = found.facts["radar"]["is_looking"]
         blocks.append(text("The radar " + ("is being looked at." if is_looking else "has not seen every turn."), "dim"))
+    stale = ", ".join(each["agent"] for each in found.facts["identities"])
+    if stale:
+        blocks.append(text(f"The identity file is out of date: {stale}.", "dim"))
     if found.actions:
         blocks.append(_actions("to do", found.actions))
     else:

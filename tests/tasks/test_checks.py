@@ -1,0 +1,51 @@
+"""What the doctor says of tasks in states that no step leads to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rookery.base.ids import TASK, new_id
+from rookery.tasks import lifecycle, store
+from support import AUTHOR, add
+
+if TYPE_CHECKING:
+    from conftest import Rook
+    from rookery.db.database import Database
+
+
+def _states(rook: Rook) -> list[dict[str, Any]]:
+    checks = rook.json("doctor").data["checks"]
+    return [each for each in checks if (each["category"], each["name"]) == ("tasks", "states")]
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "way_out"),
+    [
+        ("IN_PROGRESS", "is IN_PROGRESS, and nobody holds it", "release"),
+        ("APPROVED", "is APPROVED, and has no branch", "complete"),
+    ],
+)
+def test_the_doctor_reports_a_state_that_no_step_leads_to(rook: Rook, state: str, said: str, way_out: str) -> None:
+    db = rook.open()
+    task = store.get(db, add(db))
+    assert [each["status"] for each in _states(rook)] == ["ok"]
+    odd = task.replace(id=new_id(TASK), state=state)
+    with db.write():
+        store.insert(db, odd, AUTHOR)
+    db.close()
+    [found] = _states(rook)
+    assert (found["status"], found["message"]) == ("warning", f"{odd.id} {said}")
+    assert f"rook task {way_out} {odd.id}" in found["hint"]
+    assert rook("task", way_out, odd.id).status == 0
+    assert [each["status"] for each in _states(rook)] == ["ok"]
+
+
+def test_a_step_alone_says_which_state_follows(db: Database) -> None:
+    task = store.get(db, add(db))
+    with pytest.raises(ValueError, match="step"), db.write():
+        store.take_step(db, task, "claim", AUTHOR, assignee="bee", state="COMPLETED")
+    assert store.get(db, task.id).state == "PENDING"
+    with db.write():
+        assert lifecycle.begin(db, task, "claim", AUTHOR, assignee="bee").state == "IN_PROGRESS"
