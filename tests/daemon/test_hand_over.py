@@ -51,6 +51,44 @@ def test_only_code_that_is_strictly_newer_replaces_it(
     assert found.is_outdated() is is_newer
 
 
+@pytest.mark.parametrize("how", ["write", "replace", "add", "folder"])
+def test_a_change_is_told_of_by_the_system_so_that_nothing_is_looked_at_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(fingerprint, "_LOOK_AGAIN", -1.0)
+    looks: list[str] = []
+    code = tmp_path / "code"
+    (code / "inner").mkdir(parents=True)
+    file = code / "inner" / "a.py"
+    file.write_text("old")
+    os.utime(file, (100, 100))
+    found = Fingerprint(str(code))
+    found.watch()
+    assert not found.is_outdated()  # what changed before it was watched is seen by the first look
+    newest = fingerprint.newest_change
+
+    def note(folder: str) -> int:
+        looks.append(folder)
+        return newest(folder)
+
+    monkeypatch.setattr(fingerprint, "newest_change", note)
+    assert not found.is_outdated()
+    assert looks == []
+    if how == "write":
+        file.write_text("new")
+    elif how == "replace":
+        (tmp_path / "new").write_text("new")
+        (tmp_path / "new").rename(file)
+    elif how == "add":
+        (code / "b.py").write_text("new")
+    else:
+        (tmp_path / "package").mkdir()
+        (tmp_path / "package" / "b.py").write_text("new")
+        (tmp_path / "package").rename(code / "package")
+    assert found.is_outdated()
+    assert looks[0] == str(code)
+
+
 def test_in_the_middle_of_an_upgrade_nothing_is_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fingerprint, "_LOOK_AGAIN", -1.0)
     (tmp_path / "code").mkdir()

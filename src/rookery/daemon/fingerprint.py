@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 
 import rookery
+from rookery.base.inotify import ANY, Watch
 
-_LOOK_AGAIN = 1.0
+_LOOK_AGAIN, _LOOK_ANYWAY = 1.0, 30.0
+"""How often to look at most, and how often though no change was told of: a link above the folder may lead elsewhere."""
 
 
 class Fingerprint:
@@ -20,14 +23,33 @@ class Fingerprint:
         self._lock = threading.Lock()
         self._looked = time.monotonic()
         self._is_outdated = False
+        self._watch: Watch | None = None
+        self._has_changed = True
+
+    def watch(self) -> None:
+        """From now on let the system tell of changes: a look at every file takes as long as a short call."""
+        with suppress(OSError):  # the system allows no more of them
+            watch = Watch()
+            for place, folders, _ in os.walk(self._folder):
+                folders[:] = [name for name in folders if name != "__pycache__"]
+                watch.add(place, ANY)
+            self._watch = watch
 
     def is_outdated(self) -> bool:
-        """True if a file was changed since; looks at most once a second."""
+        """True if a file was changed since."""
         with self._lock:
-            if time.monotonic() - self._looked > _LOOK_AGAIN:
-                self._is_outdated = newest_change(self._folder) > self.loaded
-                self._looked = time.monotonic()
+            self._has_changed |= self._watch is None or self._watch.read() != set()
+            passed = time.monotonic() - self._looked
+            if passed > (_LOOK_AGAIN if self._has_changed else _LOOK_ANYWAY):
+                self.look()
+                self._has_changed = False
             return self._is_outdated
+
+    def look(self) -> bool:
+        """The same by a look at every file."""
+        self._is_outdated = newest_change(self._folder) > self.loaded
+        self._looked = time.monotonic()
+        return self._is_outdated
 
 
 def newest_change(folder: str) -> int:

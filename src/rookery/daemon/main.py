@@ -63,6 +63,7 @@ def _serve(root: str, loaded: Fingerprint) -> None:
     daemon = Daemon(root, environ, now, _log, loaded)
     server = forkserver.start(worker.serve_copy, daemon.close, lambda: _follow(root, loaded))
     daemon.use_forkserver(server)
+    loaded.watch()
     looping = Looping(root, daemon.connections, _log)
     if not daemon.open():
         server.say_farewell()
@@ -90,7 +91,7 @@ def _follow(root: str, loaded: Fingerprint) -> None:
         if not keeper.is_wanted(root):
             return
         _log("the daemon has died, and something is alive or due")
-        if loaded.is_outdated():
+        if loaded.look():
             keeper.start_again(root)
         os.setsid()  # nothing that is sent to the dead one's group is meant for us
         _serve(root, loaded)

@@ -21,18 +21,20 @@ def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
         known |= store.get_many(db, missing)
     lines = {task.id: _line(known, task) for task in tasks}
     involved = {each.id for line in lines.values() for each in line}
-    waiting = store.open_blockers(db, involved)
+    blockers = store.blockers(db, involved)
     learnings = store.learnings(db, involved)
-    blocked_by, blocks = store.edges(db, lines)
+    blocks = store.blocked(db, lines)
     return [
         TaskView(
             task=task,
             depth=len(line) - 1,
             ancestors=line[1:],
             learnings=_inherited(learnings, line),
-            blocked_by=tuple(blocked_by.get(task.id, ())),
+            blocked_by=tuple(blockers.get(task.id, ())),
             blocks=tuple(blocks.get(task.id, ())),
-            waits_for=tuple(dict.fromkeys(each for one in line for each in waiting.get(one.id, ()))),
+            waits_for=tuple(
+                dict.fromkeys(each for one in line for each, is_open in blockers.get(one.id, {}).items() if is_open)
+            ),
         )
         for task, line in ((task, lines[task.id]) for task in tasks)
     ]

@@ -61,11 +61,9 @@ def check_move(db: Database, task: Task, parent: Task) -> None:
     """The task, which already hangs beneath the parent in this transaction, causes no deadlock there."""
     inside = {task.id, *(each.id for each in store.descendants(db, task.id))}
     above = {parent.id, *(each.id for each in store.ancestors(db, parent))}
-    blocked_by, blocks = store.edges(db, inside)
-    for kin in (blocked_by, blocks):
-        for one, others in kin.items():
-            for other in above.intersection(others):
-                raise InvalidRelation(f"{one} and {other} wait for each other's work", hint=_KIN)
+    for one, others in (*store.blockers(db, inside).items(), *store.blocked(db, inside).items()):
+        for other in above.intersection(others):
+            raise InvalidRelation(f"{one} and {other} wait for each other's work", hint=_KIN)
     if leads_to(db, (FINISH, task.id), (FINISH, parent.id)) or leads_to(db, (BEGIN, parent.id), (BEGIN, task.id)):
         raise BlockerCycle(f"beneath {parent.id}, {task.id} would wait for itself", hint="remove a blocker first")
 

@@ -120,8 +120,7 @@ def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskV
     """Let a task no longer wait for others, or (with none named) for any."""
     with db.write():
         task = store.find(db, text)
-        blocked_by, _ = store.edges(db, [task.id])
-        for blocker in [_blocker_id(db, each) for each in by] or blocked_by.get(task.id, []):
+        for blocker in [_blocker_id(db, each) for each in by] or [*store.blockers(db, [task.id]).get(task.id, ())]:
             if not store.remove_blocker(db, task.id, blocker, author):
                 raise BlockerNotFound(
                     f"{task.id} does not wait for {blocker}", hint=f"`rook task get {task.id}` shows what it waits for"

@@ -119,20 +119,27 @@ def has_unfinished_children(db: Database, task_id: str) -> bool:
     )
 
 
-def edges(db: Database, ids: Iterable[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """For each task: what blocks it, and what it blocks."""
-    ids = list(ids)
-    blocked_by: dict[str, list[str]] = {}
-    blocks: dict[str, list[str]] = {}
-    for task_id, blocker_id in in_chunks(
-        db, "SELECT task_id, blocker_id FROM task_blockers WHERE task_id IN (%s) ORDER BY 1, 2", ids
+def blockers(db: Database, ids: Iterable[str]) -> dict[str, dict[str, bool]]:
+    """For each task: what blocks it, and whether that is not completed yet."""
+    found: dict[str, dict[str, bool]] = {}
+    for task_id, blocker_id, is_open in in_chunks(
+        db,
+        "SELECT b.task_id, b.blocker_id, t.state <> 'COMPLETED' FROM task_blockers b "
+        "JOIN tasks t ON t.id = b.blocker_id WHERE b.task_id IN (%s) ORDER BY 1, 2",
+        ids,
     ):
-        blocked_by.setdefault(task_id, []).append(blocker_id)
+        found.setdefault(task_id, {})[blocker_id] = bool(is_open)
+    return found
+
+
+def blocked(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
+    """For each task: what it blocks."""
+    found: dict[str, list[str]] = {}
     for task_id, blocker_id in in_chunks(
         db, "SELECT task_id, blocker_id FROM task_blockers WHERE blocker_id IN (%s) ORDER BY 2, 1", ids
     ):
-        blocks.setdefault(blocker_id, []).append(task_id)
-    return blocked_by, blocks
+        found.setdefault(blocker_id, []).append(task_id)
+    return found
 
 
 def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:

@@ -55,7 +55,7 @@ def export_file(db: Database, path: str, now: str) -> Exported:
     with db.read():
         with db.rows(f"{store.SELECT} ORDER BY t.id") as rows:
             tasks = [Task(*row).as_dict() for row in rows]
-        blocked_by, _ = store.edges(db, [task["id"] for task in tasks])
+        blocked_by = store.blockers(db, [task["id"] for task in tasks])
         columns = ", ".join(Learning.__fields__)
         with db.rows(f"SELECT {columns} FROM learnings ORDER BY id") as rows:
             learnings = [Learning(*row).as_dict() for row in rows]
@@ -64,7 +64,7 @@ def export_file(db: Database, path: str, now: str) -> Exported:
     if contradictory:
         header[CONTRADICTORY] = contradictory  # so that they can be imported as they are
     for task in tasks:
-        task["blocked_by"] = blocked_by.get(task["id"], [])
+        task["blocked_by"] = [*blocked_by.get(task["id"], ())]
     _write_whole(path, (_as_lines if path.endswith(".jsonl") else _as_document)(header, tasks, learnings))
     return Exported(path, len(tasks), len(learnings))
 
