@@ -150,6 +150,7 @@ def test_a_few_among_many_take_few_steps(db: Database, options: dict[str, Any]) 
     assert steps < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", _ASKS)
 def test_the_list_of_questions_is_whole(table: str) -> None:
     """Only the comparison by the doctor may read all events, and does so by `read`."""

@@ -67,12 +67,17 @@ def wait(pid: int, *, block: bool = True) -> int | None:
 
 def fork(run: Callable[[], object]) -> int:
     """Let a copy of this process do something by itself, and return its number. Only for one that has no threads."""
-    if calls.current() is not None:
-        raise RuntimeError("a process with threads cannot fork")
-    pid = os.fork()
+    pid = split()
     if pid == 0:
         try:
             run()
         finally:
             os._exit(0)
     return pid
+
+
+def split() -> int:
+    """Go on as two processes: the copy gets 0, the original the copy's number. Only for one that has no threads."""
+    if calls.current() is not None:
+        raise RuntimeError("a process with threads cannot fork")
+    return os.fork()

@@ -2,7 +2,7 @@
 
 Starting Python and loading all of ours takes longer than most calls. So the daemon copies itself while it has
 everything loaded and no thread yet, and the copy, which does nothing else, makes a copy of itself for each call. It
-sees the end of the daemon and ends too; what it has started goes on.
+sees the end of the daemon; what it has started goes on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 from contextlib import suppress
 from functools import partial
 
-from rookery.base.attached import fork
+from rookery.base.attached import fork, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAME, WORKER_NAME = "rook-forkserver", "rook-worker"
 """What the kernel calls them. The words by which they were started are the daemon's."""
 _LONGEST = 256
-_FAREWELL = b"leaves for good"
+FAREWELL = b"leaves for good"
 _STREAMS = (0, 1, 2)
 
 
@@ -47,29 +47,25 @@ class ForkServer:
     def say_farewell(self) -> None:
         """Let it end: the daemon leaves for good."""
         with suppress(OSError):
-            self._line.send(_FAREWELL)
+            self._line.send(FAREWELL)
 
 
-def start(
-    run: Callable[[str, int, int], object], let_go: Callable[[], object], on_loss: Callable[[], object]
-) -> ForkServer:
-    """Start it. Only for a process without threads: each copy calls `run` with the words and the files.
+def start(run: Callable[[str, int, int], object], let_go: Callable[[], object]) -> ForkServer | bytes:
+    """Start it, in a process without threads: each copy of it calls `run` with the words and the files.
 
-    `let_go` closes what the caller has open. `on_loss` is called in the server when the daemon has ended without a
-    farewell.
+    It returns twice: at once, in the daemon; and in the server when the daemon has ended, with that one's last word,
+    which is FAREWELL, or nothing if it died. `let_go` closes what the caller has open, for the server.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-    def serve() -> None:
-        ours.close()
-        let_go()
-        if _serve(theirs, run) != _FAREWELL:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            on_loss()
-
-    fork(serve)
-    theirs.close()
-    return ForkServer(ours)
+    if split():
+        theirs.close()
+        return ForkServer(ours)
+    ours.close()
+    let_go()
+    with theirs:
+        last_word = _serve(theirs, run)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return last_word
 
 
 def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> bytes:
@@ -78,7 +74,7 @@ def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> bytes
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies that end are collected by the system
     while True:
         words, files, _, _ = socket.recv_fds(line, _LONGEST, 2)
-        if words in (b"", _FAREWELL):
+        if words in (b"", FAREWELL):
             return words
         with suppress(OSError):  # no process can be had: its client sees that the connection is closed, and acts itself
             fork(partial(_work, line, run, words.decode(), files))

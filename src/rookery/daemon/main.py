@@ -53,21 +53,27 @@ def main() -> None:
     _load_everything()
     gc.collect()
     gc.freeze()
-    _serve(root, loaded)
+    while not _serve(root, loaded) and _is_to_follow(root, loaded):
+        os.setsid()  # nothing that is sent to the dead one's group is meant for us
 
 
-def _serve(root: str, loaded: Fingerprint) -> None:
-    """Be the project's daemon, in a process without threads that has everything loaded."""
+def _serve(root: str, loaded: Fingerprint) -> bool:
+    """Be the project's daemon, in a process without threads that has everything loaded.
+
+    False in its fork server, which sees that the daemon has died; True if there is nothing more to do.
+    """
     forkserver.set_name(_NAME)
     environ = read_daemon_environ()
     daemon = Daemon(root, environ, now, _log, loaded)
-    server = forkserver.start(worker.serve_copy, daemon.close, lambda: _follow(root, loaded))
+    server = forkserver.start(worker.serve_copy, daemon.close)
+    if isinstance(server, bytes):
+        return server == forkserver.FAREWELL
     daemon.use_forkserver(server)
     loaded.watch()
     looping = Looping(root, daemon.connections, _log)
     if not daemon.open():
         server.say_farewell()
-        return
+        return True
     _log(f"serving {root}")
     sys.setswitchinterval(_SWITCH_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -85,18 +91,18 @@ def _serve(root: str, loaded: Fingerprint) -> None:
     os._exit(0)
 
 
-def _follow(root: str, loaded: Fingerprint) -> None:
-    """In the fork server of a daemon that has died: be the next one, if it is needed."""
+def _is_to_follow(root: str, loaded: Fingerprint) -> bool:
+    """True if a daemon that has died is to be followed by another one, and this process may be that."""
     try:
         if not keeper.is_wanted(root):
-            return
+            return False
         _log("the daemon has died, and something is alive or due")
         if loaded.look():
             keeper.start_again(root)
-        os.setsid()  # nothing that is sent to the dead one's group is meant for us
-        _serve(root, loaded)
     except (RookError, OSError) as error:  # a project that is gone, a full disk
         _log(f"no daemon follows: {error}")
+        return False
+    return True
 
 
 def _load_everything() -> None:
