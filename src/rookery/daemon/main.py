@@ -84,7 +84,7 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
     looping.start()
     daemon.serve()
     sweep(shared_folder(), now())
-    if daemon.forkserver is None:  # it was killed
+    if daemon.needs_successor:
         with suppress(RookError):
             start_detached(keeper.successor_command(root), cwd=root, env=environ, output=log_path(root))
     _log("gone")

@@ -79,8 +79,9 @@ class Daemon:
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
         """Called now and then; says in how many seconds it wants to be called again."""
         self.on_leave: Callable[[], None] = lambda: None
-        self.forkserver: ForkServer | None = None
-        """What workers are copied from; without it each loads everything by itself. None after it was killed."""
+        self._forkserver: ForkServer | None = None
+        self.needs_successor = False
+        """It leaves because its fork server was killed, which would else be followed by another daemon."""
 
     def open(self) -> bool:
         """Become the project's daemon and listen; False if another process is."""
@@ -129,7 +130,7 @@ class Daemon:
 
     def use_forkserver(self, server: ForkServer) -> None:
         """Copy workers from it. If it is killed, the daemon leaves too: another one has both."""
-        self.forkserver = server
+        self._forkserver = server
         self._events.register(server.fileno(), select.EPOLLIN)
 
     def stop(self, reason: str, *, for_good: bool = False) -> None:
@@ -140,8 +141,8 @@ class Daemon:
         if not self._is_leaving:
             self._is_leaving = True
             self._log(f"leaving: {reason}")
-            if for_good and self.forkserver is not None:
-                self.forkserver.say_farewell()
+            if for_good and self._forkserver is not None:
+                self._forkserver.say_farewell()
         self.look()
 
     def look(self) -> None:
@@ -167,10 +168,12 @@ class Daemon:
     def _attend(self, number: int) -> None:
         if number == self._wake_read:
             os.read(number, 64)
-        elif self.forkserver is not None and number == self.forkserver.fileno():
+        elif self._forkserver is not None and number == self._forkserver.fileno():
             self._events.unregister(number)
-            self.forkserver = None
-            self.stop("its fork server was killed")
+            self._forkserver = None
+            if not self._is_leaving:
+                self.needs_successor = True
+                self.stop("its fork server was killed")
         elif number in self._listeners:
             listener = self._listeners[number]
             for line in listener.accept():
@@ -278,7 +281,7 @@ class Daemon:
             code = self._fingerprint.loaded if self.can_be_replaced else sys.maxsize
             # Marked as the daemon is: if it comes to lie under an agent's runner, it does not end with that agent.
             env = {**self.environ, proctable.SERVES: self.root}
-            worker.hand_over(connection, hello, pid, session_id, code, env, self.forkserver)
+            worker.hand_over(connection, hello, pid, session_id, code, env, self._forkserver)
 
     def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
         """Listen for an agent in a sandbox, for as long as its host holds the connection."""
