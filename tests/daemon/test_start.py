@@ -377,3 +377,9 @@ def test_a_moved_project_gets_a_daemon_of_its_own_at_once(live: Live, has_long_p
             wait_until(lambda: not is_alive(old))
         finally:
             moved.close()
+
+
+def test_to_ask_for_it_from_elsewhere_starts_none(live: Live, tmp_path: Path) -> None:
+    shown = live.run("-C", live.root, "daemon", "status", folder=tmp_path)
+    assert b"No daemon is running" in shown.out
+    assert place.read_place(live.root) is None

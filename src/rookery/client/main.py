@@ -45,7 +45,8 @@ def main(argv: list[str] | None = None) -> int:
     if b"ROOKERY_SOCKET" in environ:
         return _run_from_sandbox(words, environ)
     is_off = environ.get(b"ROOKERY_DAEMON", b"") == _OFF or sys.platform != _PLATFORM
-    if is_off or (words and words[0] in _OWN) or _names_own_files(words):
+    command = words[2:3] if words[:1] == ["-C"] else words[:1]
+    if is_off or (command and command[0] in _OWN) or _names_own_files(words):
         return run_here(words)
     deadline = time.monotonic() + _RETRY_SECONDS
     while time.monotonic() < deadline:
