@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rookery.base.proctable import SERVES, Identity, environ_of, read_all
 from rookery.client import frames
-from rookery.config.environ import now, read_daemon_environ
+from rookery.config.environ import read_daemon_environ
 from rookery.daemon import place
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import WORKER_NAME, name_of
@@ -34,7 +34,7 @@ class OwnDaemon:
 
     def __init__(self, root: str) -> None:
         self.said: list[str] = []
-        self.daemon = Daemon(root, read_daemon_environ(), now, self.said.append, Fingerprint())
+        self.daemon = Daemon(root, read_daemon_environ(), time.time, self.said.append, Fingerprint())
         self._thread = threading.Thread(target=self.daemon.serve, daemon=True)
         self._thread.start()
 

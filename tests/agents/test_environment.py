@@ -275,6 +275,7 @@ def test_bytes_that_are_no_text_survive(project: Path) -> None:
     assert rook("env", "show").status == 0
 
 
+@pytest.mark.slow
 def test_a_later_sling_says_what_is_new_and_drops_no_credential(den: Den) -> None:
     first = sling(den, [DONE], env={KEY: A, "PLACE": "here"})
     assert f"credentials for agents: new {KEY}".encode() in first.err

@@ -107,6 +107,7 @@ def test_an_identity_names_where_the_agent_is_at_home(den: Den) -> None:
     wait_until(lambda: identity.exists() and 'domains: ["src/deep","."]' in identity.read_text(), 30)
 
 
+@pytest.mark.slow
 def test_what_a_program_writes_down_after_its_last_turn_is_counted_once(den: Den) -> None:
     den.sling(den.task("Work", [DONE]), "--name", "bee")
     den.wait_for("bee", "completed")

@@ -114,6 +114,7 @@ def test_a_later_attempt_fences_a_step_of_an_earlier_one(db: Database) -> None:
         assert refusal(lambda: store.take_step(db, mine, "submit", AUTHOR)) == "invalid_state"
 
 
+@pytest.mark.slow
 def test_no_other_statement_sets_the_state_of_a_task() -> None:
     found = set()
     source = Path(rookery.__file__).parent

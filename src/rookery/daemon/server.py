@@ -231,8 +231,8 @@ class Daemon:
             if connection not in self._links:
                 self._unwatch(connection)
                 connection.close()
-            self.last_call = self._clock()
             self._serving.end(connection)
+            self.last_call = self._clock()
 
     def _serve(self, connection: Connection, guest: Guest | None) -> None:
         pid, _ = connection.peer()
