@@ -89,6 +89,11 @@ def test_known_faults_are_told_apart() -> None:
     assert fresh == new
     assert known == [(fault, old)]
     assert all(each.reason for each in KNOWN)
+    of_gc, of_index = (
+        Violation("leftovers", f"lock file .git/worktrees/bee/{name}.lock") for name in ("gc.log", "index")
+    )
+    fresh, known = sort_out([of_gc, of_index])
+    assert (fresh, [each for _, each in known]) == ([of_index], [of_gc])
 
 
 def test_the_copy_of_a_database_has_what_is_only_in_its_log(tmp_path: Path) -> None:

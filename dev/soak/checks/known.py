@@ -26,7 +26,15 @@ class Known:
         return violation.check == self.check and re.search(self.pattern, violation.text) is not None
 
 
-KNOWN: tuple[Known, ...] = ()
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "killed-gc-leaves-lock",
+        "leftovers",
+        r"^lock file \.git/(worktrees/[^/ ]+/)?gc\.log\.lock$",
+        "a `git gc --auto` that an agent's own git started and that is killed leaves the lock of its log; it stops no "
+        "other git, and goes with the worktree",
+    ),
+)
 """A full disk that ends working agents as `crashed`, and ended workers that stay zombies for 30 s, need no entry: a
 crashed agent's task is given to another one, and zombies are no leftovers."""
 
