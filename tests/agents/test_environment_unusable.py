@@ -1,4 +1,4 @@
-"""Without a record that can be used nothing runs in the environment of whoever happens to call."""
+"""Without a record that can be used nothing runs in the environment of the caller."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) ->
     den.wait_for("bee", "completed")
 
 
-# What a filter of git does while `git worktree add` writes the files: it stands beneath two gits and the command.
+# What a filter of git does while `git worktree add` writes the files: it is under two gits and the command.
 _TRAPS = {
     "the command": "kill -9 $rook; sleep 0.3; cat",
     "the command, and git goes on later": "kill -9 $rook; sleep 1000; cat",

@@ -3,7 +3,7 @@
 A record that is broken, gone or open to others is not used, and neither is anything in its place: what needs it is
 refused until a person runs `rook env refresh`. Where nothing was ever recorded, what a person's own call runs gets the
 environment of that call, and the person is told; what the loop or an agent's call begins gets the little that every
-program needs, and nothing of whoever sent the mail.
+program needs, and nothing of the sender of the mail.
 """
 
 from __future__ import annotations
