@@ -35,6 +35,8 @@ def test_a_branch_is_made_where_told_and_once(repository: Repository) -> None:
     vcs.create_branch("rook/ann/task", first)
     assert vcs.branches("rook/") == {"rook/ann/task": first}
     assert vcs.branches() == {"main": second, "rook/ann/task": first}
+    assert (vcs.branch_tip("main"), vcs.branch_tip("rook/ann/task")) == (second, first)
+    assert [vcs.branch_tip(name) for name in ("rook/ann", "rook/", "", "mai", "../HEAD", "nul\0", "a\nb")] == [None] * 7
     assert vcs.status() == before
     with pytest.raises(RefMoved):
         vcs.create_branch("rook/ann/task", second)

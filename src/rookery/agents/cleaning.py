@@ -210,7 +210,7 @@ def _is_left(vcs: Vcs, place: Place, state: WorktreeState, base: str | None) -> 
     """True if there is something to take away: the worktree, or a landed branch."""
     if _is_worktree_left(vcs, place, state):
         return True
-    tip = vcs.branches(place.branch).get(place.branch) if place.branch else None
+    tip = vcs.branch_tip(place.branch) if place.branch else None
     return tip is not None and base is not None and removal.has_landed(vcs, tip, base, place.session)
 
 
@@ -299,7 +299,7 @@ def rescue_name(agent: str, now: str) -> str:
 
 
 def _why_branch_stays(vcs: Vcs, branch: str, base: str | None) -> str:
-    if not branch or branch not in vcs.branches(branch):
+    if not branch or vcs.branch_tip(branch) is None:
         return ""
     if base is None:
         return f"{branch} stays: there is no base to compare it with"

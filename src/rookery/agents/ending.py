@@ -125,7 +125,7 @@ def _settle_task(home: Home, session: Session, commit: str | None, author: Autho
 def find_tip(home: Home, session: Session) -> str | None:
     """The commit that holds the agent's work."""
     try:
-        return worktrees.open_repository(home.root, home.config.vcs).branches(session.branch).get(session.branch)
+        return worktrees.open_repository(home.root, home.config.vcs).branch_tip(session.branch)
     except (NoRepository, ProgramFailed):
         return None  # the end of a life must not depend on it
 

@@ -147,7 +147,7 @@ def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> boo
 
 def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> bool:
     """Delete a branch that has landed on the base; any other stays, also one whose landing was undone."""
-    tip = vcs.branches(branch).get(branch) if branch else None
+    tip = vcs.branch_tip(branch) if branch else None
     if tip is None or base is None or branch == base or not has_landed(vcs, tip, base, session):
         return False
     try:
@@ -160,7 +160,7 @@ def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | No
 def base_of(project: Project, vcs: Vcs) -> str | None:
     """The branch that work lands on, if it is there."""
     name = project.config.project.base or vcs.default_branch()
-    return name if name is not None and name in vcs.branches(name) else None
+    return name if name is not None and vcs.branch_tip(name) is not None else None
 
 
 def _tell(project: Project, cleaning: Cleaning) -> None:

@@ -106,7 +106,7 @@ def restore(project: Project, agent: str, turn: int, *, force: bool = False, act
     is_missing = not os.path.lexists(path)
     if is_missing:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        if session.branch not in vcs.branches(session.branch):
+        if vcs.branch_tip(session.branch) is None:
             vcs.create_branch(session.branch, session.base_commit)
         vcs.add_checkout(path, session.branch)
     here = worktrees.check(path, project.config.vcs, branch=session.branch)

@@ -140,7 +140,7 @@ def undo(
         vcs.discard_unfinished(path, branch, is_new=is_new)
     except InvalidState as error:
         return f"{error.message}, so it and {branch} are kept"
-    tip = vcs.branches(branch).get(branch)
+    tip = vcs.branch_tip(branch)
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left
         return ""
@@ -171,7 +171,7 @@ def inspect(
 ) -> WorktreeState:
     """What is in a worktree. A link in its place is not followed; commits are counted against `base` if it is given."""
     vcs = open_repository(root, settings)
-    tip = vcs.branches(branch).get(branch)
+    tip = vcs.branch_tip(branch)
     unmerged = 0 if base is None or tip is None else vcs.count_commits(tip, base)
     state = WorktreeState(path, lock=vcs.lock_state(path), unmerged=unmerged)
     if os.path.islink(path):

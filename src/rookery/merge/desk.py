@@ -49,7 +49,7 @@ class Desk:
         found = name or self.config.project.base or self.vcs.default_branch()
         if not found:
             raise InvalidState("there is no branch to land on", hint="set project.base, or say --into BRANCH")
-        if found not in self.vcs.branches(found):
+        if self.vcs.branch_tip(found) is None:
             raise InvalidInput(f"there is no branch {found} to land on", hint="`rook vcs status` shows where you are")
         return found
 

@@ -92,7 +92,7 @@ def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
 
 def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
     """The commit that the task's branch starts from; the branch is made if it is not there."""
-    tip = vcs.branches(branch).get(branch)
+    tip = vcs.branch_tip(branch)
     if tip is None:
         origin = base_commit(vcs, base)
         vcs.create_branch(branch, origin)
@@ -104,7 +104,7 @@ def base_commit(vcs: Vcs, base: str) -> str:
     """Where work starts: at the base that is named, else at the default branch."""
     here = vcs.current_commit()
     name = base or vcs.default_branch()
-    if name is not None and (here is not None or vcs.branches(name)):
+    if name is not None and (here is not None or vcs.branch_tip(name) is not None):
         return vcs.resolve(name)
     if here is None:
         raise InvalidState("the repository has no commit to start from", hint="make a first commit")
@@ -116,7 +116,7 @@ def _record_work(vcs: Vcs, task: Task) -> str | None:
     if task.branch is None:
         return vcs.current_commit()
     if vcs.current_branch() != task.branch:
-        return vcs.branches(task.branch).get(task.branch) or vcs.current_commit()
+        return vcs.branch_tip(task.branch) or vcs.current_commit()
     try:
         return vcs.commit(f"{one_line(task.title, 72)}\n\nTask: {task.id}\n")
     except NothingToCommit:

@@ -129,7 +129,7 @@ class Git:
         """The remote's default, else main, master or trunk, else the current one."""
         ref = self._store.symbolic("refs/remotes/origin/HEAD")
         remote = None if ref is None else ref.removeprefix("refs/remotes/origin/")
-        return choose_default(remote, self.branches(), None) or self.current_branch()
+        return choose_default(remote, lambda name: self.branch_tip(name) is not None, None) or self.current_branch()
 
     def resolve(self, revision: str) -> str:
         """The commit that a branch name or commit id stands for. A branch goes before a tag of the same name."""
@@ -138,6 +138,10 @@ class Git:
     def branches(self, prefix: str = "") -> dict[str, str]:
         """Branch names that begin with `prefix`, and their tips."""
         return {name: tip for name, tip in self._store.refs(HEADS).items() if name.startswith(prefix)}
+
+    def branch_tip(self, name: str) -> str | None:
+        """Where a branch is, None if it is not there."""
+        return self._store.ref(HEADS + name)
 
     def create_branch(self, name: str, at: str) -> None:
         """Make a branch without touching any checkout."""

@@ -116,9 +116,8 @@ class Jj(JjWorkspaces):
         """The remote's default, else main, master or trunk, else the current one."""
         trunk = self._jj("config", "get", 'revset-aliases."trunk()"').strip()
         name, _, remote = trunk.rpartition("@")
-        return choose_default(
-            name.strip('"') if remote.isidentifier() else None, self._bookmarks(), self.current_branch()
-        )
+        named = name.strip('"') if remote.isidentifier() else None
+        return choose_default(named, self._bookmarks().__contains__, self.current_branch())
 
     def resolve(self, revision: str) -> str:
         """The commit that a bookmark, a commit id or any revset for one commit stands for."""
@@ -142,6 +141,11 @@ class Jj(JjWorkspaces):
     def branches(self, prefix: str = "") -> dict[str, str]:
         """Bookmarks whose names begin with `prefix`, and where they are; raises Conflicted if one is at several."""
         return {name: one(name, at) for name, at in self._bookmarks().items() if name.startswith(prefix)}
+
+    def branch_tip(self, name: str) -> str | None:
+        """Where a bookmark is, None if it is not there; raises Conflicted if it is at several commits."""
+        at = self._bookmarks().get(name)
+        return None if at is None else one(name, at)
 
     def create_branch(self, name: str, at: str) -> None:
         """Make a bookmark without touching any workspace."""

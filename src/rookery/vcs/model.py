@@ -13,7 +13,7 @@ from rookery.base.text import check_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Protocol
 
     from rookery.vcs.git_merging import Merging
@@ -150,13 +150,10 @@ def commit_time(seconds: str) -> str:
     return stamp(min(max(int(seconds), 0), _LAST_SECOND))
 
 
-def choose_default(remote_default: str | None, branches: Iterable[str], current: str | None) -> str | None:
+def choose_default(remote_default: str | None, is_here: Callable[[str], bool], current: str | None) -> str | None:
     """The branch that others start from, out of those that are here."""
-    here = set(branches)
-    for name in (remote_default, *TRUNKS):
-        if name in here:
-            return name
-    return current
+    named = (remote_default, *TRUNKS) if remote_default else TRUNKS
+    return next((name for name in named if is_here(name)), current)
 
 
 class Vcs(Protocol):
@@ -208,6 +205,9 @@ class Vcs(Protocol):
 
     def branches(self, prefix: str = "") -> dict[str, str]:
         """Branch names that begin with `prefix`, and their tips."""
+
+    def branch_tip(self, name: str) -> str | None:
+        """Where a branch is, None if it is not there; however many others there are."""
 
     def create_branch(self, name: str, at: str) -> None:
         """Make a branch without touching any checkout.
