@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rookery.base.errors import ProgramFailed
-from rookery.base.process import run
+from rookery.base.process import beside, run
 from support import child_environ, wait_until
 
 
@@ -105,3 +105,28 @@ print("alive")
 def test_in_the_background_children_can_be_interrupted_and_we_cannot() -> None:
     done = run(_python(_IN_THE_BACKGROUND), env=child_environ())
     assert done.stdout.split() == ["-2", "-2", "alive"]
+
+
+def test_two_programs_run_at_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def meet(mine: Path, other: Path) -> list[str]:
+        return ["sh", "-c", f"echo > '{mine}'; while [ ! -e '{other}' ]; do sleep 0.01; done; echo met"]
+
+    with beside(meet(first, second), timeout=30) as finish:
+        assert run(meet(second, first), timeout=30).stdout == "met\n"
+        assert finish().stdout == "met\n"
+
+
+def test_a_program_beside_is_ended_with_the_block(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    words = f"import os,time; open({str(note)!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(60)"
+    with beside(_python(words)):
+        wait_until(lambda: note.exists() and note.read_text().endswith(" "))
+    assert not _is_alive(int(note.read_text()))
+
+
+def test_much_output_of_a_program_beside_is_not_lost() -> None:
+    with beside(_python("print('x' * 1_000_000)")) as finish:
+        assert run(_python("print(1)")).stdout == "1\n"
+        assert len(finish().stdout) == 1_000_001

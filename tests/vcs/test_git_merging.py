@@ -77,6 +77,39 @@ def test_many_merges_by_one_git(repo: Path, merging: Merging) -> None:
     assert [each.is_clean for each in found] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("text", ["a\n", "conflict\n"])
+def test_what_was_foreseen_is_what_git_says_and_not_asked_again(
+    repo: Path, merging: Merging, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch(repo, "one", a_txt="a\n")
+    tip, other = branch(repo, "two", **({"b_txt": text} if text == "a\n" else {"a_txt": text})), "one"
+    ours = git(repo, "rev-parse", other)
+    expected = Git(str(repo), 60).merging().merge(ours, tip)
+    merging.foresee(ours, tip)
+    monkeypatch.setattr(merging.store, "run", None)
+    assert merging.merge(ours, tip) == expected
+    assert merging.store.contains(tip, ours) is False
+
+
+def test_what_cannot_be_foreseen_is_asked_in_earnest(repo: Path, merging: Merging) -> None:
+    git(repo, "switch", "-q", "--orphan", "apart")
+    put(repo, other_txt="o\n")
+    git(repo, "switch", "-q", "main")
+    ours, theirs = git(repo, "rev-parse", "main"), git(repo, "rev-parse", "apart")
+    merging.foresee(ours, theirs)
+    assert [each.kind for each in merging.merge(ours, theirs).conflicts] == ["unrelated histories"]
+
+
+def test_a_landing_knows_what_it_changes(repo: Path, merging: Merging, monkeypatch: pytest.MonkeyPatch) -> None:
+    tip = branch(repo, "one", a_txt="a\n", b__c_txt="c\n")
+    base = git(repo, "rev-parse", "main")
+    made = merging.commit_landing(merging.merge(base, tip).tree, [base, tip], "Land one\n")
+    expected = Git(str(repo), 60).merging().changes(base, made)
+    monkeypatch.setattr(merging.store, "run", None)
+    assert merging.changes(base, made) == expected
+    assert [each.path for each in expected] == ["a.txt", "b/c.txt"]
+
+
 def test_unrelated_histories_are_a_conflict_and_spoil_no_other(repo: Path, merging: Merging) -> None:
     branch(repo, "one", a_txt="a\n")
     tree = git(repo, "rev-parse", "main^{tree}")

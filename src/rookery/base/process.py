@@ -1,6 +1,7 @@
 """The one place that starts a child: argument lists, a deadline, a process group, and its last words in the error.
 
-`run` waits for its end, `start` gives one that is read while it runs; one that outlives us is `base.detach`'s.
+`run` waits for its end, `beside` does something else meanwhile, `start` gives one that is read while it runs; one that
+outlives us is `base.detach`'s.
 
 A child that is started for a call (`base.call`) has that call's environment, folder and umask, and ends if the call is
 interrupted while we wait for it. Without a call it has ours.
@@ -13,7 +14,7 @@ import select
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from rookery.base import call as calls
 from rookery.base import handed
@@ -22,7 +23,7 @@ from rookery.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import IO
 
     from rookery.base.child import Child
@@ -61,9 +62,7 @@ def run(
     check: bool = True,
 ) -> Finished:
     """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
-    status, out, err = _run(argv, cwd, env, _encode(stdin), timeout)
-    said, complaint = (each.decode("utf-8", "surrogateescape") for each in (out, err))
-    finished = Finished(tuple(argv), status, said, complaint)
+    finished = _finish(argv, _spawn(argv, cwd, env, _encode(stdin), stderr=subprocess.PIPE), timeout)
     if check and not finished.ok:
         raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
     return finished
@@ -78,11 +77,38 @@ def run_bytes(
     stdin: bytes = b"",
 ) -> bytes:
     """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
-    status, out, err = _run(argv, cwd, env, stdin, timeout)
-    if status != 0:
+    child = _spawn(argv, cwd, env, stdin, stderr=subprocess.PIPE)
+    out, err = _collect(argv, child, timeout)
+    if child.returncode != 0:
         said = err.decode("utf-8", "replace").strip()
-        raise ProgramFailed(f"`{_shown(argv)}` exited with {status}: {said}")
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {said}")
     return out
+
+
+@contextmanager
+def beside(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+) -> Iterator[Callable[[], Finished]]:
+    """Let a program run while the block does something else; what it is given waits for the program's end.
+
+    It may raise ProgramFailed, as `run` does. A program that was not waited for is ended with the block.
+    """
+    child = _spawn(argv, cwd, env, _encode(stdin), stderr=subprocess.PIPE)
+
+    def finish() -> Finished:
+        return _finish(argv, child, timeout)
+
+    try:
+        yield finish
+    finally:
+        if child.returncode is None:
+            kill_group(child)
+            _read_to_end(child, timeout)
 
 
 def start(
@@ -115,16 +141,18 @@ def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-def _run(
-    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, stdin: bytes | None, timeout: float
-) -> tuple[int, bytes, bytes]:
-    """Run a program to its end: its status, its output and its error output."""
-    child = _spawn(argv, cwd, env, stdin, stderr=subprocess.PIPE)
+def _finish(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> Finished:
+    """How a program ends, and what it says until then."""
+    said, complaint = (each.decode("utf-8", "surrogateescape") for each in _collect(argv, child, timeout))
+    return Finished(tuple(argv), child.returncode, said, complaint)
+
+
+def _collect(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """The output and the error output of a program, when it has ended."""
     try:
-        out, err = _read_to_end(child, timeout)
+        return _read_to_end(child, timeout)
     except subprocess.TimeoutExpired as error:
         raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
-    return child.returncode, out, err
 
 
 def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> ProgramFailed:

@@ -91,8 +91,8 @@ def commit_tree(
         if isinstance(replayed, str) and desk.merging.tree(replayed) == tree:
             return replayed
     if strategy in (SQUASH, REBASE):
-        return desk.merging.commit(tree, [onto], f"{title}\n\n{_told(desk, entry, known)}\n{trailers}")
-    return desk.merging.commit(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+        return desk.merging.commit_landing(tree, [onto], f"{title}\n\n{_told(desk, entry, known)}\n{trailers}")
+    return desk.merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
 
 
 def _told(desk: Desk, entry: Entry, known: Sequence[str]) -> str:

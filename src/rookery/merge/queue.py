@@ -25,7 +25,7 @@ _POLL = 0.1
 
 def land_branches(desk: Desk, names: Sequence[str], base: str, *, force: bool = False) -> Outcome:
     """Queue branches and land them; where no other merger is at work, the lease is taken by the same transaction."""
-    planned = service.plan(desk, names, base, force=force)
+    planned = service.plan(desk, names, base, force=force, lands_next=True)
     seen = leases.look(desk, base)
     with desk.db.write():
         only = {each.id for each in service.insert(desk, planned)}

@@ -93,11 +93,22 @@ class Plan(Record):
     """The branches of which the base has everything."""
 
 
-def plan(desk: Desk, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False) -> Plan:
-    """What queueing branches would write; raises if one of them may not land."""
+def plan(
+    desk: Desk,
+    names: Sequence[str],
+    base: str,
+    *,
+    priority: int | None = None,
+    force: bool = False,
+    lands_next: bool = False,
+) -> Plan:
+    """What queueing branches would write; raises if one of them may not land. One that lands next is merged already."""
     drafts = tuple(draft(desk, name, base, priority=priority, force=force) for name in names)
     for each in drafts:
         _check_allowed(desk, each)
+    onto = desk.merging.tip(base)
+    if lands_next and len(drafts) == 1 and onto is not None:
+        desk.merging.foresee(onto, drafts[0].tip)
     before = {each.branch: _newest(desk.db, each) for each in drafts}
     return Plan(drafts, before, landed_branches(desk, {each.branch: each.tip for each in drafts}, base))
 

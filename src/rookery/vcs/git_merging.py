@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed, Refused
 from rookery.base.record import Record
-from rookery.vcs import git_forward, git_moves
+from rookery.vcs import git_forward, git_landed, git_moves
 from rookery.vcs.git_store import DIFF, HEADS, SAVED, failure
 from rookery.vcs.temporary import temporary_folder
 from rookery.vcs.tree_diff import DIFF_TREE, parse_changes, tree_changes
@@ -32,6 +32,7 @@ MODIFY_DELETE = "modify/delete"
 UNRELATED = "unrelated histories"
 REGULAR = ("100644", "100755")
 _KINDS = {"contents": CONTENT}
+_MERGE_TREE = ("merge-tree", "--write-tree", "--stdin")
 
 # The same commit for the same tree and parents, whoever asks: nothing piles up.
 _NOBODY = {
@@ -108,9 +109,11 @@ class Merging:
         """Many merges by one git; unrelated histories are a conflict of their own kind."""
         if not pairs:
             return []
+        if len(pairs) == 1 and not self._env and ("merged", *pairs[0]) in self.store.known:
+            return [self.store.known["merged", *pairs[0]]]
         text = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs)
         try:
-            out = self._read("merge-tree", "--write-tree", "--stdin", stdin=text)
+            out = self._read(*_MERGE_TREE, stdin=text)
         except ProgramFailed as error:
             if "unrelated histories" not in error.message:
                 self.check_can()
@@ -119,6 +122,14 @@ class Merging:
                 return [Merged("", (Conflict("", UNRELATED),))]
             return [self.merge(*pair) for pair in pairs]
         return parse_merges(out)
+
+    def foresee(self, ours: str, theirs: str) -> None:
+        """Merge two commits while git says how they have come apart: a landing asks for both."""
+        with self.store.beside(*_MERGE_TREE, stdin=f"{ours} {theirs}\n", env=self._env) as merged:
+            git_landed.compare(self.store, theirs, ours)
+            answer = merged()
+        if answer is not None and not self._env:
+            self.store.known["merged", ours, theirs] = parse_merges(answer)[0]
 
     def merge_trees(self, base: str, ours: str, theirs: str) -> Merged:
         """Three trees (or commits) merged, the first as the base of the other two."""
@@ -154,6 +165,17 @@ class Merging:
         # Within the same second it would be that very commit, and its branch would seem to be where the base is.
         at = int(self._read("log", "-1", "--no-show-signature", "--format=%ct", made))
         return self._read(*words, stdin=message, env=env | {"GIT_COMMITTER_DATE": f"{at + 1} +0000"}).strip()
+
+    def commit_landing(self, tree: str, parents: Sequence[str], message: str) -> str:
+        """The same by the user, while git says what it changes in the first parent: a landing asks for that next."""
+        if self._env:
+            return self.commit(tree, parents, message)
+        with self.store.beside(*DIFF_TREE, parents[0], tree) as changed:
+            made = self.commit(tree, parents, message)
+            answer = changed()
+        if answer is not None:
+            self.store.known["changes", parents[0], made] = parse_changes(answer)
+        return made
 
     def _author(self, commit: str) -> dict[str, str]:
         fields = self._read("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw", commit)

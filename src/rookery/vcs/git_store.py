@@ -6,8 +6,10 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from functools import cached_property
 
+from rookery.base import process
 from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.base.process import Finished, run, run_bytes
@@ -19,7 +21,7 @@ from rookery.vcs.porcelain import parse_diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from rookery.vcs.model import FileDiff
@@ -110,10 +112,7 @@ class GitStore:
 
     def run(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Finished:
         """Run git to its end, whatever comes of it; once more if only the lock of a killed git was in its way."""
-        whole = child_environ() | self._env | (dict(env) if env else {})
-        git, words = ["git", "--no-pager"], [*self._options, *args]
-        found = cage.find(self.folder)
-        argv = [*git, *words] if found is None else found.wrap(git, self.folder, words, whole)
+        argv, whole = self._command(args, env)
         done = self._run(argv, whole, stdin)
         if done.ok or not any(mark in done.stderr for mark in _LOCKED):
             return done
@@ -125,6 +124,30 @@ class GitStore:
             reasons = "".join(f"{each.path} stays: {each.reason}\n" for each in held)
             return done.replace(stderr=f"{done.stderr.rstrip()}\n{reasons}")
         return self._run(argv, whole, stdin) if paths else done
+
+    def _command(self, args: tuple[str, ...], env: Mapping[str, str] | None) -> tuple[list[str], dict[str, str]]:
+        """The words and the environment by which git is started."""
+        whole = child_environ() | self._env | (dict(env) if env else {})
+        git, words = ["git", "--no-pager"], [*self._options, *args]
+        found = cage.find(self.folder)
+        return [*git, *words] if found is None else found.wrap(git, self.folder, words, whole), whole
+
+    @contextmanager
+    def beside(
+        self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None
+    ) -> Iterator[Callable[[], str | None]]:
+        """Ask git something while the block asks it something else; the answer is None if it fails in any way.
+
+        It is for what is asked again, and in earnest, where there is no answer.
+        """
+        argv, whole = self._command(args, _READING | dict(env or {}))
+        with process.beside(argv, cwd=self.folder, timeout=self._timeout, env=whole, stdin=stdin) as finish:
+
+            def answer() -> str | None:
+                done = finish()
+                return done.stdout if done.ok else None
+
+            yield answer
 
     def _run(self, argv: list[str], env: dict[str, str], stdin: str | None) -> Finished:
         for wait in (*_WAITS, None):
