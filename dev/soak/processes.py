@@ -25,7 +25,7 @@ _WORDS = (
     ("bin/rook", CLIENT),
 )
 # Copies of a daemon have its words, and a name of their own.
-_NAMES = {forkserver.WORKER_NAME: WORKER, forkserver.NAME: FORKSERVER}
+_NAMES = {forkserver.WORKER_NAME: WORKER, forkserver.SPARE_NAME: WORKER, forkserver.NAME: FORKSERVER}
 _SESSION = "ROOKERY_SESSION="
 
 

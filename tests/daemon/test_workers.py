@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from daemons import workers_of
 from rookery.base.proctable import Identity, environ_of, read_all, read_one
 from rookery.base.proctree import is_alive
 from rookery.daemon import place
-from rookery.daemon.forkserver import NAME, WORKER_NAME, name_of
+from rookery.daemon.forkserver import NAME, SPARE_NAME, WORKER_NAME, name_of
 from support import wait_until
 
 pytestmark = pytest.mark.slow
@@ -87,3 +88,75 @@ def test_a_daemon_whose_server_was_killed_leaves_and_the_next_call_has_both(live
     wait_until(lambda: not is_alive(before))
     assert live.run("status").status == 0
     assert is_alive(forkserver_of(live))
+
+
+def is_gone(pid: int) -> bool:
+    return read_one(pid) is None
+
+
+def spares_of(live: Live) -> list[int]:
+    """The copies that wait for a call."""
+    server = forkserver_of(live).pid
+    rows = read_all().values()
+    return [row.identity.pid for row in rows if row.parent == server and name_of(row.identity.pid) == SPARE_NAME]
+
+
+def test_a_call_gets_the_spare_and_the_next_one_is_made_at_once(live: Live) -> None:
+    live.run("status")
+    wait_until(lambda: spares_of(live))
+    (first,) = spares_of(live)
+    waiting = live.start("mail", "wait", "--timeout", "60")
+    wait_until(lambda: workers_of(live.folder))
+    assert workers_of(live.folder) == [first]
+    wait_until(lambda: spares_of(live))
+    (second,) = spares_of(live)
+    assert second != first
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(20) == 130
+
+
+def test_the_spare_waits_with_the_database_open(live: Live) -> None:
+    live.run("status")
+    wait_until(lambda: spares_of(live))
+    (spare,) = spares_of(live)
+    files = Path(f"/proc/{spare}/fd")
+    wait_until(lambda: any(os.readlink(each).endswith("/rookery.db") for each in files.iterdir()))
+
+
+def test_a_killed_spare_is_replaced_and_costs_no_call(live: Live) -> None:
+    live.run("status")
+    for name in ("one.json", "two.json"):
+        wait_until(lambda: spares_of(live))
+        for pid in spares_of(live):
+            os.kill(pid, signal.SIGKILL)
+            wait_until(partial(is_gone, pid))
+        assert live.run("data", "export", name).status == 0
+        assert (live.folder / name).stat().st_size
+
+
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+def test_the_spare_ends_with_the_daemon(live: Live, end: str) -> None:
+    live.run("status")
+    wait_until(lambda: spares_of(live))
+    (spare,) = spares_of(live)
+    if end == "killed":
+        live.kill()
+    else:
+        assert live.run("daemon", "stop").status == 0
+    wait_until(lambda: read_one(spare) is None)
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
+def test_a_caller_sees_the_end_of_a_killed_worker_at_once(live: Live, has_spare: bool) -> None:
+    live.run("status")
+    wait_until(lambda: spares_of(live))
+    if not has_spare:
+        for pid in spares_of(live):
+            os.kill(pid, signal.SIGKILL)
+            wait_until(partial(is_gone, pid))
+    waiting = live.start("mail", "wait", "--timeout", "60")
+    wait_until(lambda: workers_of(live.folder))
+    wait_until(lambda: spares_of(live))
+    for pid in workers_of(live.folder):
+        os.kill(pid, signal.SIGKILL)
+    assert waiting.wait(20) == 1  # no other process has its connection open

@@ -3,6 +3,9 @@
 Starting Python and loading all of ours takes longer than most calls. So the daemon copies itself while it has
 everything loaded and no thread yet, and the copy, which does nothing else, makes a copy of itself for each call. It
 sees the end of the daemon; what it has started goes on.
+
+Even a copy takes a few milliseconds: to make it, and to write to memory that it shares until then. So there is always
+one *spare*, made and prepared before it is needed.
 """
 
 from __future__ import annotations
@@ -11,17 +14,20 @@ import os
 import signal
 import socket
 from contextlib import suppress
-from functools import partial
 
 from rookery.base.attached import fork, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-NAME, WORKER_NAME = "rook-forkserver", "rook-worker"
+    Run = Callable[[str, int, int], object]
+    """Serves a call: it gets the words and the two files."""
+
+NAME, SPARE_NAME, WORKER_NAME = "rook-forkserver", "rook-spare", "rook-worker"
 """What the kernel calls them. The words by which they were started are the daemon's."""
-_LONGEST = 256
+COPIES = (NAME, SPARE_NAME, WORKER_NAME)
+_LONGEST, _FILES = 256, 2
 FAREWELL = b"leaves for good"
 _STREAMS = (0, 1, 2)
 
@@ -50,8 +56,8 @@ class ForkServer:
             self._line.send(FAREWELL)
 
 
-def start(run: Callable[[str, int, int], object], let_go: Callable[[], object]) -> ForkServer | bytes:
-    """Start it, in a process without threads: each copy of it calls `run` with the words and the files.
+def start(prepare: Callable[[], Run], let_go: Callable[[], object]) -> ForkServer | bytes:
+    """Start it, in a process without threads: each copy of it calls `prepare`, and what that gives when it has a call.
 
     It returns twice: at once, in the daemon; and in the server when the daemon has ended, with that one's last word,
     which is FAREWELL, or nothing if it died. `let_go` closes what the caller has open, for the server.
@@ -63,36 +69,76 @@ def start(run: Callable[[str, int, int], object], let_go: Callable[[], object]) 
     ours.close()
     let_go()
     with theirs:
-        last_word = _serve(theirs, run)
+        last_word = _serve(theirs, lambda own: _work(own, prepare))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return last_word
 
 
-def _serve(line: socket.socket, run: Callable[[str, int, int], object]) -> bytes:
-    """Serve until the daemon ends, and give its last word."""
+def _serve(line: socket.socket, work: Callable[[socket.socket], object]) -> bytes:
+    """Serve until the daemon ends, and give its last word. The spare ends with its line."""
     set_name(NAME)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies that end are collected by the system
+    spare = _start_spare(line, work)
     while True:
-        words, files, _, _ = socket.recv_fds(line, _LONGEST, 2)
+        words, files, _, _ = socket.recv_fds(line, _LONGEST, _FILES)
         if words in (b"", FAREWELL):
+            spare.close()
             return words
-        with suppress(OSError):  # no process can be had: its client sees that the connection is closed, and acts itself
-            fork(partial(_work, line, run, words.decode(), files))
+        if not _hand_on(spare, words, files):  # it was killed
+            spare.close()
+            spare = _start_spare(line, work, files)
+            _hand_on(spare, words, files)  # if no process can be had, the client sees the end of its connection
+        spare.close()
+        for each in files:  # before the next copy, which would keep the connection open
+            os.close(each)
+        spare = _start_spare(line, work)
+
+
+def _start_spare(
+    line: socket.socket, work: Callable[[socket.socket], object], files: Sequence[int] = ()
+) -> socket.socket:
+    """Start a copy that waits for a call, and give the line to it; no process is at its end if none can be had.
+
+    The copy closes `files`, which the server has open for a call.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def wait() -> None:
+        line.close()
+        ours.close()
         for each in files:
             os.close(each)
+        work(theirs)
+
+    with theirs, suppress(OSError):
+        fork(wait)
+    return ours
 
 
-def _work(line: socket.socket, run: Callable[[str, int, int], object], words: str, files: list[int]) -> None:
+def _hand_on(spare: socket.socket, words: bytes, files: list[int]) -> bool:
+    """Give a call to the spare; False if it is gone."""
+    try:
+        socket.send_fds(spare, [words], files)
+    except OSError:
+        return False
+    return True
+
+
+def _work(line: socket.socket, prepare: Callable[[], Run]) -> None:
     """Become a process for one call: like one that was started, it has a session and no streams."""
-    line.close()
-    set_name(WORKER_NAME)
+    set_name(SPARE_NAME)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for stream in _STREAMS:
         os.dup2(nothing, stream)
     os.close(nothing)
-    run(words, *files)
+    run = prepare()
+    with line:
+        words, files, _, _ = socket.recv_fds(line, _LONGEST, _FILES)
+    if words:
+        set_name(WORKER_NAME)
+        run(words.decode(), *files)
 
 
 def set_name(name: str) -> None:

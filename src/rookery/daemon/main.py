@@ -65,7 +65,7 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
     forkserver.set_name(_NAME)
     environ = read_daemon_environ()
     daemon = Daemon(root, environ, now, _log, loaded)
-    server = forkserver.start(worker.serve_copy, daemon.close)
+    server = forkserver.start(lambda: worker.prepare_copy(root), daemon.close)
     if isinstance(server, bytes):
         return server == forkserver.FAREWELL
     daemon.use_forkserver(server)

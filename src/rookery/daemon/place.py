@@ -127,7 +127,7 @@ def find_processes(root: str) -> list[Identity]:
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
             row = proctable.read_one(pid)
-            is_copy = forkserver.name_of(pid) in (forkserver.NAME, forkserver.WORKER_NAME)
+            is_copy = forkserver.name_of(pid) in forkserver.COPIES
             is_daemon = not is_copy and any(b"rookery.daemon.main" in word for word in words)
             if is_daemon and row is not None and not row.is_dead:
                 found.append(row.identity)

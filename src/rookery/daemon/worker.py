@@ -12,24 +12,31 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from io import StringIO
 
 from rookery.base import handed, limits
 from rookery.base.attached import spawn, wait
-from rookery.base.call import Call
+from rookery.base.call import Call, serving
+from rookery.base.errors import RookError
 from rookery.base.python import module_command
 from rookery.client.frames import AGAIN, TAKEN
 from rookery.config.environ import read_environ
+from rookery.config.project import database_path
 from rookery.daemon import calls
 from rookery.daemon.connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Hello, pack_hello, read_hello
+from rookery.db.database import Database
+from rookery.db.pool import KeptConnection
+from rookery.ops.state import check_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rookery.daemon.forkserver import ForkServer
 
+_UMASK = 0o077
 _started: set[int] = set()
 
 
@@ -93,13 +100,25 @@ def main() -> None:
     _serve(connection, described, pid, sys.argv[5] or None)
 
 
-def serve_copy(words: str, line: int, described: int) -> None:
-    """Serve a call in a copy of the fork server."""
-    pid, _, session_id = words.partition(" ")
-    _serve(Connection(socket.socket(fileno=line)), described, int(pid), session_id or None)
+def prepare_copy(root: str) -> Callable[[str, int, int], None]:
+    """What serves a call in a copy of the fork server. Most calls need the database, so it is open by then."""
+    kept = KeptConnection()
+    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=(StringIO(), StringIO(), StringIO()))
+    call.connections = kept
+    with suppress(RookError), serving(call):  # what is wrong with it concerns the call
+        check_state(root)
+        Database.open(database_path(root)).close()
+
+    def serve(words: str, line: int, described: int) -> None:
+        pid, _, session_id = words.partition(" ")
+        _serve(Connection(socket.socket(fileno=line)), described, int(pid), session_id or None, kept)
+
+    return serve
 
 
-def _serve(connection: Connection, described: int, pid: int, session_id: str | None) -> None:
+def _serve(
+    connection: Connection, described: int, pid: int, session_id: str | None, kept: KeptConnection | None = None
+) -> None:
     with open(described, "rb") as file:
         hello = read_hello(file.read())
     if session_id is None and not read_environ(hello.environ).is_agents_process:
@@ -110,6 +129,7 @@ def _serve(connection: Connection, described: int, pid: int, session_id: str | N
         os.chdir(hello.folder)
     os.umask(hello.umask)
     call = connection.make_call(hello, pid, session_id)
+    call.connections = kept
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
     connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)

@@ -64,8 +64,8 @@ class Pool:
                     return
         connection.close()
 
-    def writer(self, path: str, identity: Identity, connect: Callable[[str], apsw.Connection]) -> Writer:
-        """What this process writes to the file through."""
+    def writer(self, path: str, identity: Identity, connect: Callable[[str], apsw.Connection]) -> Writer | None:
+        """What the threads of this process write to the file through; None if each writes through its own."""
 
         def open_connection() -> apsw.Connection:
             connection = connect(path)
@@ -97,3 +97,10 @@ class Pool:
                 connection.close()
         for _, writer in writers.values():
             writer.close()
+
+
+class KeptConnection(Pool):
+    """What a process has opened before it has a call. It serves that one alone, so no thread waits for another."""
+
+    def writer(self, path: str, identity: Identity, connect: Callable[[str], apsw.Connection]) -> None:
+        """Nothing: the call writes through its own connection."""
