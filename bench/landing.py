@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _FILES = 3000
 _BRANCHES = 50
+_IN_A_ROW = 3
 _BAD, _CLASHING, _GOOD = (4, 11), 3, 15
 _GATE = "sleep 0.3; ! grep -lq broken *.txt"
 _MOST_RUNS = 0.65
@@ -121,15 +122,19 @@ def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
         "call": lambda name: _run([*client, "merge", "--branch", name], folder, env),
     }
     times: dict[str, list[float]] = {kind: [] for kind in work}
+    worktree = f"{folder}-worktree"
+    _git(folder, "worktree", "add", "-q", "--detach", worktree)
     try:
         for number in range(rounds):
-            for kind in work:
-                _branch(folder, f"{kind}{number}", {f"{kind}{number}.txt": kind})
             for kind, land in work.items():
-                times[kind].append(_timed(lambda land=land, name=f"{kind}{number}": land(name)))
+                names = [f"{kind}{number}-{each}" for each in range(_IN_A_ROW)]
+                for name in names:  # as agents do, in a worktree
+                    _branch(worktree, name, {f"{name}.txt": kind}, back="--detach")
+                times[kind] += [_timed(lambda land=land, name=name: land(name)) for name in names]
     finally:
         desk.db.close()
         _run([*client, "daemon", "stop"], folder, env)
+        _git(folder, "worktree", "remove", "--force", worktree)
     bare = statistics.median(times["bare"])
     for kind, name in (("ours", "clean landing, in process"), ("call", "clean landing, a client's call of the daemon")):
         yield Figure(name, statistics.median(times[kind]), bare, min(times[kind]), most_ratio=_MOST_LANDING)
@@ -188,10 +193,10 @@ def _begin(folder: str, files: dict[str, str]) -> None:
     Database.create(database_path(folder)).close()
 
 
-def _branch(folder: str, name: str, files: dict[str, str], *, new: bool = True) -> None:
+def _branch(folder: str, name: str, files: dict[str, str], *, new: bool = True, back: str = "main") -> None:
     _git(folder, "switch", "-q", *(("-c", name, "main") if new else (name,)))
     _commit(folder, files)
-    _git(folder, "switch", "-q", "main")
+    _git(folder, "switch", "-q", back)
 
 
 def _commit(folder: str, files: dict[str, str]) -> None:

@@ -14,7 +14,10 @@ import apsw
 import pytest
 
 from conftest import git
+from rookery.base.errors import UntrustedState
 from rookery.cli.main import main
+from rookery.config import steps
+from rookery.ops.state import check_state
 from support import child_environ
 
 from .yard import Yard
@@ -88,6 +91,36 @@ def test_a_clean_landing_uses_little(
     assert len(used.gits) <= MOST_GITS, used.gits
     assert used.writes <= MOST_WRITES, used.statements
     assert any("update-ref" in each for each in used.gits)  # so they are really seen
+    capsys.readouterr()
+
+
+def test_a_landing_tells_the_next_one_what_it_knows_of_the_index(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        yard.branch(name, **{f"{name}_txt": "1\n"})
+    assert yard.merge("--branch", "one").status == 0
+    used = land(yard, "two", tmp_path / "traces", monkeypatch)
+    assert yard.show("two.txt") == "1"
+    assert not [each for each in used.gits if "ls-files" in each], used.gits
+    capsys.readouterr()
+
+
+def test_state_that_was_added_to_the_index_meanwhile_is_not_taken_for_looked_at(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    yard.branch("one", one_txt="1\n")
+
+    def add(step: str) -> None:
+        if step == "landing recorded":
+            git(yard.folder, "add", "-f", ".rookery/rookery.db")
+
+    monkeypatch.setattr(steps, "reached", add)
+    monkeypatch.chdir(yard.folder)
+    assert main(["merge", "--branch", "one"]) == 0
+    assert yard.show("one.txt") == "1"
+    with pytest.raises(UntrustedState):
+        check_state(str(yard.folder))
     capsys.readouterr()
 
 

@@ -66,6 +66,19 @@ def check_state(root: str) -> None:
         _check_untracked(root, indexes)
 
 
+def is_checked(root: str) -> bool:
+    """True if version control was asked, and its list of tracked files has not changed since."""
+    indexes = _find_indexes(os.path.realpath(root))
+    return bool(indexes) and _read(_answer_path(root)) == _identify(root, indexes)
+
+
+def note_checked(root: str) -> None:
+    """Say that the list of tracked files as it is now has nothing of the state in it."""
+    identity = _identify(root, _find_indexes(os.path.realpath(root)))
+    if identity is not None and is_project(root):
+        _write(_answer_path(root), identity)
+
+
 def is_own(owner: int, user: int, sudo_user: int | None) -> bool:
     """True if what `owner` has made may act for `user`: his own, or, for root, that of the user who called sudo."""
     return owner == user or (user == _ROOT and sudo_user is not None and owner == sudo_user)
@@ -121,7 +134,7 @@ def _find_indexes(root: str) -> list[tuple[str, str]]:
 
 
 def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
-    path = os.path.join(root, FOLDER, _CACHE, _ANSWER)
+    path = _answer_path(root)
     identity = _identify(root, indexes)
     if identity is not None and _read(path) == identity:
         return
@@ -131,6 +144,10 @@ def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
         check_untracked(os.path.realpath(root), top, index)
     if identity is not None and _identify(root, indexes) == identity and is_project(root):
         _write(path, identity)
+
+
+def _answer_path(root: str) -> str:
+    return os.path.join(root, FOLDER, _CACHE, _ANSWER)
 
 
 def _identify(root: str, indexes: list[tuple[str, str]]) -> bytes | None:

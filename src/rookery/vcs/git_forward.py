@@ -28,7 +28,7 @@ from rookery.vcs.tree_diff import tree_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rookery.base.process import Finished
     from rookery.vcs.git_store import GitStore
@@ -100,11 +100,15 @@ class Forward(Record):
         """What is about to be replaced."""
         return self.claim.path("kept")
 
-    def finish(self) -> None:
-        """The branch has moved: let the index follow. Raises HalfWritten if it cannot."""
+    def finish(self, while_locked: Callable[[], object] = lambda: None) -> None:
+        """The branch has moved: let the index follow. Raises HalfWritten if it cannot.
+
+        `while_locked` is called when the index is in its place, and no other git can change it yet.
+        """
         with _given_up_on_error(self, "the branch has moved and the files with it, but the index could not follow"):
             with suppress(FileNotFoundError):  # killed after this step
                 os.replace(self.next, os.path.join(self.claim.git_folder, "index"))
+            while_locked()
             self.claim.drop()
 
     def take_back(self) -> list[str]:
