@@ -14,7 +14,8 @@ from rookery.base.holder import HolderId
 from rookery.base.proctable import Identity
 from rookery.vcs.git import Git
 from rookery.vcs.git_forward import InTheWay
-from rookery.vcs.git_merging import Merging, Side
+from rookery.vcs.git_merging import Merging
+from rookery.vcs.merge_tree import Side
 from rookery.vcs.model import RefMoved
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from rookery.merge.desk import Desk
     from rookery.merge.landed import Start
-    from rookery.vcs.git_merging import Conflict, Merged, Merging
+    from rookery.vcs.git_merging import Merging
+    from rookery.vcs.merge_tree import Conflict, Merged
 
 _SUBJECT = 72
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
-from rookery.vcs.git_merging import REGULAR, Conflict
+from rookery.vcs.merge_tree import REGULAR, Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rookery.merge.resolve.lockfiles import Lockfile
     from rookery.merge.resolve.loss import Loss
     from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
-    from rookery.vcs.git_merging import Side
+    from rookery.vcs.merge_tree import Side
 
 _VERSIONS = 40
 _MOST_TEXT = 4_000

@@ -13,7 +13,8 @@ from rookery.merge.landed import landed_branches
 from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
 from rookery.merge.protected import protected_paths
 from rookery.merge.tiers import mechanical
-from rookery.vcs.git_merging import UNRELATED, CannotMerge
+from rookery.vcs.git_merging import CannotMerge
+from rookery.vcs.merge_tree import UNRELATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

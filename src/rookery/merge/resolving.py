@@ -6,7 +6,7 @@ from rookery.merge.candidate import Clash, commit_tree
 from rookery.merge.case import Case
 from rookery.merge.model import AGENT, MECHANICAL, REIMAGINE
 from rookery.merge.tiers import agent, human, mechanical, reimagine
-from rookery.vcs.git_merging import UNRELATED
+from rookery.vcs.merge_tree import UNRELATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

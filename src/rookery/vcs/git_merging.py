@@ -10,9 +10,9 @@ import os
 from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed, Refused
-from rookery.base.record import Record
 from rookery.vcs import git_forward, git_landed, git_moves
 from rookery.vcs.git_store import DIFF, HEADS, SAVED, failure
+from rookery.vcs.merge_tree import MERGE_TREE, UNRELATED, Conflict, Merged, Side, parse_merges
 from rookery.vcs.temporary import temporary_folder
 from rookery.vcs.tree_diff import DIFF_TREE, parse_changes, tree_changes
 
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
     _Kept = Mapping[str, str] | None
 
-CONTENT = "content"
-ADD_ADD = "add/add"
-MODIFY_DELETE = "modify/delete"
-UNRELATED = "unrelated histories"
-REGULAR = ("100644", "100755")
-_KINDS = {"contents": CONTENT}
-_MERGE_TREE = ("merge-tree", "--write-tree", "--stdin")
-
 # The same commit for the same tree and parents, whoever asks: nothing piles up.
 _NOBODY = {
     **{f"GIT_{who}_{what}": "rookery" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
@@ -46,35 +38,6 @@ class CannotMerge(Refused):
 
     code = "cannot_merge"
     default_hint = "git 2.39 or newer is needed; `git --version` says what is here"
-
-
-class Side(Record):
-    """What one side has at a path: a file's mode and the id of its content."""
-
-    mode: str
-    oid: str
-
-
-class Conflict(Record):
-    """A path on which two sides disagree. `kind` is git's own word: content, add/add, modify/delete, rename/delete …"""
-
-    path: str
-    kind: str
-    base: Side | None = None
-    ours: Side | None = None
-    theirs: Side | None = None
-
-
-class Merged(Record):
-    """A merge: its tree, with conflict markers in it where it is not clean."""
-
-    tree: str
-    conflicts: tuple[Conflict, ...] = ()
-
-    @property
-    def is_clean(self) -> bool:
-        """True if nothing conflicts."""
-        return not self.conflicts
 
 
 class Merging:
@@ -113,7 +76,7 @@ class Merging:
             return [self.store.known["merged", *pairs[0]]]
         text = "".join(f"{ours} {theirs}\n" for ours, theirs in pairs)
         try:
-            out = self._read(*_MERGE_TREE, stdin=text)
+            out = self._read(*MERGE_TREE, stdin=text)
         except ProgramFailed as error:
             if "unrelated histories" not in error.message:
                 self.check_can()
@@ -125,7 +88,7 @@ class Merging:
 
     def foresee(self, ours: str, theirs: str) -> None:
         """Merge two commits while git says how they have come apart: a landing asks for both."""
-        with self.store.beside(*_MERGE_TREE, stdin=f"{ours} {theirs}\n", env=self._env) as merged:
+        with self.store.beside(*MERGE_TREE, stdin=f"{ours} {theirs}\n", env=self._env) as merged:
             git_landed.compare(self.store, theirs, ours)
             answer = merged()
         if answer is not None and not self._env:
@@ -353,59 +316,6 @@ class Merging:
         if not done.ok:
             raise failure(done, args)
         return done.stdout
-
-
-def parse_merges(text: str) -> list[Merged]:
-    """The merges of `merge-tree --write-tree --stdin`."""
-    tokens = iter(text.split("\0")[:-1])
-    found = []
-    for status in tokens:
-        tree = next(tokens)
-        sides: dict[str, dict[str, Side]] = {}
-        for token in tokens:
-            if not token:
-                break
-            about, _, path = token.partition("\t")
-            mode, oid, stage = about.split(" ")
-            sides.setdefault(path, {})[stage] = Side(mode, oid)
-        kinds = {} if status == "1" else _parse_kinds(tokens)
-        conflicts = [
-            Conflict(path, _kind(kinds.get(path), each), each.get("1"), each.get("2"), each.get("3"))
-            for path, each in sides.items()
-        ]
-        if status != "1" and not conflicts:
-            # Some conflicts leave nothing at the path that they are about.
-            conflicts = [Conflict(path, kind) for path, kind in kinds.items()] or [Conflict("", "unknown")]
-        found.append(Merged(tree, tuple(conflicts)))
-    return found
-
-
-def _parse_kinds(tokens: Iterator[str]) -> dict[str, str]:
-    """The kind of conflict at each path, from git's messages; the gravest wins."""
-    kinds: dict[str, str] = {}
-    for count in tokens:
-        # Some gits print advice on submodules for people there, in front of the empty token that ends the list.
-        if not count.isdecimal():
-            break
-        paths = [next(tokens) for _ in range(int(count))]
-        word = next(tokens)
-        next(tokens)
-        if not word.startswith("CONFLICT"):
-            continue
-        kind = word.partition("(")[2].rstrip(")")
-        for path in paths:
-            if kinds.get(path, CONTENT) == CONTENT:
-                kinds[path] = _KINDS.get(kind, kind)
-    return kinds
-
-
-def _kind(said: str | None, sides: Mapping[str, Side]) -> str:
-    """The kind of a conflict: what git says, or what follows from what each side has."""
-    if said not in (None, CONTENT):
-        return str(said)
-    if "2" in sides and "3" in sides:
-        return CONTENT if "1" in sides else ADD_ADD
-    return MODIFY_DELETE
 
 
 def objects_of(store: GitStore) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rookery.merge.model import AGENT, DECLINED, RESOLVED, FileOutcome
 from rookery.merge.tiers import oneshot
 from rookery.merge.tiers.oneshot import Failed
-from rookery.vcs.git_merging import Conflict
+from rookery.vcs.merge_tree import Conflict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

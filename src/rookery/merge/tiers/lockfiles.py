@@ -19,7 +19,7 @@ from rookery.merge import case as cases
 from rookery.merge import scratch
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.vcs import git_scratch
-from rookery.vcs.git_merging import REGULAR, Side
+from rookery.vcs.merge_tree import REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rookery.merge.desk import Desk
     from rookery.merge.resolve.lockfiles import Lockfile
     from rookery.merge.scratch import Scratch
-    from rookery.vcs.git_merging import Conflict
+    from rookery.vcs.merge_tree import Conflict
 
 _TIMEOUT = 600.0
 _TICK = 0.2

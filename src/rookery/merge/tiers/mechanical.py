@@ -5,7 +5,7 @@ from __future__ import annotations
 from rookery.merge import case as cases
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.tiers import lockfiles
-from rookery.vcs.git_merging import ADD_ADD, CONTENT, REGULAR, Side
+from rookery.vcs.merge_tree import ADD_ADD, CONTENT, REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rookery.merge.case import Case
     from rookery.merge.desk import Desk
     from rookery.merge.resolve.model import Declined, Resolved, Sides
-    from rookery.vcs.git_merging import Conflict
+    from rookery.vcs.merge_tree import Conflict
 
 NAME = MECHANICAL
 _TEXT = (CONTENT, ADD_ADD)

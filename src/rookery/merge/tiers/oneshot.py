@@ -29,7 +29,7 @@ from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import Launch
 from rookery.vcs import git_scratch
-from rookery.vcs.git_merging import REGULAR, Conflict
+from rookery.vcs.merge_tree import REGULAR, Conflict
 from rookery.vcs.model import ignore_line
 
 TYPE_CHECKING = False

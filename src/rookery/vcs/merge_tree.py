@@ -1,0 +1,99 @@
+"""What `git merge-tree` says of a merge: its tree, and what conflicts in it."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CONTENT = "content"
+ADD_ADD = "add/add"
+MODIFY_DELETE = "modify/delete"
+UNRELATED = "unrelated histories"
+REGULAR = ("100644", "100755")
+_KINDS = {"contents": CONTENT}
+MERGE_TREE = ("merge-tree", "--write-tree", "--stdin")
+
+
+class Side(Record):
+    """What one side has at a path: a file's mode and the id of its content."""
+
+    mode: str
+    oid: str
+
+
+class Conflict(Record):
+    """A path on which two sides disagree. `kind` is git's own word: content, add/add, modify/delete, rename/delete …"""
+
+    path: str
+    kind: str
+    base: Side | None = None
+    ours: Side | None = None
+    theirs: Side | None = None
+
+
+class Merged(Record):
+    """A merge: its tree, with conflict markers in it where it is not clean."""
+
+    tree: str
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing conflicts."""
+        return not self.conflicts
+
+
+def parse_merges(text: str) -> list[Merged]:
+    """The merges of `merge-tree --write-tree --stdin`."""
+    tokens = iter(text.split("\0")[:-1])
+    found = []
+    for status in tokens:
+        tree = next(tokens)
+        sides: dict[str, dict[str, Side]] = {}
+        for token in tokens:
+            if not token:
+                break
+            about, _, path = token.partition("\t")
+            mode, oid, stage = about.split(" ")
+            sides.setdefault(path, {})[stage] = Side(mode, oid)
+        kinds = {} if status == "1" else _parse_kinds(tokens)
+        conflicts = [
+            Conflict(path, _kind(kinds.get(path), each), each.get("1"), each.get("2"), each.get("3"))
+            for path, each in sides.items()
+        ]
+        if status != "1" and not conflicts:
+            # Some conflicts leave nothing at the path that they are about.
+            conflicts = [Conflict(path, kind) for path, kind in kinds.items()] or [Conflict("", "unknown")]
+        found.append(Merged(tree, tuple(conflicts)))
+    return found
+
+
+def _parse_kinds(tokens: Iterator[str]) -> dict[str, str]:
+    """The kind of conflict at each path, from git's messages; the gravest wins."""
+    kinds: dict[str, str] = {}
+    for count in tokens:
+        # Some gits print advice on submodules for people there, in front of the empty token that ends the list.
+        if not count.isdecimal():
+            break
+        paths = [next(tokens) for _ in range(int(count))]
+        word = next(tokens)
+        next(tokens)
+        if not word.startswith("CONFLICT"):
+            continue
+        kind = word.partition("(")[2].rstrip(")")
+        for path in paths:
+            if kinds.get(path, CONTENT) == CONTENT:
+                kinds[path] = _KINDS.get(kind, kind)
+    return kinds
+
+
+def _kind(said: str | None, sides: Mapping[str, Side]) -> str:
+    """The kind of a conflict: what git says, or what follows from what each side has."""
+    if said not in (None, CONTENT):
+        return str(said)
+    if "2" in sides and "3" in sides:
+        return CONTENT if "1" in sides else ADD_ADD
+    return MODIFY_DELETE
