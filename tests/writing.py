@@ -16,8 +16,8 @@ _WORK = {
     *("open", "os.listdir", "os.scandir", "os.mkdir", "os.rmdir", "os.rename", "os.remove", "os.link", "os.symlink"),
     *("os.truncate", "os.chmod", "os.utime", "os.fork", "os.exec", "os.posix_spawn", "subprocess.Popen"),
 }
-_MAY = ("importlib", "/config/environ.py")
-"""A module may be loaded where it is first needed, and the clock of a test is a file."""
+_MAY = ("importlib", "/config/environ.py", "/db/commits.py")
+"""A module may be loaded where it is first needed, the clock of a test is a file, and so is what tells of a commit."""
 _installed: list[None] = []
 
 

@@ -142,7 +142,7 @@ def _lines(argv: list[str]) -> None:
 def _chunks(argv: list[str]) -> None:
     child = process.start(argv)
     try:
-        list(child.chunks(0.05))
+        list(child.chunks(lambda: 0.05))
     finally:
         child.close()
 
@@ -308,3 +308,48 @@ def test_a_stopped_call_that_writes_goes_on_until_others_can_write(tmp_path: Pat
     assert not served.has_ended
     call.interrupt()
     assert isinstance(served.end(), KeyboardInterrupt)
+
+
+def test_a_file_that_can_be_read_ends_the_wait() -> None:
+    out, into = os.pipe()
+    try:
+        waiting = Served(make_call(), lambda: call.wait([out], 30))
+        os.write(into, b"x")
+        assert waiting.value() == {out}
+        assert Served(make_call(), lambda: call.wait([into], 0.01)).value() == set()
+        assert call.wait([out], 30) == {out}  # without a call, too
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+def test_an_interrupt_ends_a_wait_without_end_whenever_it_comes() -> None:
+    for _ in range(50):
+        waited = make_call()
+        waiting = Served(waited, lambda: [call.wait() for _ in range(3)])
+        waited.interrupt()
+        assert isinstance(waiting.end(), KeyboardInterrupt)
+
+
+def test_what_waits_looks_again_when_it_is_woken() -> None:
+    woken = make_call()
+    found: list[int] = []
+
+    def wait() -> list[int]:
+        while not found:
+            call.wait()
+        return found
+
+    waiting = Served(woken, wait)
+    found.append(1)
+    woken.wake()
+    assert waiting.value() == [1]
+
+
+def test_a_call_that_has_ended_keeps_nothing_open_and_can_be_woken() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    ended = make_call()
+    for _ in range(3):
+        Served(ended, lambda: call.sleep(0.001)).value()
+    ended.interrupt()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -16,6 +16,7 @@ import pytest
 from conftest import git
 from daemons import background_of
 from rookery.agents import journal
+from rookery.base.inotify import CLOSED
 from support import child_environ, rook_argv, wait_until
 
 from .yard import Yard
@@ -81,10 +82,10 @@ class Gated:
 
 
 def waits(process: subprocess.Popen[bytes]) -> bool:
-    """True once a process waits for a job: it watches the journals."""
+    """True once a process waits for a job: it watches for journals that are closed."""
     with suppress(FileNotFoundError):
-        files = Path(f"/proc/{process.pid}/fd").iterdir()
-        return any("inotify" in os.readlink(each) for each in files)
+        files = Path(f"/proc/{process.pid}/fdinfo").iterdir()
+        return any(f" mask:{CLOSED:x} " in each.read_text() for each in files)
     return False
 
 

@@ -50,7 +50,7 @@ def _watch(home: Home, everybody: bool, react: Callable[[], None]) -> Iterator[l
             if found != seen:
                 yield found
             seen = found
-            lookout.wait(_LOOK_AGAIN)
+            lookout.wait()
 
 
 @op("inspect", _NAME, _FOLLOW, _LIMIT, needs="agent.read", view="agents.inspection", streams=True)

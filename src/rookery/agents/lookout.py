@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rookery.agents import store
 from rookery.agents.start import terminal_name
-from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
+from rookery.db.commits import Commits
 from rookery.runtimes.model import TMUX
 
 TYPE_CHECKING = False
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from rookery.terminal.watch import Watcher
 
 
+_LOOK_AGAIN = 0.3
+"""How often to look at the state while terminals are watched, which tell only of themselves."""
+_LONGEST_SECONDS = 60.0
+
+
 class Lookout:
     """One person's view of all agents, for as long as they look."""
 
@@ -30,15 +35,16 @@ class Lookout:
         self._home = home
         self._react = react
         self._watcher: Watcher | None = None
+        self._commits = Commits(home.db.path)
 
-    def wait(self, timeout: float) -> None:
-        """Come back when a terminal has changed, or after `timeout`; the loop sees to what has died."""
+    def wait(self, longest: float = _LONGEST_SECONDS) -> None:
+        """Come back when something may have changed, or after so long; the loop sees to what has died."""
         watcher = self._open()
         if watcher is None:
-            calls.sleep(timeout)
+            self._commits.wait(longest)
             return
         try:
-            happened = watcher.wait(timeout)
+            happened = watcher.wait(min(longest, _LOOK_AGAIN))
         except ProgramFailed:
             happened = []  # the last terminal went, and the server with it
             self.close()
@@ -68,6 +74,7 @@ class Lookout:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+        self._commits.close()
 
     def _interactive(self) -> list[Session]:
         return [each for each in store.sessions(self._home.db, alive=True) if each.mode == TMUX]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from rookery.agents.log import describe
-from rookery.base import call as calls
 from rookery.base.record import Record
+from rookery.db.commits import Commits
 from rookery.events import store as events
 from rookery.events.model import is_error
 from rookery.events.telemetry import Telemetry
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Place = tuple[int, int]
 
-_POLL_SECONDS = 0.15
+_LONGEST_SECONDS = 60.0
 
 
 class Moment(Record):
@@ -58,11 +58,12 @@ def follow(home: Home, wanted: Filter, limit: int) -> Iterator[Moment]:
     """The newest moments that fit, and then every further one as it happens."""
     ends = _ends(home)
     yield from _newest(home, wanted, limit, ends)
-    while True:
-        calls.sleep(_POLL_SECONDS)
-        begins, ends = ends, _ends(home)
-        if begins != ends:
-            yield from _between(home, wanted, begins, ends)
+    with Commits(home.db.path) as commits:
+        while True:
+            begins, ends = ends, _ends(home)
+            if begins != ends:
+                yield from _between(home, wanted, begins, ends)
+            commits.wait(_LONGEST_SECONDS)
 
 
 def _ends(home: Home) -> Place:

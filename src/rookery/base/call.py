@@ -14,20 +14,20 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
 import sys
 import time
 from _thread import _local, allocate_lock  # as in `threading`, without the milliseconds that it takes to load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import TracebackType
     from typing import Any, NoReturn, TextIO
 
 SLICE = 0.2
-"""The longest time, in seconds, for which something waits without looking whether its call was interrupted."""
+"""How long, in seconds, what waits for another thread does so without looking whether its call was interrupted."""
 _LOCK_PAUSE = 0.01
-_STOPPED_PAUSE = 0.05
 
 
 class Call:
@@ -64,26 +64,57 @@ class Call:
         """Columns and lines of the caller's terminal."""
         self.become = become
         """Lets the caller's process go on as another program, in its own terminal."""
-        import threading
-
         self._interrupts: list[None] = []
-        self._interrupted = threading.Event()
         self._is_stopped = False
+        self._bell = -1
+        """An open file that can be read when what waits shall look again."""
+        self._ringing = allocate_lock()
         self.is_writing = False
         """It holds the database's write lock, and must not be stopped with it."""
 
     def interrupt(self) -> None:
         """Let the call raise KeyboardInterrupt where it next looks; each interrupt is raised once."""
         self._interrupts.append(None)
-        self._interrupted.set()
+        self.wake()
 
     def stop(self) -> None:
         """Let the call wait where it next looks, until `go_on`, or an interrupt."""
         self._is_stopped = True
+        self.wake()
 
     def go_on(self) -> None:
         """Let a call go on that was stopped."""
         self._is_stopped = False
+        self.wake()
+
+    def wake(self) -> None:
+        """Let whatever waits in this call look again. May be called from any thread."""
+        with self._ringing:
+            if self._bell >= 0:
+                os.eventfd_write(self._bell, 1)
+
+    def wait(self, files: Collection[int] = (), seconds: float | None = None) -> set[int]:
+        """Wait until one of the open files can be read, and give those that can; nothing when the time is up.
+
+        An interrupt raises KeyboardInterrupt. It may come back early, with nothing, when the call is stopped or woken.
+        """
+        with self._ringing:
+            if self._bell < 0:
+                self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.check()  # what came before there was a bell
+        ready = _wait((*files, self._bell), seconds)
+        if self._bell in ready:
+            ready.remove(self._bell)
+            _silence(self._bell)
+        self.check()
+        return ready
+
+    def close(self) -> None:
+        """Let go of what waiting has opened."""
+        with self._ringing:
+            if self._bell >= 0:
+                os.close(self._bell)
+                self._bell = -1
 
     def wait_while_stopped(self) -> float:
         """Wait until the call may go on, and give the seconds. A call that writes goes on until others can write."""
@@ -91,8 +122,7 @@ class Call:
             return 0.0
         begun = time.monotonic()
         while self._is_stopped and not self.is_writing:
-            time.sleep(_STOPPED_PAUSE)
-            self.check()
+            self.wait()
         return time.monotonic() - begun
 
     def check(self) -> None:
@@ -115,8 +145,7 @@ class Call:
             left = deadline - time.monotonic()
             if left <= 0:
                 return
-            if self._interrupted.wait(min(left, SLICE)) and not self._interrupts:
-                self._interrupted.clear()  # it was raised elsewhere
+            self.wait((), left)
 
 
 _served = _local()
@@ -155,6 +184,7 @@ def _count(call: Call, change: int) -> None:
             _threads[call.id] = threads
         else:
             del _threads[call.id]
+            call.close()
 
 
 def is_served(call_id: str) -> bool:
@@ -196,8 +226,31 @@ def sleep(seconds: float) -> None:
         call.sleep(seconds)
 
 
+def wait(files: Collection[int] = (), seconds: float | None = None) -> set[int]:
+    """Wait until one of the open files can be read, and give those that can; nothing when the time is up.
+
+    It ends with an interrupt of the call. It may come back early, with nothing, when the call is stopped.
+    """
+    call = current()
+    return _wait(files, seconds) if call is None else call.wait(files, seconds)
+
+
+def _wait(files: Collection[int], seconds: float | None) -> set[int]:
+    watch = select.poll()  # `select` knows no file beyond the 1024th
+    for each in files:
+        watch.register(each, select.POLLIN)
+    return {number for number, _ in watch.poll(None if seconds is None else max(0.0, seconds) * 1000)}
+
+
+def _silence(bell: int) -> None:
+    try:
+        os.eventfd_read(bell)
+    except BlockingIOError:  # another thread of the call has done it
+        return
+
+
 def sliced(seconds: float) -> float:
-    """How much of a wait to do at once, before looking for an interrupt: all of it where no call is served."""
+    """How much of a wait for another thread to do at once, before looking for an interrupt: all where there is none."""
     return seconds if current() is None else min(seconds, SLICE)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import time
+from contextlib import contextmanager
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
@@ -14,7 +14,7 @@ from rookery.base.proctable import Identity, read_one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import IO
 
 _CHUNK = 65536
@@ -60,13 +60,13 @@ class Child:
         end = time.monotonic() + seconds
         self._deadline = end if self._deadline is None else min(self._deadline, end)
 
-    def chunks(self, tick: float) -> Iterator[bytes]:
-        """Its output as it comes, until it ends; nothing (`b""`) whenever it has been silent for `tick` seconds.
+    def chunks(self, silence: Callable[[], float]) -> Iterator[bytes]:
+        """Its output as it comes, until it ends; nothing (`b""`) after so many seconds of silence.
 
         The caller keeps the time, and what it has read: a program that prints no line end fills no memory here.
         """
         while True:
-            self._deadline = time.monotonic() + tick
+            self._deadline = time.monotonic() + max(0.0, silence())
             try:
                 chunk = self._read()
             except ProgramFailed:
@@ -85,25 +85,29 @@ class Child:
             if self._deadline is not None:
                 self._deadline += stopped
             has_ended = self._process.poll() is not None
-            if pipe in self._ready(pipe, 0 if has_ended else _left(self._deadline)):
+            if pipe in self._wait(0 if has_ended else _left(self._deadline), pipe):
                 return os.read(pipe, _CHUNK)
             if has_ended:
                 return b""
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise ProgramFailed(f"{self._program} did not end in time", code="program_timeout")
 
-    def _ready(self, pipe: int, timeout: float | None) -> list[int]:
-        """Wait for output or for the program's end; where the system cannot tell of the end, look again soon."""
-        if self._ending is None:
-            timeout = _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN)
-        elif calls.current() is not None:
-            timeout = calls.SLICE if timeout is None else min(timeout, calls.SLICE)
-        return select.select([pipe] if self._ending is None else [pipe, self._ending], [], [], timeout)[0]
+    def _wait(self, timeout: float | None, *files: int) -> set[int]:
+        """Wait for files or for the program's end; where the system cannot tell of the end, look again soon."""
+        with self._ended_by_interrupt():
+            if self._ending is not None:
+                return calls.wait((*files, self._ending), timeout)
+            return calls.wait(files, _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))
 
     def _check_interrupted(self) -> float:
         """The seconds for which we were stopped."""
-        try:
+        with self._ended_by_interrupt():
             return calls.check_interrupted()
+
+    @contextmanager
+    def _ended_by_interrupt(self) -> Iterator[None]:
+        try:
+            yield
         except KeyboardInterrupt:
             if self._process.poll() is None:
                 kill_group(self._process)
@@ -131,15 +135,13 @@ class Child:
     def wait(self, timeout: float) -> int | None:
         """Its exit status (minus the number of the signal that ended it), or None if it still runs."""
         deadline = time.monotonic() + timeout
-        while True:
+        while (status := self._process.poll()) is None:
             deadline += self._check_interrupted()
-            left = max(0.0, deadline - time.monotonic())
-            part = calls.sliced(left)
-            try:
-                return self._process.wait(part)
-            except subprocess.TimeoutExpired:
-                if part == left:
-                    return None
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self._wait(left)
+        return status
 
     @property
     def last_words(self) -> str:

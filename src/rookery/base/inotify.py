@@ -10,6 +10,10 @@ import os
 import struct
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 MODIFIED, TOUCHED, CLOSED, CREATED = 0x2, 0x4, 0x8, 0x100
 ANY = MODIFIED | TOUCHED | CLOSED | CREATED | 0x40 | 0x80 | 0x200 | 0x400 | 0x800
 """Everything by which a file may become another one: also moved away, moved here, deleted, or its folder is."""
@@ -68,3 +72,20 @@ class Watch:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def watch_folders(folders: Mapping[str, int]) -> Watch | None:
+    """A watch on these folders; None where nothing tells of changes: then they are looked at by the clock.
+
+    That is so on other systems, if a folder is gone, and if the user has no more watches (128 in all, by default).
+    """
+    watch = None
+    try:
+        watch = Watch()
+        for folder, kinds in folders.items():
+            watch.add(folder, kinds)
+    except OSError:
+        if watch is not None:
+            watch.close()
+        return None
+    return watch if watch.fileno() >= 0 else None

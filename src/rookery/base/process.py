@@ -10,7 +10,6 @@ interrupted while we wait for it. Without a call it has ours.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import time
@@ -242,21 +241,16 @@ def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: floa
     assert child.stdout is not None and child.stderr is not None  # noqa: S101, PT018
     parts: dict[int, list[bytes]] = {child.stdout.fileno(): [], child.stderr.fileno(): []}
     waiting = {*parts} if ending is None else {*parts, ending}
-    watch = select.poll()
-    for number in waiting:
-        watch.register(number, select.POLLIN)
     while waiting:
-        # No signal wakes the thread of a call, so it waits in slices and looks for an interrupt before each of them.
         deadline += calls.check_interrupted()
         left = deadline - time.monotonic()
         if left <= 0:
             raise subprocess.TimeoutExpired(child.args, left)
-        for number, _ in watch.poll(calls.sliced(left) * 1000):
+        for number in calls.wait(waiting, left):
             chunk = os.read(number, _CHUNK) if number != ending else b""
             if chunk:
                 parts[number].append(chunk)
             else:
-                watch.unregister(number)
                 waiting.remove(number)
     out, err = (b"".join(each) for each in parts.values())
     return out, err

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.base import call as calls
 from rookery.base.clock import parse_duration, stamp
 from rookery.costs import store
+from rookery.db.commits import Commits
 from rookery.ops.operation import flag, op, option
 
 TYPE_CHECKING = False
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from rookery.ops.context import Context
 
-_LOOK_AGAIN = 0.5
+_LOOK_AGAIN = 2.0
+"""Some programs write what they use into files of their own, which nothing tells of."""
 
 
 @op(
@@ -42,10 +43,11 @@ def _watch(ctx: Context, by: str, agent: str | None, run: str | None, start: str
     from rookery.costs.live import add_running
 
     seen = None
-    while True:
-        settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
-        found = add_running(ctx.db, ctx.root, ctx.config, settled, agent=agent, run=run)
-        if found != seen:
-            yield found
-        seen = found
-        calls.sleep(_LOOK_AGAIN)
+    with Commits(ctx.db.path) as commits:
+        while True:
+            settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
+            found = add_running(ctx.db, ctx.root, ctx.config, settled, agent=agent, run=run)
+            if found != seen:
+                yield found
+            seen = found
+            commits.wait(_LOOK_AGAIN)

@@ -14,7 +14,8 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 
-from rookery.base.call import SLICE, Call
+from rookery.base import call as calls
+from rookery.base.call import Call
 from rookery.client.frames import (
     BECOME,
     CALL,
@@ -184,7 +185,7 @@ class Connection:
             chunk = b""
         if not chunk:
             self.on_interrupt()
-            self._input.put(b"")
+            self._take_input(b"")
             return False
         self._rest += chunk
         while len(self._rest) >= HEAD:
@@ -202,10 +203,10 @@ class Connection:
     def _act_on(self, kind: bytes, payload: bytes) -> None:
         if kind == INPUT:
             if self.is_reading:  # what was not asked for is not kept
-                self._input.put(payload)
+                self._take_input(payload)
         elif kind == NO_INPUT:
             if self.is_reading:
-                self._input.put(OSError(errno.EBADF, payload[:_LONGEST_REASON].decode("utf-8", "replace")))
+                self._take_input(OSError(errno.EBADF, payload[:_LONGEST_REASON].decode("utf-8", "replace")))
         elif kind == SIGNAL and payload == _INTERRUPT:
             self.on_interrupt()
         elif kind == SIGNAL and payload in (_STOP, _GO_ON) and self.can_be_stopped and self.call is not None:
@@ -219,6 +220,11 @@ class Connection:
             except ValueError:
                 return
 
+    def _take_input(self, found: bytes | OSError) -> None:
+        self._input.put(found)
+        if self.call is not None:
+            self.call.wake()
+
     def _interrupt_call(self) -> None:
         if self.call is not None:
             self.call.interrupt()
@@ -229,16 +235,12 @@ class Connection:
         try:
             self.send(WANT, b"%d" % most)
             with self._outside():
-                while True:
-                    try:
-                        found = self._input.get(timeout=SLICE)
-                    except queue.Empty:
-                        if self.call is not None:
-                            self.call.check()
-                        continue
-                    if isinstance(found, OSError):
-                        raise found
-                    return found
+                while self._input.empty():
+                    calls.wait()
+            found = self._input.get()
+            if isinstance(found, OSError):
+                raise found
+            return found
         finally:
             self.is_reading = False
 

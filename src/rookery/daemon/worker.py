@@ -21,14 +21,12 @@ from rookery.base.errors import RookError
 from rookery.base.python import module_command
 from rookery.client.frames import AGAIN, TAKEN
 from rookery.config.environ import read_environ
-from rookery.config.project import database_path
 from rookery.daemon import calls
 from rookery.daemon.connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Hello, pack_hello, read_hello
-from rookery.db.database import Database
 from rookery.db.pool import KeptConnection
-from rookery.ops.state import check_state
+from rookery.ops.state import open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,8 +104,7 @@ def prepare_copy(root: str) -> Callable[[str, int, int], None]:
     call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=(StringIO(), StringIO(), StringIO()))
     call.connections = kept
     with suppress(RookError), serving(call):  # what is wrong with it concerns the call
-        check_state(root)
-        Database.open(database_path(root)).close()
+        open_state(root).close()
 
     def serve(words: str, line: int, described: int) -> None:
         pid, _, session_id = words.partition(" ")

@@ -7,8 +7,22 @@ memory that they share. A process that is killed in between has told nothing, so
 from __future__ import annotations
 
 import os
+import time
 
-SUFFIX = "-commits"
+from rookery.base import call as calls
+from rookery.base.inotify import CREATED, MODIFIED, TOUCHED, watch_folders
+
+SUFFIX, LOG_SUFFIX = "-commits", "-wal"
+_SOON = 0.05
+"""What was written to a log counts a moment later; if its writer does not tell that it does, it was killed."""
+_LOOK_AGAIN = 0.5
+"""How often to look where nothing tells of files that change."""
+_LONGEST = 60.0
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
 
 
 def tell(path: str) -> None:
@@ -26,3 +40,45 @@ def _make(path: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     except OSError:
         return
+
+
+class Commits:
+    """Waits for commits to a database, or to another one beside it, of whatever process. Close it when done."""
+
+    def __init__(self, path: str) -> None:
+        folder, name = os.path.split(path)
+        self._log = name + LOG_SUFFIX
+        self._watch = watch_folders({folder: MODIFIED | CREATED | TOUCHED})
+
+    def wait(self, seconds: float) -> None:
+        """Come back when something may have been committed since the last time, or after so long.
+
+        It comes back too often rather than too seldom, and never waits longer than a minute: clocks are set, and
+        machines are suspended.
+        """
+        deadline = time.monotonic() + min(seconds, _LONGEST)
+        if self._watch is None:
+            calls.sleep(min(seconds, _LOOK_AGAIN))
+            return
+        while (left := deadline - time.monotonic()) > 0:
+            calls.check_interrupted()
+            if not calls.wait([self._watch.fileno()], left):
+                continue
+            changed = self._watch.read()
+            names = () if changed is None else [name for _, name in changed]
+            if changed is None or any(name.endswith(SUFFIX) for name in names):
+                return
+            if self._log in names:
+                deadline = min(deadline, time.monotonic() + _SOON)
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

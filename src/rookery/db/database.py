@@ -343,7 +343,7 @@ class Transaction:
         raise _rolled_back(db.path) from failure
 
     def _tell(self) -> None:
-        if self._db._is_shared and self._begin == _WRITING:
+        if self._begin == _WRITING:
             commits.tell(self._db.path)
 
     def _note_writing(self, is_writing: bool) -> None:

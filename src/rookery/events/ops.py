@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.base import call as calls
 from rookery.base.clock import is_stamp, parse_duration, stamp
 from rookery.base.errors import InvalidInput
+from rookery.db.commits import Commits
 from rookery.events import store
 from rookery.ops.operation import INTEGER, flag, op, option, options
 
@@ -12,10 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rookery.db.database import Database
     from rookery.events.model import Event
     from rookery.ops.context import Context
 
-_POLL_SECONDS = 0.1
+_LONGEST_SECONDS = 60.0
 _DEFAULT_LIMIT = 50
 
 
@@ -83,15 +84,20 @@ def _stream(
     yield from page
     if after is not None and len(page) == limit:
         seen = page[-1].seq  # following goes on behind the page
+    if follow:
+        yield from _follow(db, seen, agent, kinds)
+
+
+def _follow(db: Database, seen: int, agent: str | None, kinds: tuple[str, ...]) -> Iterator[Event]:
     version = -1
-    while follow:
-        # data_version costs a page read: an idle follower does no more than that.
-        if db.data_version != version:
-            version = db.data_version
-            for event in store.read(db, after=seen, kinds=kinds, actor=agent):
-                seen = event.seq
-                yield event
-        calls.sleep(_POLL_SECONDS)
+    with Commits(db.path) as commits:
+        while True:
+            if db.data_version != version:
+                version = db.data_version
+                for event in store.read(db, after=seen, kinds=kinds, actor=agent):
+                    seen = event.seq
+                    yield event
+            commits.wait(_LONGEST_SECONDS)
 
 
 def _since(ctx: Context, text: str) -> str:

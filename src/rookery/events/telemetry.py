@@ -119,24 +119,14 @@ class Telemetry:
         data: dict[str, Any],
     ) -> None:
         """Keep a record; it is redacted already."""
-        self.db.execute(
-            "INSERT INTO records (id, at, agent, session_id, turn_id, kind, name, is_error, millis, data) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                new_id(EVENT),
-                at,
-                agent,
-                session_id,
-                turn_id,
-                kind,
-                name,
-                int(is_error),
-                millis,
-                dumps(data),
-            ),
-        )
-        if self.db.inserted % TIMES_EVERY == 0:
-            self.db.execute(KEEP_TIME.format(table="records", times="record_times"))
+        with self.db.write() as db:
+            db.execute(
+                "INSERT INTO records (id, at, agent, session_id, turn_id, kind, name, is_error, millis, data) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (new_id(EVENT), at, agent, session_id, turn_id, kind, name, int(is_error), millis, dumps(data)),
+            )
+            if db.inserted % TIMES_EVERY == 0:
+                db.execute(KEEP_TIME.format(table="records", times="record_times"))
 
     def read(
         self,

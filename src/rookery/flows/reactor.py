@@ -15,7 +15,7 @@ from contextlib import suppress
 from rookery.agents import journal
 from rookery.agents.turns import read_journal
 from rookery.base.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch
-from rookery.db.commits import SUFFIX
+from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Look
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rookery.flows.model import Action
 
 _LONGEST_SLEEP = 60.0
-_COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db-wal"
+_COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db" + LOG_SUFFIX
 _PATIENCE = 1.0
 _RETRY = 10.0
 _REST = 4.0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 
-from rookery.base import call as calls
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.db.commits import Commits
 from rookery.mail import store
 from rookery.mail.directory import current_turn
 from rookery.mail.inject import LIMITS, choose, render
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rookery.ops.caller import Caller
 
 DEFAULT_LIMIT = 50
-_FIRST_PAUSE = 0.02
-_LONGEST_PAUSE = 0.5
 
 
 class Checked(Record):
@@ -147,20 +145,19 @@ def wait(db: Database, caller: Caller, wanted: Filter, timeout: float, now: Call
     if wanted.type is not None:
         check_type(wanted.type)
     deadline = time.monotonic() + timeout
-    pause, seen = _FIRST_PAUSE, -1
-    while True:
-        # data_version costs a page read, so that waiting takes no measurable work.
-        version = db.data_version
-        if version != seen:
-            seen = version
-            found = _take_next(db, caller, wanted, now)
-            if found is not None:
-                return found
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return None
-        calls.sleep(min(pause, left))
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+    seen = -1
+    with Commits(db.path) as commits:
+        while True:
+            version = db.data_version
+            if version != seen:
+                seen = version
+                found = _take_next(db, caller, wanted, now)
+                if found is not None:
+                    return found
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            commits.wait(left)
 
 
 def purge(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rookery.base.child import Child
     from rookery.runtimes.model import TurnEvent
 
-_TICK = 0.2
 _LAST_SECONDS = 10.0
 _MOST_LINE = 1_000_000
 
@@ -95,7 +94,11 @@ def _listen(order: Order, child: Child, transcript: _Transcript, used: list[dict
     runtime = open_runtime(order.runtime)
     deadline = time.monotonic() + order.timeout
     failure, rest, has_result = "", b"", False
-    for chunk in child.chunks(_TICK):
+
+    def time_left() -> float:
+        return deadline - time.monotonic()
+
+    for chunk in child.chunks(time_left):
         if time.monotonic() > deadline:
             return None if has_result else f"the agent did not end within {order.timeout:g} s (merge.agent_timeout)"
         transcript.write(chunk)

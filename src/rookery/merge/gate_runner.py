@@ -89,7 +89,7 @@ def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | Non
     deadline = time.monotonic() + order.timeout
     disk = _DiskWatch(os.path.dirname(order.folder), order.disk * _MEGABYTE)
     looked = time.monotonic()
-    for chunk in child.chunks(_TICK):
+    for chunk in child.chunks(lambda: _TICK):
         output.add(chunk)
         if time.monotonic() - looked < _TICK:
             continue

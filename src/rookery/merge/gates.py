@@ -222,7 +222,8 @@ class _Once:
             beat()
 
         try:
-            jobs.wait(self._desk.home.root, name, tick)
+            every = self._desk.config.merge.lease / 8
+            jobs.wait(self._desk.home.root, name, tick, every=every, log=os.path.dirname(self._log))
             tail.show()
         finally:
             tail.close()

@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import json
 import os
-import select
 
 from rookery.agents import journal
 from rookery.agents.environment.service import own_environ
@@ -19,7 +18,7 @@ from rookery.base import call as calls
 from rookery.base import handed
 from rookery.base.detach import start_detached
 from rookery.base.holder import process_of, read
-from rookery.base.inotify import CLOSED, Watch
+from rookery.base.inotify import CLOSED, MODIFIED, watch_folders
 from rookery.base.proctable import RUNNER
 from rookery.base.proctree import end_tree
 from rookery.base.python import module_command
@@ -32,7 +31,9 @@ if TYPE_CHECKING:
 
 ABOUT = "job"
 """The first line of a job's journal: what it is, and the scratch folder (`place`) that it works in."""
-_TICK = 0.2
+_SOON = 0.01
+_LOOK_AGAIN = 0.2
+"""How often to look where nothing tells of files that change."""
 
 
 class Taken(Record):
@@ -86,18 +87,27 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
     return True
 
 
-def wait(root: str, name: str, tick: Callable[[], None]) -> None:
-    """Wait for the end of a job's runner, and while somebody else settles it. `tick` is called all the while."""
-    watch = Watch()
+def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: str = "") -> None:
+    """Wait for the end of a job's runner, and while another process settles it.
+
+    `tick` is called when a file in the folder `log` has grown, and at least so often.
+    """
+    watch = watch_folders({journal.make_folder(root): CLOSED} | ({log: MODIFIED} if log else {}))
+    pause = every if watch is not None else min(every, _LOOK_AGAIN)
     try:
-        watch.add(journal.make_folder(root), CLOSED)
         while journal.is_running(root, name):
             calls.check_interrupted()
             tick()
-            select.select([watch] if watch.fileno() >= 0 else [], [], [], _TICK)
-            watch.read()
+            if watch is None:
+                calls.sleep(pause)
+            elif calls.wait([watch.fileno()], pause):
+                watch.read()
+                pause = _SOON  # that a file was closed is told just before its lock is free
+            else:
+                pause = min(2 * pause, every)
     finally:
-        watch.close()
+        if watch is not None:
+            watch.close()
 
 
 def take(root: str, name: str) -> Taken | None:

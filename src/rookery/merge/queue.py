@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from rookery.base import call as calls
 from rookery.base.errors import RookError
+from rookery.db.commits import Commits
 from rookery.merge import after, land, service, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.lease import Holder
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rookery.merge.desk import Desk
     from rookery.merge.lease import Lease
 
-_POLL = 0.1
+_LOOK_AGAIN = 1.0
+"""A merger that is killed tells of nothing."""
 
 
 def land_branches(desk: Desk, names: Sequence[str], base: str, *, force: bool = False) -> Outcome:
@@ -58,12 +59,13 @@ def work(desk: Desk, base: str, only: Collection[str] = (), lease: Lease | None 
 def _await_lease(desk: Desk, base: str, only: Collection[str]) -> Lease | None:
     """The lease; None if whoever held it has meanwhile settled all that is asked for."""
     deadline = time.monotonic() + desk.config.merge.wait
-    while True:
-        found = leases.acquire(desk, base)
-        if not isinstance(found, Holder):
-            return found
-        if only and not any(store.get(desk.db, each).is_open for each in only):
-            return None
-        if not only or time.monotonic() > deadline:
-            raise MergeBusy(f"{found.name} (process {found.pid}) lands on {base} just now")
-        calls.sleep(_POLL)
+    with Commits(desk.db.path) as commits:
+        while True:
+            found = leases.acquire(desk, base)
+            if not isinstance(found, Holder):
+                return found
+            if only and not any(store.get(desk.db, each).is_open for each in only):
+                return None
+            if not only or time.monotonic() > deadline:
+                raise MergeBusy(f"{found.name} (process {found.pid}) lands on {base} just now")
+            commits.wait(_LOOK_AGAIN)

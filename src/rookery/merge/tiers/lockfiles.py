@@ -117,7 +117,7 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
     child = start((*place.cage, *lock.command), cwd=folder, env=env)
     said = b""
     try:
-        for chunk in child.chunks(_TICK):
+        for chunk in child.chunks(lambda: _TICK):
             beat()
             said = (said + chunk)[-_MOST_SAID:]
             if time.monotonic() > deadline:

@@ -114,7 +114,7 @@ def _wait(desk: Desk, job: str, commit: str, beat: Callable[[], None]) -> Answer
     """What an agent has made of it, once it has ended; None if its runner was killed, or somebody has settled it."""
     root = desk.home.root
     try:
-        jobs.wait(root, job, beat)
+        jobs.wait(root, job, beat, every=desk.config.merge.lease / 8)
     except BaseException:
         jobs.end(root, job)
         with suppress(RookError):  # a full disk: the loop does it later
