@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MODIFIED, TOUCHED, CLOSED, CREATED = 0x2, 0x4, 0x8, 0x100
-ANY = MODIFIED | TOUCHED | CLOSED | CREATED | 0x40 | 0x80 | 0x200 | 0x400 | 0x800
-"""Everything by which a file may become another one: also moved away, moved here, deleted, or its folder is."""
+MODIFIED, TOUCHED, CLOSED, MOVED_HERE, CREATED = 0x2, 0x4, 0x8, 0x80, 0x100
+ANY = MODIFIED | TOUCHED | CLOSED | MOVED_HERE | CREATED | 0x40 | 0x200 | 0x400 | 0x800
+"""Everything by which a file may become another one: also moved away, deleted, or its folder is."""
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 _HEAD = struct.Struct("iIII")
 _OVERFLOW = 0x4000

@@ -7,14 +7,18 @@ be without a sandbox: the token stays here. When this process dies, bubblewrap a
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
+import threading
+import time
 from contextlib import suppress
 from importlib import import_module
 
 from rookery.agents.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, clear_sockets
 from rookery.base import proctable
 from rookery.base.attached import spawn, wait
+from rookery.base.inotify import MOVED_HERE, watch_folders
 from rookery.base.json import loads
 from rookery.base.python import module_command
 from rookery.base.subreaper import adopt_orphans
@@ -24,10 +28,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rookery.base.inotify import Watch
+
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 _BY_TERMINAL = 0x80  # SI_KERNEL: the whole group in the foreground got it, the agent too
 _MARK = ".rook"
 _LOOK_AGAIN = 0.5
+"""How often to look where nothing tells of files that change."""
 # By name: they stand above us, and are another program to us.
 _HELLO, _LINK = "rookery.daemon.hello", "rookery.daemon.link"
 
@@ -52,9 +59,8 @@ def main() -> int:
             from rookery.agents.sandbox.proxy import Proxy
 
             Proxy(_outside(plan, PROXY), plan.allow, f"{path.removesuffix('.json')}.log").start()
-        refs = Packed(*plan.packed)
-        refs.refresh()
-        status = _run(plan, env, refs)
+        Packed(*plan.packed).follow()
+        status = _run(plan, env)
         link.close()
         return status
     finally:
@@ -70,6 +76,23 @@ class Packed:
         self._source = source
         self._copy = copy
         self._seen: tuple[int, int, int] | None = None
+
+    def follow(self) -> None:
+        """Keep the copy as the file is, from now on."""
+        # Git writes another file and gives it the name.
+        watch = watch_folders({os.path.dirname(self._source): MOVED_HERE})
+        self.refresh()
+        threading.Thread(target=self._follow, args=(watch,), daemon=True).start()
+
+    def _follow(self, watch: Watch | None) -> None:
+        while True:
+            if watch is None:
+                time.sleep(_LOOK_AGAIN)
+            else:
+                select.select([watch], [], [])
+                watch.read()
+            with suppress(OSError):  # a full disk: the next time
+                self.refresh()
 
     def refresh(self) -> None:
         """Copy the file if it is another one than last time: in place, because what is mounted is this very file."""
@@ -96,7 +119,7 @@ def read_plan(path: str) -> Plan:
     return Plan(**(data | lists))
 
 
-def _run(plan: Plan, env: Mapping[str, str], refs: Packed) -> int:
+def _run(plan: Plan, env: Mapping[str, str]) -> int:
     """Start the agent from the main thread: the kernel ends bubblewrap when the thread that started it ends."""
     heard, told = os.pipe()
     words = [*plan.cage, "--ro-bind", plan.sockets, SOCKETS, "--info-fd", str(told), "--chdir", plan.worktree]
@@ -106,7 +129,7 @@ def _run(plan: Plan, env: Mapping[str, str], refs: Packed) -> int:
         words.append("--unshare-net")
     pid = spawn([*words, "--", *_program(plan)], env=plan.environ(env), keep=(told,))
     os.close(told)
-    return _attend(pid, heard, refs)
+    return _attend(pid, heard)
 
 
 def _program(plan: Plan) -> Sequence[str]:
@@ -115,14 +138,12 @@ def _program(plan: Plan) -> Sequence[str]:
     return (*module_command("rookery.agents.sandbox.relay"), str(RELAY_PORT), PROXY, *plan.argv)
 
 
-def _attend(pid: int, info: int, refs: Packed) -> int:
+def _attend(pid: int, info: int) -> int:
     """Wait for the end, and pass on what we are asked to do."""
     inside = None
     while True:
-        heard = signal.sigtimedwait({*_PASSED, signal.SIGCHLD}, _LOOK_AGAIN)
-        if heard is None:
-            refs.refresh()
-        elif heard.si_signo == signal.SIGCHLD:
+        heard = signal.sigwaitinfo({*_PASSED, signal.SIGCHLD})
+        if heard.si_signo == signal.SIGCHLD:
             status = wait(pid, block=False)
             if status is not None:
                 return status
