@@ -84,5 +84,10 @@ def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str
 _NOUNS = {LEARNING: "learning", MESSAGE: "mail", MERGE: "merge"}
 
 
+_PAIRS = [one + other for one in _ALPHABET for other in _ALPHABET]
+_SHIFTS = range(120, -1, -10)
+
+
 def _encode(number: int) -> str:
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    """In base 32, two digits at a time."""
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
