@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -70,3 +71,28 @@ def end_agents(project: Path) -> None:
     if sessions:
         Tmux(socket_path(str(project))).kill_server()
         end_tree(None, ("ROOKERY_ROOT", str(project)), 0)
+
+
+class Rest(NamedTuple):
+    """How often the threads of processes have gone to sleep so far, and how long they have computed, in seconds."""
+
+    sleeps: int
+    seconds: float
+
+    @classmethod
+    def of(cls, pids: Iterable[int]) -> Rest:
+        """What is so now."""
+        tasks = [each for pid in pids for each in Path(f"/proc/{pid}/task").iterdir()]
+        lines = [line for each in tasks for line in (each / "status").read_text().splitlines()]
+        sleeps = [line for line in lines if line.startswith("voluntary_ctxt_switches")]
+        nanos = [int((each / "schedstat").read_text().split()[0]) for each in tasks]
+        return cls(sum(int(line.split()[1]) for line in sleeps), sum(nanos) / 1e9)
+
+
+def is_at_rest(pids: Iterable[int], wakes: int = 0) -> bool:
+    """True if the processes do nothing for a while, or no more than wake up so often."""
+    known = list(pids)
+    before = Rest.of(known)
+    time.sleep(1.5)  # what looks by the clock does so within this time
+    after = Rest.of(known)
+    return after.sleeps - before.sleeps <= wakes and after.seconds - before.seconds < 0.03

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from live import Live
 from live import live as live
 
 from daemons import workers_of
+from processes import Rest, is_at_rest
 from rookery.base.proctable import Identity, environ_of, read_all, read_one
 from rookery.base.proctree import is_alive
 from rookery.daemon import place
@@ -163,13 +163,6 @@ def test_a_caller_sees_the_end_of_a_killed_worker_at_once(live: Live, has_spare:
     assert waiting.wait(20) == 1  # no other process has its connection open
 
 
-def wakes(pids: list[int]) -> int:
-    """How often any thread of the processes has gone to sleep so far."""
-    statuses = [each.read_text() for pid in pids for each in Path(f"/proc/{pid}/task").glob("*/status")]
-    lines = [line for text in statuses for line in text.splitlines() if line.startswith("voluntary_ctxt_switches")]
-    return sum(int(line.split()[1]) for line in lines)
-
-
 @pytest.mark.parametrize(
     "words", [("mail", "wait", "--timeout", "60"), ("events", "--follow"), ("feed",), ("status", "--watch")]
 )
@@ -178,14 +171,8 @@ def test_what_waits_for_something_to_happen_does_not_wake_up_before(live: Live, 
     waiting = live.start(*words)
     wait_until(lambda: workers_of(live.folder))
     pids = workers_of(live.folder)
-
-    def is_at_rest() -> bool:
-        before = wakes(pids)
-        time.sleep(1.5)  # what looks by the clock does so within this time
-        return wakes(pids) == before
-
-    wait_until(is_at_rest)
+    wait_until(lambda: is_at_rest(pids))
     assert waiting.poll() is None
-    before = wakes(pids)
+    before = Rest.of(pids)
     assert live.run("mail", "send", "human", "--subject", "Hello", "--body", "there").status == 0
-    wait_until(lambda: wakes(pids) != before or waiting.poll() is not None)
+    wait_until(lambda: waiting.poll() is not None or Rest.of(pids) != before)

@@ -15,6 +15,7 @@ import pytest
 
 from conftest import git
 from daemons import background_of
+from processes import is_at_rest
 from rookery.agents import journal
 from rookery.base.inotify import CLOSED
 from support import child_environ, rook_argv, wait_until
@@ -197,3 +198,18 @@ def test_a_journal_that_names_a_folder_elsewhere_deletes_nothing(yard: Yard, pla
     assert (precious / "file").read_text() == "kept"
     assert (yard.folder / "README.md").exists()
     assert journal.jobs(root) == []
+
+
+def test_mergers_sleep_while_they_wait_for_a_gate_and_for_each_other(gated: Gated) -> None:
+    gated.yard.branch("two", b_txt="b\n")
+    first = gated.start()
+    second = subprocess.Popen(rook_argv("merge", "--branch", "two"), cwd=gated.yard.folder, env=child_environ())
+    wait_until(lambda: gated.yard.states().get("two") == "queued", 60)
+
+    # A merger that is killed tells of nothing, so who waits for one looks once a second.
+    wait_until(lambda: is_at_rest([first.pid], 1) and is_at_rest([second.pid], 4), 60)
+    assert (first.poll(), second.poll()) == (None, None)
+    gated.go.write_text("go")
+    first.communicate()
+    assert (first.returncode, second.wait(60)) == (0, 0)
+    assert gated.yard.states() == {"one": "landed", "two": "landed"}

@@ -70,15 +70,19 @@ class LeaseState(Record):
     """The number that the lease has; None if nobody ever took it."""
     is_gone: bool
     """Whether the process of its holder has ended."""
+    holder: Holder | None = None
+    """Who has it, and neither is gone nor hangs."""
 
 
 def look(desk: Desk, base: str) -> LeaseState:
     """Look at the processes that matter for a lease: that takes too long for a transaction."""
-    row = desk.db.one("SELECT token, holder, pid, pid_start FROM merge_leases WHERE base = ?", (base,))
+    row = desk.db.one("SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,))
     if row is None:
         return LeaseState(holders.myself(), None, False)
-    token, holder, pid, start = row
-    return LeaseState(holders.myself(), token, holder is not None and holders.is_gone(holders.read(pid, start)))
+    token, holder, pid, start, expires = row
+    is_gone = holder is not None and holders.is_gone(holders.read(pid, start))
+    is_held = holder is not None and not is_gone and expires > desk.now()
+    return LeaseState(holders.myself(), token, is_gone, Holder(holder, pid) if is_held else None)
 
 
 def take(desk: Desk, base: str, seen: LeaseState | None = None) -> Lease | Holder:
@@ -86,7 +90,10 @@ def take(desk: Desk, base: str, seen: LeaseState | None = None) -> Lease | Holde
 
     Within a caller's transaction it needs what `look` has seen before that.
     """
-    seen = look(desk, base) if seen is None else seen
+    if seen is None:
+        seen = look(desk, base)
+        if seen.holder is not None:  # who waits for it wakes up at every commit, and makes none
+            return seen.holder
     is_inherited = False
     with desk.db.write() as db:
         row = db.one("SELECT token, holder, pid, expires_at FROM merge_leases WHERE base = ?", (base,))
