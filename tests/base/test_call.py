@@ -353,3 +353,18 @@ def test_a_call_that_has_ended_keeps_nothing_open_and_can_be_woken() -> None:
         Served(ended, lambda: call.sleep(0.001)).value()
     ended.interrupt()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_rang_before_there_was_a_bell_is_heard() -> None:
+    """Between the look of whoever waits and its wait: the call goes on, or input comes."""
+    early = make_call()
+    early.wake()
+    assert Served(early, lambda: call.wait()).value() == set()
+
+
+def test_a_call_can_wait_for_longer_than_the_system_counts() -> None:
+    month = make_call()
+    waiting = Served(month, lambda: call.sleep(30 * 86_400))
+    month.interrupt()
+    assert isinstance(waiting.end(), KeyboardInterrupt)
+    assert process.run(["true"], timeout=30 * 86_400).ok

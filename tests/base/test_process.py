@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from processes import Mark
 from rookery.base.errors import ProgramFailed
 from rookery.base.process import beside, run
 from support import child_environ, wait_until
@@ -130,3 +132,12 @@ def test_much_output_of_a_program_beside_is_not_lost() -> None:
     with beside(_python("print('x' * 1_000_000)")) as finish:
         assert run(_python("print(1)")).stdout == "1\n"
         assert len(finish().stdout) == 1_000_001
+
+
+def test_a_block_beside_a_program_keeps_its_error_whatever_holds_the_pipe(mark: Mark) -> None:
+    """A child that has left the group, and holds the pipe, is not waited for."""
+    words = ["setsid", "sh", "-c", "echo; exec sleep 60"]
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError), beside(["sh", "-c", '"$@" & echo; wait', "sh", *words], env=mark.env):
+        1 / 0  # noqa: B018
+    assert time.monotonic() - began < 50

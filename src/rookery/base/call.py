@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SLICE = 0.2
 """How long, in seconds, what waits for another thread does so without looking whether its call was interrupted."""
 _LOCK_PAUSE = 0.01
+_DAY = 86_400.0
 
 
 class Call:
@@ -68,6 +69,8 @@ class Call:
         self._is_stopped = False
         self._bell = -1
         """An open file that can be read when what waits shall look again."""
+        self._has_rung = False
+        """Something rang before there was a bell."""
         self._ringing = allocate_lock()
         self.is_writing = False
         """It holds the database's write lock, and must not be stopped with it."""
@@ -92,6 +95,8 @@ class Call:
         with self._ringing:
             if self._bell >= 0:
                 os.eventfd_write(self._bell, 1)
+            else:
+                self._has_rung = True
 
     def wait(self, files: Collection[int] = (), seconds: float | None = None) -> set[int]:
         """Wait until one of the open files can be read, and give those that can; nothing when the time is up.
@@ -100,8 +105,8 @@ class Call:
         """
         with self._ringing:
             if self._bell < 0:
-                self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.check()  # what came before there was a bell
+                self._bell = os.eventfd(int(self._has_rung), os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+                self._has_rung = False
         ready = _wait((*files, self._bell), seconds)
         if self._bell in ready:
             ready.remove(self._bell)
@@ -239,7 +244,8 @@ def _wait(files: Collection[int], seconds: float | None) -> set[int]:
     watch = select.poll()  # `select` knows no file beyond the 1024th
     for each in files:
         watch.register(each, select.POLLIN)
-    return {number for number, _ in watch.poll(None if seconds is None else max(0.0, seconds) * 1000)}
+    # The system takes no number of milliseconds beyond 31 bits; whoever waits longer keeps the time, and looks again.
+    return {number for number, _ in watch.poll(None if seconds is None else min(max(0.0, seconds), _DAY) * 1000)}
 
 
 def _silence(bell: int) -> None:

@@ -107,7 +107,8 @@ def beside(
     finally:
         if child.returncode is None:
             kill_group(child)
-            _read_to_end(child, timeout)
+            child.wait()
+            _close_streams(child)
 
 
 def start(
@@ -228,12 +229,16 @@ def _read_to_end(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes,
         child.wait()
         raise
     finally:
-        for stream in (child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        _close_streams(child)
         if ending is not None:
             os.close(ending)
     return out, err
+
+
+def _close_streams(child: subprocess.Popen[bytes]) -> None:
+    for stream in (child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
 
 
 def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: float) -> tuple[bytes, bytes]:

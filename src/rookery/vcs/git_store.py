@@ -144,7 +144,10 @@ class GitStore:
         with process.beside(argv, cwd=self.folder, timeout=self._timeout, env=whole, stdin=stdin) as finish:
 
             def answer() -> str | None:
-                done = finish()
+                try:
+                    done = finish()
+                except ProgramFailed:
+                    return None
                 return done.stdout if done.ok else None
 
             yield answer
