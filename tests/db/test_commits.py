@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ db = Database.open(sys.argv[1])
 if sys.argv[2] == "dies":
     commits.tell = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 with db.write():
-    db.execute("CREATE TABLE noted (words)")
+    db.execute("INSERT INTO events (id, at, type, actor, subject, data) VALUES ('e', '', 't', 'a', 's', '{}')")
 """
 
 
@@ -102,3 +103,26 @@ def test_without_watches_it_looks_by_the_clock(path: str, monkeypatch: pytest.Mo
 def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path) -> None:
     with Commits(str(tmp_path / "gone" / "rookery.db")) as told:
         told.wait(0.01)
+
+
+def test_a_transaction_that_changes_nothing_is_not_told_of(path: str) -> None:
+    """Else who waits, and looks by such a transaction, would wake itself."""
+    db = Database.open(path)
+    told = path + commits.SUFFIX
+    os.utime(told, ns=(1, 1))
+    with db.write():
+        assert db.value("SELECT count(*) FROM events") == 0
+    assert os.stat(told).st_mtime_ns == 1
+    with db.write():
+        db.execute("INSERT INTO events (id, at, type, actor, subject, data) VALUES ('e', '', 't', 'a', 's', '{}')")
+    assert os.stat(told).st_mtime_ns > 1
+    db.close()
+
+
+def test_looks_that_take_their_time_come_no_more_often_than_asked_for(path: str) -> None:
+    with Commits(path, rest=0.2) as told:
+        began = time.monotonic()
+        for _ in range(3):
+            commits.tell(path)
+            told.wait(LONG)
+        assert 0.4 <= time.monotonic() - began < LONG

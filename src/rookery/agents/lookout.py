@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _LOOK_AGAIN = 0.3
-"""How often to look at the state while terminals are watched, which tell only of themselves."""
+"""How often to look at most, and how often while terminals are watched, which tell only of themselves."""
 _LONGEST_SECONDS = 60.0
 
 
@@ -35,7 +35,7 @@ class Lookout:
         self._home = home
         self._react = react
         self._watcher: Watcher | None = None
-        self._commits = Commits(home.db.path)
+        self._commits = Commits(home.db.path, rest=_LOOK_AGAIN)
 
     def wait(self, longest: float = _LONGEST_SECONDS) -> None:
         """Come back when something may have changed, or after so long; the loop sees to what has died."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rookery.ops.context import Context
 
-_LOOK_AGAIN = 2.0
+_REST, _LOOK_AGAIN = 0.3, 2.0
 """Some programs write what they use into files of their own, which nothing tells of."""
 
 
@@ -43,7 +43,7 @@ def _watch(ctx: Context, by: str, agent: str | None, run: str | None, start: str
     from rookery.costs.live import add_running
 
     seen = None
-    with Commits(ctx.db.path) as commits:
+    with Commits(ctx.db.path, rest=_REST) as commits:
         while True:
             settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
             found = add_running(ctx.db, ctx.root, ctx.config, settled, agent=agent, run=run)

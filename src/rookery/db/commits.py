@@ -45,7 +45,10 @@ def _make(path: str) -> None:
 class Commits:
     """Waits for commits to a database, or to another one beside it, of whatever process. Close it when done."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, rest: float = 0.0) -> None:
+        self._rest = rest
+        """The seconds between two looks at least, for those that take their time."""
+        self._since = 0.0
         folder, name = os.path.split(path)
         self._log = name + LOG_SUFFIX
         self._watch = watch_folders({folder: MODIFIED | CREATED | TOUCHED})
@@ -57,8 +60,13 @@ class Commits:
         machines are suspended.
         """
         deadline = time.monotonic() + min(seconds, _LONGEST)
+        self._wait(deadline)
+        calls.sleep(max(0.0, self._since + self._rest - time.monotonic()))
+        self._since = time.monotonic()
+
+    def _wait(self, deadline: float) -> None:
         if self._watch is None:
-            calls.sleep(min(seconds, _LOOK_AGAIN))
+            calls.sleep(min(deadline - time.monotonic(), _LOOK_AGAIN))
             return
         while (left := deadline - time.monotonic()) > 0:
             calls.check_interrupted()
@@ -68,6 +76,7 @@ class Commits:
             names = () if changed is None else [name for _, name in changed]
             if changed is None or any(name.endswith(SUFFIX) for name in names):
                 return
+            # Not that of others: it comes and goes with whoever reads telemetry.
             if self._log in names:
                 deadline = min(deadline, time.monotonic() + _SOON)
 

@@ -14,6 +14,7 @@ from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 from rookery.config.environ import read_test
 from rookery.db import commits
+from rookery.db.failure import rolled_back, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,16 +34,6 @@ PATIENCE_SECONDS = 60.0
 _WRITING = "BEGIN IMMEDIATE"
 STEPS = 100_000
 """After so many steps of SQLite's machine, a few milliseconds, a query looks whether its call was interrupted."""
-
-_CODES = {
-    apsw.BusyError: ("storage_busy", "another process holds the database for very long; try again"),
-    apsw.FullError: ("storage_full", "make room on the disk; the database is as it was"),
-    apsw.ReadOnlyError: ("storage_read_only", "make the project's .rookery folder writable"),
-    apsw.CantOpenError: ("storage_unavailable", "check that .rookery exists and that you may write to it"),
-    apsw.CorruptError: ("storage_damaged", "run `rook doctor`, and restore a backup or an export"),
-    apsw.NotADBError: ("storage_damaged", "the file is no database: restore a backup, or move it away and `rook init`"),
-    apsw.IOError: ("storage_io", "check the disk; the database is as it was"),
-}
 
 
 class Database:
@@ -147,7 +138,7 @@ class Database:
     def _prepare(self, sql: str) -> None:
         """Let a long query stop when its call is interrupted; where no call is served, nothing looks for that."""
         if self._depth and not self.connection.in_transaction:
-            raise _rolled_back(self.path)  # what comes now would be kept by itself, without the rest
+            raise rolled_back(self.path)  # what comes now would be kept by itself, without the rest
         if self._writer is not None:
             self._writer.before(sql)
         elif not self._can_be_interrupted and calls.current() is not None:
@@ -197,6 +188,19 @@ def _connect(path: str) -> apsw.Connection:
         upgrade(connection, path)
     connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")
     return connection
+
+
+def is_current(path: str) -> bool:
+    """True if a database is there that need not be brought up to date; nothing is changed."""
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_handler(patience())
+            return bool(connection.pragma("user_version") == SCHEMA_VERSION)
+        finally:
+            connection.close()
+    except (apsw.Error, OSError) as error:
+        raise storage_failed(error, path) from error
 
 
 def take_kept(path: str) -> apsw.Connection | None:
@@ -275,6 +279,8 @@ class Transaction:
         self._begin = begin
         self._part: tuple[Writer, Group] | None = None
         self._is_counted = False
+        self._changes = 0
+        """How many rows the connection had ever changed before."""
 
     def __enter__(self) -> Database:
         db = self._db
@@ -287,6 +293,7 @@ class Transaction:
                 self._begin_alone()
             else:
                 self._join(writer)
+            self._changes = db.connection.total_changes()
         db._depth += 1
         return db
 
@@ -298,6 +305,7 @@ class Transaction:
         if self._part is not None:
             self._leave(*self._part, error)
             return
+        has_changed = self._has_changed(db.connection)
         try:
             if kind is None:
                 self._commit()
@@ -305,8 +313,8 @@ class Transaction:
                 self._roll_back()
         finally:
             self._note_writing(False)
-        if kind is None:
-            self._tell()
+        if kind is None and has_changed:
+            commits.tell(db.path)
 
     def _begin_alone(self) -> None:
         try:
@@ -328,23 +336,24 @@ class Transaction:
     def _leave(self, writer: Writer, group: Group, error: BaseException | None) -> None:
         db, self._part = self._db, None
         db._writer = None
+        has_changed = self._has_changed(group.connection)
         self._count(False)
         if "connection" in db.__dict__:  # not closed meanwhile
             db.connection = db._own
         failure = writer.leave(group, error)
         if failure is None:
-            if error is None:
-                self._tell()
+            if error is None and has_changed:
+                commits.tell(db.path)
             return
         if isinstance(failure, apsw.Error):
             raise storage_failed(failure, db.path) from failure
         if isinstance(failure, StorageFailed):
             raise StorageFailed(failure.message, hint=failure.hint, code=failure.code) from failure
-        raise _rolled_back(db.path) from failure
+        raise rolled_back(db.path) from failure
 
-    def _tell(self) -> None:
-        if self._begin == _WRITING:
-            commits.tell(self._db.path)
+    def _has_changed(self, connection: apsw.Connection) -> bool:
+        """True if something was written: who waits for a commit is not woken for nothing."""
+        return self._begin == _WRITING and connection.total_changes() != self._changes
 
     def _note_writing(self, is_writing: bool) -> None:
         if self._begin != _WRITING:
@@ -365,7 +374,7 @@ class Transaction:
 
     def _commit(self) -> None:
         if not self._db.connection.in_transaction:
-            raise _rolled_back(self._db.path)
+            raise rolled_back(self._db.path)
         try:
             self._db.execute("COMMIT")
         except BaseException:
@@ -376,24 +385,3 @@ class Transaction:
         # SQLite rolls back by itself on some errors (full disk): then there is nothing left to undo.
         if self._db.connection.in_transaction:
             self._db.connection.execute("ROLLBACK")
-
-
-def _rolled_back(path: str) -> StorageFailed:
-    """SQLite does so by itself after some errors, such as a full disk."""
-    return StorageFailed(f"the database {path}: the transaction was rolled back", hint="try again")
-
-
-def storage_failed(error: apsw.Error | OSError, path: str) -> StorageFailed:
-    """What SQLite or the system said, as an error for people."""
-    if isinstance(error, OSError):
-        return StorageFailed(
-            f"the database {path}: {error.filename}: {error.strerror}",
-            hint="check that you may write to the .rookery folder, and that the disk has room",
-            code="storage_io",
-        )
-    if isinstance(error, apsw.ConstraintError | apsw.SQLError):
-        raise error  # a rule of ours was broken, or the SQL is wrong: that is our bug
-    for kind, (code, hint) in _CODES.items():
-        if isinstance(error, kind):
-            return StorageFailed(f"the database {path}: {error}", hint=hint, code=code)
-    return StorageFailed(f"the database {path}: {error}")

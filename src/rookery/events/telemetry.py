@@ -7,7 +7,8 @@ import apsw
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
-from rookery.db.database import Database, patience, storage_failed, take_kept
+from rookery.db.database import Database, patience, take_kept
+from rookery.db.failure import storage_failed
 from rookery.events.store import KEEP_TIME, TIMES_EVERY
 
 TYPE_CHECKING = False
