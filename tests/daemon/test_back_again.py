@@ -13,8 +13,8 @@ from test_loop import DONE, outcome, pair, sling, value
 from test_workers import forkserver_of
 
 from conftest import git
-from daemons import background_of, has_daemon
-from rookery.base.proctable import Identity
+from daemons import background_of, has_daemon, workers_of
+from rookery.base.proctable import Identity, read_all
 from rookery.base.proctree import is_alive
 from rookery.config.project import database_path
 from rookery.db.database import Database
@@ -113,3 +113,20 @@ def test_with_a_fork_server_if_that_was_killed(pair: Live, tmp_path: Path) -> No
     go.touch()
     wait_until(lambda: outcome(pair, "bee") == "completed", 60)
     assert value(pair, "SELECT count(*) FROM turns") == 1
+
+
+def test_the_next_daemon_has_no_dead_children(pair: Live) -> None:
+    sling(pair, "bee", [{"until": {"mail_type": "status"}}, {"hang": True}])
+    wait_until(lambda: value(pair, "SELECT state FROM sessions") == "waiting", 60)
+    before = pair.identity
+    waiting = pair.start("mail", "wait", "--timeout", "60")
+    wait_until(lambda: workers_of(pair.folder))
+    assert pair.run("mail", "send", "bee", "--subject", "Go", "--body", "on").status == 0
+    os.kill(before.pid, signal.SIGKILL)
+    wait_until(lambda: is_back(pair, before))
+    waiting.send_signal(signal.SIGINT)
+    waiting.wait(20)
+    wait_until(lambda: not workers_of(pair.folder))
+    daemon = pair.identity.pid
+    assert [row for row in read_all().values() if row.parent == daemon and row.is_dead] == []
+    assert pair.run("stop", "bee").status == 0

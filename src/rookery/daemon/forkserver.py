@@ -82,13 +82,13 @@ def _serve(line: socket.socket, work: Callable[[socket.socket], object]) -> byte
     while True:
         words, files, _, _ = socket.recv_fds(line, _LONGEST, _FILES)
         if words in (b"", FAREWELL):
-            spare.close()
+            _close(spare)
             return words
         if not _hand_on(spare, words, files):  # it was killed
-            spare.close()
+            _close(spare)
             spare = _start_spare(line, work, files)
             _hand_on(spare, words, files)  # if no process can be had, the client sees the end of its connection
-        spare.close()
+        _close(spare)
         for each in files:  # before the next copy, which would keep the connection open
             os.close(each)
         spare = _start_spare(line, work)
@@ -96,12 +96,15 @@ def _serve(line: socket.socket, work: Callable[[socket.socket], object]) -> byte
 
 def _start_spare(
     line: socket.socket, work: Callable[[socket.socket], object], files: Sequence[int] = ()
-) -> socket.socket:
-    """Start a copy that waits for a call, and give the line to it; no process is at its end if none can be had.
+) -> socket.socket | None:
+    """Start a copy that waits for a call, and give the line to it; None if no process can be had.
 
     The copy closes `files`, which the server has open for a call.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    except OSError:  # too many files are open
+        return None
 
     def wait() -> None:
         line.close()
@@ -110,13 +113,24 @@ def _start_spare(
             os.close(each)
         work(theirs)
 
-    with theirs, suppress(OSError):
-        fork(wait)
+    with theirs:
+        try:
+            fork(wait)
+        except OSError:
+            ours.close()
+            return None
     return ours
 
 
-def _hand_on(spare: socket.socket, words: bytes, files: list[int]) -> bool:
+def _close(spare: socket.socket | None) -> None:
+    if spare is not None:
+        spare.close()
+
+
+def _hand_on(spare: socket.socket | None, words: bytes, files: list[int]) -> bool:
     """Give a call to the spare; False if it is gone."""
+    if spare is None:
+        return False
     try:
         socket.send_fds(spare, [words], files)
     except OSError:

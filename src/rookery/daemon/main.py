@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 
 import rookery
+from rookery.base.attached import split
 from rookery.base.clock import stamp
 from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
@@ -54,6 +55,9 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     while not _serve(root, loaded) and _is_to_follow(root, loaded):
+        # Another process, so that nothing that the fork server has started is a child that nobody collects.
+        if split():
+            os._exit(0)
         os.setsid()  # nothing that is sent to the dead one's group is meant for us
 
 

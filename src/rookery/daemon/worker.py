@@ -17,7 +17,6 @@ from io import StringIO
 from rookery.base import handed, limits
 from rookery.base.attached import spawn, wait
 from rookery.base.call import Call, serving
-from rookery.base.errors import RookError
 from rookery.base.python import module_command
 from rookery.client.frames import AGAIN, TAKEN
 from rookery.config.environ import read_environ
@@ -26,7 +25,7 @@ from rookery.daemon.connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Hello, pack_hello, read_hello
 from rookery.db.pool import KeptConnection
-from rookery.ops.state import open_state
+from rookery.ops.state import open_if_ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +102,10 @@ def prepare_copy(root: str) -> Callable[[str, int, int], None]:
     kept = KeptConnection()
     call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=(StringIO(), StringIO(), StringIO()))
     call.connections = kept
-    with suppress(RookError), serving(call):  # what is wrong with it concerns the call
-        open_state(root).close()
+    with suppress(Exception), serving(call):  # what is wrong with it concerns the call
+        db = open_if_ready(root)
+        if db is not None:
+            db.close()
 
     def serve(words: str, line: int, described: int) -> None:
         pid, _, session_id = words.partition(" ")

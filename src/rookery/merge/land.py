@@ -18,7 +18,7 @@ from rookery.merge import after, kept, news, settle, store
 from rookery.merge import lease as leases
 from rookery.merge.attempts import Withdrawn, check_current
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
-from rookery.ops.state import is_checked, note_checked
+from rookery.ops.state import keep_answer, last_answer
 from rookery.vcs.git_forward import InTheWay
 from rookery.vcs.git_moves import Fenced
 from rookery.vcs.model import RefMoved
@@ -55,7 +55,7 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
         return Held(error.message, error.paths)
     except InvalidState as error:
         return Held(error.message, ())  # another git is at work in a checkout, or its files cannot be written
-    was_checked = is_checked(desk.home.root)  # while the index is locked
+    answer = last_answer(desk.home.root)  # while the index is locked
     steps.reached("checkouts forwarded")
     try:
         _move(desk, lease, entries, old, new)
@@ -82,7 +82,7 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
     try:
         steps.reached("landing written")
     finally:  # also when interrupted: with the lease let go, no later command would look for this
-        _finish(begun, desk.home.root, was_checked=was_checked)
+        _finish(begun, desk.home.root, answer)
     steps.reached("indexes follow")
     desk.merging.settle()
     return landed
@@ -155,13 +155,13 @@ def record_landed(desk: Desk, entry: Entry, now: str) -> Entry:
     return landed
 
 
-def _finish(begun: Sequence[Forward], root: str, *, was_checked: bool) -> None:
+def _finish(begun: Sequence[Forward], root: str, answer: bytes | None) -> None:
     """Let the indexes follow. If the project's own had nothing of the state in it, it has nothing of it now: the
     candidate brings nothing of that (`protected`), so the next command need not ask git.
     """
     for each in begun:
-        if was_checked and each.folder == os.path.realpath(root):
-            each.finish(while_locked=partial(note_checked, root))
+        if answer is not None and each.folder == os.path.realpath(root):
+            each.finish(while_locked=partial(keep_answer, root, answer, each.own_index))
         else:
             each.finish()
 

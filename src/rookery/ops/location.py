@@ -70,10 +70,14 @@ class Finding(Record):
 
 def ensure_here(root: str, db: Database) -> None:
     """Settle it if the project was copied or moved. Costs a query and a look at a file where it was not."""
+    if not is_here(root, db):
+        import_module(_SETTLE).settle(root, db)
+
+
+def is_here(root: str, db: Database) -> bool:
+    """True if the project is known to lie where it did; else that is to be settled."""
     before = read(db)
-    if before is not None and _is_plain(root, before):
-        return
-    import_module(_SETTLE).settle(root, db)
+    return before is not None and _is_plain(root, before)
 
 
 def _is_plain(root: str, before: Location) -> bool:

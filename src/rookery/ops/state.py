@@ -43,6 +43,24 @@ def open_state(root: str) -> Database:
     return open_here(root)
 
 
+def open_if_ready(root: str) -> Database | None:
+    """The database, if nothing has to be done before it can be used: no question to git, no migration, no settling."""
+    from rookery.db.database import Database, is_current
+    from rookery.ops.location import is_here
+
+    for path in (os.path.join(root, FOLDER), database_path(root)):
+        _check_owner(path)
+    if _find_indexes(os.path.realpath(root)) and last_answer(root) is None:
+        return None
+    if not is_current(database_path(root)):
+        return None
+    db = Database.open(database_path(root))
+    if is_here(root, db):
+        return db
+    db.close()
+    return None
+
+
 def open_here(root: str) -> Database:
     """The database of a project whose state may be used; one that was copied or moved is settled first."""
     from rookery.db.database import Database
@@ -66,17 +84,22 @@ def check_state(root: str) -> None:
         _check_untracked(root, indexes)
 
 
-def is_checked(root: str) -> bool:
-    """True if version control was asked, and its list of tracked files has not changed since."""
+def last_answer(root: str) -> bytes | None:
+    """What identifies the lists of tracked files, if version control was asked since they changed; else None."""
     indexes = _find_indexes(os.path.realpath(root))
-    return bool(indexes) and _read(_answer_path(root)) == _identify(root, indexes)
+    identity = _identify(root, indexes) if indexes else None
+    return identity if identity is not None and _read(_answer_path(root)) == identity else None
 
 
-def note_checked(root: str) -> None:
-    """Say that the list of tracked files as it is now has nothing of the state in it."""
+def keep_answer(root: str, before: bytes, index: str) -> None:
+    """Say that git's index as it is now has nothing of the state in it either, and that it alone has changed."""
     identity = _identify(root, _find_indexes(os.path.realpath(root)))
-    if identity is not None and is_project(root):
+    if identity is not None and _without(identity, index) == _without(before, index) and is_project(root):
         _write(_answer_path(root), identity)
+
+
+def _without(identity: bytes, index: str) -> list[bytes]:
+    return [line for line in identity.splitlines() if not line.endswith(b" " + os.fsencode(index))]
 
 
 def is_own(owner: int, user: int, sudo_user: int | None) -> bool:

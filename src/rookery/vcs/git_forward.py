@@ -96,6 +96,11 @@ class Forward(Record):
         return self.claim.path("next")
 
     @property
+    def own_index(self) -> str:
+        """The checkout's own index."""
+        return os.path.join(self.claim.git_folder, "index")
+
+    @property
     def kept(self) -> str:
         """What is about to be replaced."""
         return self.claim.path("kept")
@@ -107,8 +112,8 @@ class Forward(Record):
         """
         with _given_up_on_error(self, "the branch has moved and the files with it, but the index could not follow"):
             with suppress(FileNotFoundError):  # killed after this step
-                os.replace(self.next, os.path.join(self.claim.git_folder, "index"))
-            while_locked()
+                os.replace(self.next, self.own_index)
+                while_locked()
             self.claim.drop()
 
     def take_back(self) -> list[str]:
@@ -200,7 +205,7 @@ def _prepare(forward: Forward) -> None:
 
 
 def _keep_files(forward: Forward) -> None:
-    if not copy_index(os.path.join(forward.claim.git_folder, "index"), forward.index):
+    if not copy_index(forward.own_index, forward.index):
         forward.store.write(*QUIET, "read-tree", "--empty", env=_env(forward))
     changed = tree_changes(forward.store, forward.old, forward.new)
     foreign = _foreign_files(forward, changed)
