@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from rookery.agents import journal
 from rookery.agents.turns import read_journal
-from rookery.base.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch
+from rookery.base.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, watch_folders
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Look
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from rookery.agents.home import Home
+    from rookery.base.inotify import Watch
     from rookery.base.proctable import Identity
     from rookery.flows.model import Action
 
 _LONGEST_SLEEP = 60.0
 _COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db" + LOG_SUFFIX
 _PATIENCE = 1.0
+_UNTOLD = 1.0
 _RETRY = 10.0
 _REST = 4.0
 """After a look it rests so many times as long as the look took."""
@@ -51,7 +53,7 @@ class Reactor:
         self._start = start
         """Has a thread do something."""
         self._log = log
-        self._watch = Watch()
+        self._watch: Watch | None = None
         self._events = select.epoll()
         self._poke_read, self._poke_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._pidfds: dict[Identity, int] = {}
@@ -66,10 +68,13 @@ class Reactor:
 
     def open(self) -> None:
         """Begin to listen: what happens from here on is seen."""
-        self._watch.add(os.path.join(self._root, ".rookery"), MODIFIED | CREATED | TOUCHED)
-        self._watch.add(journal.make_folder(self._root), MODIFIED | CLOSED)
-        for each in (self._watch.fileno(), self._poke_read):
-            self._events.register(each, select.EPOLLIN)
+        state, journals = os.path.join(self._root, ".rookery"), journal.make_folder(self._root)
+        self._watch = watch_folders({state: MODIFIED | CREATED | TOUCHED, journals: MODIFIED | CLOSED})
+        if self._watch is None:
+            self._log("nothing tells the loop of changes, so it looks every second: are too many files being watched?")
+        else:
+            self._events.register(self._watch.fileno(), select.EPOLLIN)
+        self._events.register(self._poke_read, select.EPOLLIN)
 
     def run(self, is_done: Callable[[Look], bool] = lambda _look: False) -> None:
         """Look and act until `stop`, or until a look says that it is done and nothing is under way."""
@@ -108,7 +113,8 @@ class Reactor:
 
     def close(self) -> None:
         """Let go of what is open."""
-        self._watch.close()
+        if self._watch is not None:
+            self._watch.close()
         self._events.close()
         for each in (self._poke_read, self._poke_write, *self._pidfds.values()):
             os.close(each)
@@ -175,14 +181,17 @@ class Reactor:
 
     def _sleep(self) -> bool:
         """Wait for something to happen; True if that is a reason to look."""
-        ready = {number for number, _ in self._events.poll(max(0.0, self._latest - time.monotonic()))}
+        left = max(0.0, self._latest - time.monotonic())
+        ready = {number for number, _ in self._events.poll(left if self._watch is not None else min(left, _UNTOLD))}
+        if self._watch is None:
+            self._read_journals(set(os.listdir(journal.folder_of(self._root))))
         if not ready:
             return True
-        must_look = bool(ready - {self._watch.fileno()})
+        must_look = self._watch is None or bool(ready - {self._watch.fileno()})
         if self._poke_read in ready:
             with suppress(BlockingIOError):
                 os.read(self._poke_read, 4096)
-        changed = self._watch.read()
+        changed = None if self._watch is None else self._watch.read()
         if changed is None:
             return True
         journals = {name for folder, name in changed if folder.endswith("journals")}

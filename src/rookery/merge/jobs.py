@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ABOUT = "job"
 """The first line of a job's journal: what it is, and the scratch folder (`place`) that it works in."""
-_SOON = 0.01
+_SOON, _SHORT = 0.01, 0.05
 _LOOK_AGAIN = 0.2
 """How often to look where nothing tells of files that change."""
 
@@ -92,7 +92,8 @@ def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: s
 
     `tick` is called when a file in the folder `log` has grown, and at least so often.
     """
-    watch = watch_folders({journal.make_folder(root): CLOSED} | ({log: MODIFIED} if log else {}))
+    journals = journal.make_folder(root)
+    watch = watch_folders({journals: CLOSED} | ({log: MODIFIED} if log else {}))
     pause = every if watch is not None else min(every, _LOOK_AGAIN)
     try:
         while journal.is_running(root, name):
@@ -100,11 +101,12 @@ def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: s
             tick()
             if watch is None:
                 calls.sleep(pause)
-            elif calls.wait([watch.fileno()], pause):
-                watch.read()
+            elif not calls.wait([watch.fileno()], pause):
+                pause = min(2 * pause, every)
+            elif any(folder == journals for folder, _ in watch.read() or ()):
                 pause = _SOON  # that a file was closed is told just before its lock is free
             else:
-                pause = min(2 * pause, every)
+                calls.sleep(_SHORT)  # a gate may print very much
     finally:
         if watch is not None:
             watch.close()

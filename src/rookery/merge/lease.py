@@ -143,8 +143,22 @@ def _fenced(desk: Desk, lease: Lease) -> Lease:
             return found
 
 
+class Renewal:
+    """Gives a sign of life when it is time to; call it as often as you like. Raises LostLease."""
+
+    def __init__(self, desk: Desk, lease: Lease) -> None:
+        self._desk = desk
+        self._lease = lease
+        self._renewed = time.monotonic()
+
+    def __call__(self) -> None:
+        if time.monotonic() - self._renewed > self._desk.config.merge.lease / 4:
+            renew(self._desk, self._lease)
+            self._renewed = time.monotonic()
+
+
 def renew(desk: Desk, lease: Lease) -> None:
-    """Give a sign of life; raises LostLease if somebody has taken over."""
+    """Give a sign of life; raises LostLease if another merger has taken over."""
     with desk.db.write() as db:
         check(db, lease)
         db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (_until(desk), lease.base))

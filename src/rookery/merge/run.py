@@ -6,7 +6,6 @@ lands as soon as it is known to be. Branches that conflict are resolved one by o
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
 from rookery.base.errors import RookError
@@ -57,7 +56,7 @@ class Run:
         self._held: set[str] = set()
         self._rebuilds = 0
         self._size = self._sized_at = 0
-        self._renewed = time.monotonic()
+        self._beat = leases.Renewal(desk, lease)
 
     def carry_out(self) -> None:
         """Go on until nothing is left that could land."""
@@ -204,11 +203,6 @@ class Run:
         self.flaky.update((run.name, None) for run in verdict.runs if run.verdict == "flaky" and not run.is_cached)
         steps.reached("gated")
         return verdict
-
-    def _beat(self) -> None:
-        if time.monotonic() - self._renewed > self.desk.config.merge.lease / 4:
-            leases.renew(self.desk, self.lease)
-            self._renewed = time.monotonic()
 
     def _land(self, stack: list[Candidate]) -> bool:
         """Land a green stack. False if the base moved or a checkout is in the way: then it is queued or held."""

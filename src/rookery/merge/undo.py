@@ -166,9 +166,8 @@ def _is_within_a_batch(desk: Desk, commit: str) -> bool:
 
 def _gate(desk: Desk, lease: Lease, entry: Entry, new: str, tip: str) -> None:
     """Raise unless the base may be what it would be."""
-    verdict = gates.run_gates(
-        desk, new, base=entry.base, at=tip, retries=desk.config.merge.retries, beat=lambda: leases.renew(desk, lease)
-    )
+    beat = leases.Renewal(desk, lease)
+    verdict = gates.run_gates(desk, new, base=entry.base, at=tip, retries=desk.config.merge.retries, beat=beat)
     if verdict.failed is not None:
         raise InvalidState(
             f"without {entry.branch}, {entry.base} does not pass {verdict.failed.name}; nothing was changed",

@@ -85,14 +85,17 @@ class Packed:
         threading.Thread(target=self._follow, args=(watch,), daemon=True).start()
 
     def _follow(self, watch: Watch | None) -> None:
+        has_failed = False
         while True:
             if watch is None:
                 time.sleep(_LOOK_AGAIN)
-            else:
-                select.select([watch], [], [])
+            elif select.select([watch], [], [], _LOOK_AGAIN if has_failed else None)[0]:
                 watch.read()
-            with suppress(OSError):  # a full disk: the next time
+            try:
                 self.refresh()
+                has_failed = False
+            except OSError:  # a full disk
+                has_failed = True
 
     def refresh(self) -> None:
         """Copy the file if it is another one than last time: in place, because what is mounted is this very file."""

@@ -1,0 +1,32 @@
+"""The loop goes on where nothing tells it of changes: it looks by the clock then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rookery.flows import reactor
+from rookery.flows.loop import Look
+from rookery.flows.process import open_home
+from rookery.flows.reactor import Reactor
+
+
+@pytest.mark.slow
+def test_without_watches_it_looks_every_second(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reactor, "watch_folders", lambda _folders: None)
+    said: list[str] = []
+    looks: list[Look] = []
+
+    def is_enough(look: Look) -> bool:
+        looks.append(look)
+        return len(looks) == 3
+
+    loop = Reactor(str(project), lambda: open_home(str(project)), lambda work: work(), said.append)
+    loop.open()
+    try:
+        loop.run(is_enough)  # else a minute would pass before the second
+    finally:
+        loop.close()
+    assert len(looks) == 3
+    assert "every second" in said[0]
