@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from conftest import git
 from rookery.base.errors import NotInitialised
-from rookery.config.project import find_repository, find_root
+from rookery.config.project import find_repository, find_root, make_state_folder
 
 
 def make_project(root: Path) -> Path:
@@ -106,3 +107,11 @@ except UntrustedState as error:
         (root / ".rookery").mkdir(mode=0o700)
         done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
     assert done.stdout == f"{name}/.rookery may not be looked into\n"
+
+
+def test_a_folder_of_the_state_is_made_whoever_else_makes_it_and_no_project_that_is_gone(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(make_state_folder, [str(tmp_path / "run")] * 64))
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(FileNotFoundError):
+        make_state_folder(str(tmp_path / "gone" / "run"))

@@ -20,6 +20,7 @@ from rookery.base.holder import is_elsewhere
 from rookery.base.holder import read as holder_of
 from rookery.base.ids import TURN
 from rookery.base.json import dumps, loads
+from rookery.config.project import make_state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ def make_folder(root: str) -> str:
     """The folder of the journals, made if it is not there; a project that has gone is not made again."""
     folder = folder_of(root)
     for each in (os.path.dirname(folder), folder):
-        with suppress(FileExistsError):
-            os.mkdir(each, 0o700)
+        make_state_folder(each)
     return folder
 
 

@@ -15,7 +15,7 @@ from rookery.base.errors import RookError
 from rookery.base.proctable import RUNNER
 from rookery.base.python import module_command
 from rookery.config.environ import unmarked_environ
-from rookery.config.project import loop_lock
+from rookery.config.project import loop_lock, make_state_folder
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 # By name: it stands above us, and is another program to us.
@@ -32,8 +32,7 @@ def start_loop(root: str) -> bool:
     if locks.is_locked(loop_lock(root)):
         return False
     logs = os.path.join(root, ".rookery", "logs")
-    with suppress(FileExistsError):
-        os.mkdir(logs, 0o700)
+    make_state_folder(logs)
     with suppress(RookError):
         start_detached(
             [*module_command(_LOOP), root],

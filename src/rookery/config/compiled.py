@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
 from rookery.base.json import dumps, loads
+from rookery.config.project import make_state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,8 +109,7 @@ def _write(root: str, stamps: list[list[int] | None], config: Config) -> None:
 
     path = os.path.join(root, *_PATH)
     try:
-        with suppress(FileExistsError):
-            os.mkdir(os.path.dirname(path), 0o700)  # no more than that: a project that has gone is not made again
+        make_state_folder(os.path.dirname(path))
         write_whole(path, dumps({"format": _FORMAT, "stamps": stamps, "sections": asdict(config)}))
     except OSError:
         return  # a disk that is full or not ours to write costs time, and nothing else

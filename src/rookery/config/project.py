@@ -145,3 +145,14 @@ def loop_lock(root: str) -> str:
 def scratch_folder(root: str) -> str:
     """Where folders lie that are thrown away: each belongs to the process that its note names."""
     return os.path.join(root, FOLDER, "scratch")
+
+
+def make_state_folder(path: str) -> None:
+    """Make a folder of the state, for its user alone; others may do so at this moment.
+
+    None above it: a project that has gone is not made again.
+    """
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return

@@ -22,7 +22,7 @@ from rookery.base import locks, proctable
 from rookery.base.errors import Refused
 from rookery.base.proctable import Identity
 from rookery.base.proctree import is_alive
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, make_state_folder
 from rookery.daemon import forkserver
 from rookery.terminal.tmux import private_folder
 
@@ -136,9 +136,7 @@ def find_processes(root: str) -> list[Identity]:
 
 def take_lock(root: str) -> int | None:
     """Become the daemon: the open lock file, which must stay open; None if another process is."""
-    folder = os.path.dirname(lock_path(root))
-    if not os.path.isdir(folder):
-        os.mkdir(folder, 0o700)  # no more than that: a project that has gone is not made again
+    make_state_folder(os.path.dirname(lock_path(root)))
     file = os.open(lock_path(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     for _ in range(_TRIES):  # a process that only looks holds it for a moment, too
         try:

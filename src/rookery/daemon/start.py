@@ -16,7 +16,7 @@ from rookery.base.proctable import SERVES
 from rookery.base.proctree import send
 from rookery.base.python import module_command
 from rookery.config.environ import read_daemon_environ
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, make_state_folder
 from rookery.daemon import place
 from rookery.ops.state import check_state
 
@@ -146,5 +146,4 @@ def _take(lock: int) -> None:
 
 def _make_folder(root: str) -> None:
     for name in ("run", "logs"):
-        with suppress(FileExistsError):
-            os.mkdir(os.path.join(root, FOLDER, name), 0o700)
+        make_state_folder(os.path.join(root, FOLDER, name))

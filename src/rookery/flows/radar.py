@@ -23,6 +23,7 @@ from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.config.environ import forget_runner, now, read_environ, unmarked_environ
+from rookery.config.project import make_state_folder
 from rookery.flows.model import Action, Plan
 from rookery.flows.need import UNSEEN
 from rookery.mail.model import SYSTEM
@@ -82,9 +83,7 @@ def decide(facts: Facts, now: float) -> Plan:
 
 def start_look(home: Home, _ended: str = "") -> None:
     """Start the process that looks, if there is something to see and none is at work."""
-    folder = os.path.dirname(_lock_path(home.root))
-    if not os.path.isdir(folder):
-        os.mkdir(folder)  # no more than that: a project that has gone is not made again
+    make_state_folder(os.path.dirname(_lock_path(home.root)))
     lock = os.open(_lock_path(home.root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         ended = unseen_ends(home.db) if _take(lock) else None

@@ -33,7 +33,7 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.config.compiled import read_config
 from rookery.config.environ import read_environ
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, make_state_folder
 from rookery.merge import lease, scratch
 from rookery.ops import location
 from rookery.ops.location import COPIED, HERE, MOVED
@@ -175,8 +175,7 @@ def _alone(root: str) -> Iterator[None]:
     """One command at a time settles it."""
     folder = os.path.join(root, FOLDER, "run")
     try:
-        with suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
+        make_state_folder(folder)
         lock = open(os.path.join(folder, "location.lock"), "a")  # noqa: SIM115
     except OSError as error:
         raise StorageFailed(f"{folder} cannot be written: {error.strerror}", hint="see what lies there") from error

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 
 from rookery.base.errors import UntrustedState
-from rookery.config.project import FOLDER, database_path, find_root, git_folder, is_project, upward
+from rookery.config.project import FOLDER, database_path, find_root, git_folder, is_project, make_state_folder, upward
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,8 +203,7 @@ def _write(path: str, text: bytes) -> None:
     from rookery.base.draft import write_whole
 
     try:
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
+        make_state_folder(folder)
         write_whole(path, text)
     except OSError:
         return  # a disk that is full or not ours to write: the next one asks again

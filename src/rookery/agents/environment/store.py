@@ -25,7 +25,7 @@ from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.config.environ import read_sudo_user
-from rookery.config.project import FOLDER
+from rookery.config.project import FOLDER, make_state_folder
 from rookery.ops.state import is_own
 
 TYPE_CHECKING = False
@@ -157,9 +157,7 @@ def relocate(root: str, before: str, state_home: str) -> None:
 def writing(root: str) -> Iterator[None]:
     """Keep others from writing the record meanwhile."""
     path = _lock_path(root)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        os.mkdir(folder, _PRIVATE)
+    make_state_folder(os.path.dirname(path))
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         calls.lock(handle)

@@ -11,13 +11,13 @@ import select
 import signal
 import sys
 import threading
-import time
 from contextlib import suppress
 from importlib import import_module
 
 from rookery.agents.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, clear_sockets
 from rookery.base import proctable
 from rookery.base.attached import spawn, wait
+from rookery.base.call import sleep
 from rookery.base.inotify import MOVED_HERE, watch_folders
 from rookery.base.json import loads
 from rookery.base.python import module_command
@@ -88,7 +88,7 @@ class Packed:
         has_failed = False
         while True:
             if watch is None:
-                time.sleep(_LOOK_AGAIN)
+                sleep(_LOOK_AGAIN)
             elif select.select([watch], [], [], _LOOK_AGAIN if has_failed else None)[0]:
                 watch.read()
             try:
