@@ -16,25 +16,26 @@ if TYPE_CHECKING:
 def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
     """The tasks with all that follows from their places; a handful of queries, however many they are."""
     known = {task.id: task for task in tasks}
-    for _ in range(2):
-        missing = {task.parent_id for task in known.values() if task.parent_id and task.parent_id not in known}
-        known |= store.get_many(db, missing)
+    if len(tasks) == 1:
+        known |= store.above(db, tasks[0])
+    else:
+        for _ in range(2):
+            missing = {task.parent_id for task in known.values() if task.parent_id and task.parent_id not in known}
+            known |= store.get_many(db, missing)
     lines = {task.id: _line(known, task) for task in tasks}
     involved = {each.id for line in lines.values() for each in line}
     blockers = store.blockers(db, involved)
     learnings = store.learnings(db, involved)
     blocks = store.blocked(db, lines)
     return [
-        TaskView(
-            task=task,
-            depth=len(line) - 1,
-            ancestors=line[1:],
-            learnings=_inherited(learnings, line),
-            blocked_by=tuple(blockers.get(task.id, ())),
-            blocks=tuple(blocks.get(task.id, ())),
-            waits_for=tuple(
-                dict.fromkeys(each for one in line for each, is_open in blockers.get(one.id, {}).items() if is_open)
-            ),
+        TaskView(  # by position, as rows are: one is made for every task of every list
+            task,
+            len(line) - 1,
+            line[1:],
+            _inherited(learnings, line) if learnings else ((), (), ()),
+            tuple(blockers.get(task.id, ())),
+            tuple(blocks.get(task.id, ())),
+            _waits_for(blockers, line) if blockers else (),
         )
         for task, line in ((task, lines[task.id]) for task in tasks)
     ]
@@ -50,6 +51,11 @@ def _line(known: dict[str, Task], task: Task) -> tuple[Task, ...]:
     while line[-1].parent_id in known:  # somebody may have deleted what is above, just now
         line.append(known[line[-1].parent_id])
     return tuple(line)
+
+
+def _waits_for(blockers: dict[str, dict[str, bool]], line: tuple[Task, ...]) -> tuple[str, ...]:
+    """The open blockers of a task and of everything above it, each once."""
+    return tuple(dict.fromkeys(each for one in line for each, is_open in blockers.get(one.id, {}).items() if is_open))
 
 
 def _inherited(learnings: dict[str, list[Learning]], line: tuple[Task, ...]) -> tuple[tuple[Learning, ...], ...]:

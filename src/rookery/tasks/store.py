@@ -96,6 +96,14 @@ def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
     return tuple(line)
 
 
+def above(db: Database, task: Task) -> dict[str, Task]:
+    """The task's parent and its parent's parent, by their ids: by one query, as no task is deeper."""
+    if task.parent_id is None:
+        return {}
+    rows = db.all(f"{SELECT} WHERE t.id IN (?1, (SELECT parent_id FROM tasks WHERE id = ?1))", (task.parent_id,))
+    return {row[0]: Task(*row) for row in rows}
+
+
 def descendants(db: Database, task_id: str) -> list[Task]:
     """Everything beneath a task, parents before children."""
     # CROSS JOIN fixes the order: SQLite would else go through every task and look it up in `below`.
@@ -299,6 +307,8 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
 def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
     """The rows of a query over many ids; `%s` in it stands for the list."""
     wanted = list(ids)
+    if 0 < len(wanted) <= _CHUNK:
+        return db.all(sql % marks(len(wanted)), wanted)
     found: list[Row] = []
     for start in range(0, len(wanted), _CHUNK):
         part = wanted[start : start + _CHUNK]
