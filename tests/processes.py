@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -96,3 +98,13 @@ def is_at_rest(pids: Iterable[int], wakes: int = 0) -> bool:
     time.sleep(1.5)  # what looks by the clock does so within this time
     after = Rest.of(known)
     return after.sleeps - before.sleeps <= wakes and after.seconds - before.seconds < 0.03
+
+
+def copy_live(source: Path, target: Path) -> None:
+    """Copy a project in which agents are at work: again, if a file of theirs went while it was copied."""
+
+    def is_copied() -> bool:
+        shutil.rmtree(target, ignore_errors=True)
+        return subprocess.run(["cp", "-a", str(source), str(target)], check=False).returncode == 0
+
+    wait_until(is_copied)

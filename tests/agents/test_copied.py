@@ -13,7 +13,7 @@ from den import DONE, Den
 from conftest import Rook, git
 from daemons import end_daemon
 from places import make_place
-from processes import end_agents
+from processes import copy_live, end_agents
 from rookery.base.proctree import Identity, marked
 from rookery.config.project import database_path
 from rookery.db.database import Database
@@ -49,7 +49,7 @@ class Scene:
 
     def make_copy(self) -> Rook:
         """Copy it as a person does."""
-        subprocess.run(["cp", "-a", str(self.original), str(self.copy)], check=True)
+        copy_live(self.original, self.copy)
         return Rook(self.copy)
 
     def processes(self) -> list[Identity]:
@@ -231,7 +231,7 @@ def test_a_copy_of_either_kind_has_its_own_worktrees(
     place = make_place(kind, tmp_path, monkeypatch)
     ann = place.add("ann", state="waiting")
     place.context().db.close()
-    subprocess.run(["cp", "-a", str(place.root), str(tmp_path / "copy")], check=True)
+    copy_live(Path(place.root), tmp_path / "copy")
     listed = Rook(tmp_path / "copy").json("worktree", "list").data
     assert [(each["path"], each["state"], each["worktree"]["is_broken"]) for each in listed] == [
         (str(tmp_path / "copy/.rookery/worktrees/ann"), "ended", False)

@@ -12,7 +12,7 @@ from den import DONE, Den
 
 from conftest import git
 from daemons import end_daemon
-from processes import end_agents
+from processes import copy_live, end_agents
 from rookery.base.proctable import environ_of
 from rookery.base.proctree import is_alive, marked
 from rookery.config.project import database_path
@@ -114,7 +114,7 @@ def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) ->
 @pytest.mark.slow
 def test_moved_to_another_disk_it_is_the_same_project(scene: Scene) -> None:
     """There `mv` copies, and deletes what was."""
-    subprocess.run(["cp", "-a", str(scene.old), str(scene.new)], check=True)
+    copy_live(scene.old, scene.new)
     shutil.rmtree(scene.old)
     _lands(Den.at(scene.new))
 
@@ -134,7 +134,7 @@ def test_another_project_at_the_old_path_is_not_the_original(scene: Scene) -> No
 def test_a_moved_folder_with_a_copy_in_its_place_is_the_copy(scene: Scene) -> None:
     """Whatever is at the old path goes on there: agents never run twice."""
     scene.old.rename(scene.new)
-    subprocess.run(["cp", "-a", str(scene.new), str(scene.old)], check=True)
+    copy_live(scene.new, scene.old)
     assert Den.at(scene.new).agent("ann")["reason"] == f"copied from {scene.old}"
     assert scene.den.agent("ann")["state"] == "waiting"
     assert _worktrees(scene.new)[1:] == [str(scene.new / ".rookery/worktrees/ann")]

@@ -102,8 +102,9 @@ def test_an_interrupt_is_tried_first(mark: Mark, tmp_path: Path) -> None:
     told = tmp_path / "told"
     code = """
 import sys, time
-print("up", flush=True)
-try: time.sleep(300)
+try:
+    print("up", flush=True)
+    time.sleep(300)
 except KeyboardInterrupt: open(sys.argv[1], "w")
 """
     one = python(mark, code, told)
