@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from rookery.agents.home import Home
 from rookery.agents.roles import PROFILES
-from rookery.agents.start import settings_of
+from rookery.config.compiled import section
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.runtimes import claude
@@ -29,8 +28,7 @@ def launch(tmp_path: Path, settings: dict[str, Any] | None = None, **changes: An
 def configured(tmp_path: Path, **flags: str) -> dict[str, Any]:
     """The settings that the runtime is given under a configuration."""
     loaded = load_config(None, read_environ({"HOME": str(tmp_path)}), {f"claude.{key}": flags[key] for key in flags})
-    home = Home(str(tmp_path), None, loaded.config)  # type: ignore[arg-type]
-    return settings_of(home, "claude")
+    return section(loaded.config, "claude")
 
 
 def value_of(command: Command, option: str) -> str:

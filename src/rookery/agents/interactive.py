@@ -6,7 +6,6 @@ from rookery.agents import store
 from rookery.agents.ending import end_session, find_tip, finish_end, settle_end
 from rookery.agents.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
 from rookery.agents.spent import read_spent
-from rookery.agents.start import terminal_name
 from rookery.agents.stop import end_processes
 from rookery.agents.turns import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.events.store import publish
@@ -77,7 +76,7 @@ def speak(home: Home, session_id: str) -> None:
     newest = mail.newest_waiting(home.db, session.agent)
     if session.state != WAITING or newest <= session.nudged:
         return
-    tmux, name = Tmux(home.tmux_socket), terminal_name(session)
+    tmux, name = Tmux(home.tmux_socket), session.terminal
     if tmux.has(name):
         tmux.send_text(name, YOU_HAVE_MAIL)
         tmux.enter(name)
@@ -93,7 +92,7 @@ def end_terminal(home: Home, session_id: str) -> None:
     session = store.session(home.db, session_id)
     if not session.is_alive or is_stopping(session):
         return
-    pane = Tmux(home.tmux_socket).list().get(terminal_name(session))
+    pane = Tmux(home.tmux_socket).list().get(session.terminal)
     if pane is not None and not pane.dead:
         return
     end_processes(home, session)

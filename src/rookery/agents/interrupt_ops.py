@@ -7,7 +7,6 @@ from rookery.agents import store
 from rookery.agents.home import Home
 from rookery.agents.model import TURN_INTERRUPTED, NoSuchAgent, Session, Turn
 from rookery.agents.spent import read_spent
-from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
@@ -63,7 +62,7 @@ def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> No
     """Press the key. Programs call no hook after it, so the turn is settled here, and first: a stop then finds none."""
     from rookery.terminal.tmux import Tmux
 
-    tmux, name = Tmux(home.tmux_socket), terminal_name(session)
+    tmux, name = Tmux(home.tmux_socket), session.terminal
     if not tmux.has(name):
         raise InvalidState(f"{session.agent} has no terminal any more", hint="`rook status` sees to it")
     with home.db.write() as db:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rookery.agents import look, moments, store
 from rookery.agents.home import Home
 from rookery.agents.roles import ROLES
-from rookery.agents.start import terminal_name
 from rookery.base.clock import parse_duration, stamp
 from rookery.base.detach import become
 from rookery.base.errors import InvalidState
@@ -75,7 +74,7 @@ def attach(ctx: Context, name: str) -> dict[str, object]:
     session = look.find(ctx.db, name)
     if session.mode != TMUX or not session.is_alive:
         raise InvalidState(f"{name} has no terminal", hint=f"`rook inspect {name} --follow` shows what it does")
-    command = Tmux(Home.of(ctx).tmux_socket).attach_command(terminal_name(session))
+    command = Tmux(Home.of(ctx).tmux_socket).attach_command(session.terminal)
     if ctx.is_interactive:
         ctx.close()
         become(command)
@@ -223,5 +222,5 @@ def _screen(home: Home, session: Session) -> str | None:
     from rookery.terminal.tmux import Tmux
 
     tmux = Tmux(home.tmux_socket)
-    name = terminal_name(session)
+    name = session.terminal
     return tmux.capture(name) if tmux.has(name) else None

@@ -7,7 +7,6 @@ a process each.
 from __future__ import annotations
 
 from rookery.agents import store
-from rookery.agents.start import terminal_name
 from rookery.base.errors import ProgramFailed
 from rookery.db.commits import Commits
 from rookery.runtimes.model import TMUX
@@ -56,7 +55,7 @@ class Lookout:
         watcher = self._open()
         if watcher is None:
             return {}
-        names = {terminal_name(each): each.agent for each in self._interactive()}
+        names = {each.terminal: each.agent for each in self._interactive()}
         try:
             return {names[name]: screen for name, screen in watcher.capture_all(names).items()}
         except ProgramFailed:

@@ -136,6 +136,11 @@ class Session(Record):
         """True until it has ended."""
         return self.state != ENDED
 
+    @property
+    def terminal(self) -> str:
+        """The name of its session in tmux, where it has one."""
+        return f"rook-{self.agent}"
+
     def to_json(self) -> dict[str, Any]:
         """The session as every interface gives it; the token's hash is nobody's business."""
         settings = self.settings.as_dict()

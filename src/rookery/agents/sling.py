@@ -27,13 +27,14 @@ from rookery.agents.roles import find_role, read_prompt
 from rookery.agents.sandbox.model import BUBBLEWRAP
 from rookery.agents.sandbox.probe import decide
 from rookery.agents.sandbox.wrap import wrap
-from rookery.agents.start import launch_of, settings_of, start_terminal
+from rookery.agents.start import launch_of, start_terminal
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
 from rookery.base.proctable import SLING
 from rookery.base.proctree import end_tree
 from rookery.config import steps
+from rookery.config.compiled import section
 from rookery.config.environ import HUMAN, MarkedChildren
 from rookery.ops.location import check_can_run_agents
 from rookery.runtimes.index import open_runtime
@@ -52,7 +53,7 @@ def sling(home: Home, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
     check_can_run_agents(home.root, home.db)
     name = request.runtime or home.config.agents.runtime
-    open_runtime(name).check_installed(settings_of(home, name), sling_path(home.root, request.caller))
+    open_runtime(name).check_installed(section(home.config, name), sling_path(home.root, request.caller))
     settings = request.settings.replace(sandbox=decide(home))
     session = reserve(home, request.replace(settings=settings))
     steps.reached("reserved")

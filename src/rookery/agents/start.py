@@ -22,7 +22,6 @@ from rookery.runtimes.model import Launch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from rookery.agents.home import Home
     from rookery.agents.model import Session
@@ -46,7 +45,7 @@ def launch_of(home: Home, session: Session) -> Launch:
         model=session.model,
         profile=session.profile,
         runtime_session=session.runtime_session,
-        settings=settings_of(home, session.runtime)
+        settings=section(home.config, session.runtime)
         | {"instructions": os.path.join(home.folder(session.id), "instructions.md")}
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
@@ -54,11 +53,6 @@ def launch_of(home: Home, session: Session) -> Launch:
         may_write=find_role(session.role).writes != NOTHING,
         environ=project_environ(home.root),
     )
-
-
-def settings_of(home: Home, runtime: str) -> dict[str, Any]:
-    """What the configuration says for a runtime: the section of its name, if there is one."""
-    return section(home.config, runtime)
 
 
 def start_terminal(home: Home, session: Session) -> HolderId:
@@ -69,7 +63,7 @@ def start_terminal(home: Home, session: Session) -> HolderId:
     runtime = open_runtime(session.runtime)
     command = runtime.terminal_command(launch_of(home, session), first_prompt(session))
     tmux = Tmux(home.tmux_socket)
-    name = terminal_name(session)
+    name = session.terminal
     if not tmux.has(name):
         provided = provided_environ(home, session)
         env = agent_environ(home, session, provided) | command.env
@@ -102,7 +96,7 @@ def _wait_until(
     home: Home, session: Session, tmux: Tmux, deadline: float, holds: Callable[[], bool], problem: str
 ) -> None:
     """Wait for it as long as the program lives and may take; raises ProgramFailed with its last words."""
-    name = terminal_name(session)
+    name = session.terminal
     looked = 0.0
     while not holds():
         now = time.monotonic()
@@ -125,11 +119,6 @@ def _wait_until(
 
 def _screen(tmux: Tmux, name: str) -> str:
     return tmux.capture(name) if tmux.has(name) else ""
-
-
-def terminal_name(session: Session) -> str:
-    """The agent's session in tmux."""
-    return f"rook-{session.agent}"
 
 
 def _last_lines(screen: str) -> str:

@@ -11,7 +11,6 @@ from rookery.agents.interrupt import find_runner
 from rookery.agents.model import STOPPED, STOPPING, NoSuchAgent, Session, is_stopping
 from rookery.agents.sandbox.model import clear_sockets, socket_folder
 from rookery.agents.spent import read_rest
-from rookery.agents.start import terminal_name
 from rookery.agents.turns import take_snapshot
 from rookery.base import call as calls
 from rookery.base import holder as holders
@@ -91,8 +90,8 @@ def end_processes(home: Home, session: Session) -> None:
 
         tmux = Tmux(home.tmux_socket)
         end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
-        if tmux.has(terminal_name(session)):
-            tmux.kill(terminal_name(session))
+        if tmux.has(session.terminal):
+            tmux.kill(session.terminal)
     end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
     clear_sockets(socket_folder(session.id))  # the host of its sandbox was killed before it could
 

@@ -6,9 +6,9 @@ from rookery.agents import store as sessions
 from rookery.agents.checks import open_for_checks
 from rookery.agents.environment import store
 from rookery.agents.environment.store import EnvironmentUnusable
-from rookery.agents.start import settings_of
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
+from rookery.config.compiled import section
 from rookery.runtimes.index import open_runtime
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def check_environment(place: Place) -> Iterator[Finding]:
 
 def _program(home: Home, stored: Stored, runtime: str) -> Finding:
     try:
-        open_runtime(runtime).check_installed(settings_of(home, runtime), stored.variables.plain.get("PATH", ""))
+        open_runtime(runtime).check_installed(section(home.config, runtime), stored.variables.plain.get("PATH", ""))
     except RookError as error:
         said = f"{error.message} by the recorded PATH"
         return Finding(_CATEGORY, runtime, WARNING, said, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")

@@ -15,12 +15,12 @@ from rookery.agents.environment.model import Environment
 from rookery.agents.environment.service import search_path
 from rookery.agents.environment.store import EnvironmentUnusable
 from rookery.agents.roles import STRICT
-from rookery.agents.start import settings_of
 from rookery.base import holder as holders
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import steps
+from rookery.config.compiled import section
 from rookery.merge import bounds, jobs, scratch, spending, store
 from rookery.merge import case as cases
 from rookery.merge.agent_runner import Order
@@ -99,7 +99,7 @@ def _start(
 ) -> Answer | Failed:
     name = f"{tier}-{case.entry.id}-{unique()}"
     runtime = open_runtime(desk.config.merge.runtime or desk.config.agents.runtime)
-    runtime.check_installed(settings_of(desk.home, runtime.NAME), search_path(desk.home.root))
+    runtime.check_installed(section(desk.config, runtime.NAME), search_path(desk.home.root))
     with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
         launch = _prepare(desk, case, runtime, place)
         order = _order(desk, case, tier, runtime, place, launch, prompt)
@@ -185,7 +185,7 @@ def _prepare(desk: Desk, case: Case, runtime: Runtime, place: Scratch) -> Launch
         model=desk.config.merge.model or desk.config.agents.model,
         profile=STRICT,
         runtime_session=None,
-        settings=settings_of(desk.home, runtime.NAME) | {"instructions": instructions, "hook_command": _hook},
+        settings=section(desk.config, runtime.NAME) | {"instructions": instructions, "hook_command": _hook},
         task_id=case.entry.task_id,
         environ=Environment(place.env),
     )
