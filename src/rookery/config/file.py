@@ -126,7 +126,9 @@ class _FileReader:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > _MAX_DEPTH:
-                raise self._stop("it is nested too deeply", event.start_mark.line + 1, event.start_mark.column + 1)
+                mark = event.start_mark
+                place = (mark.line + 1, mark.column + 1) if mark is not None else ()
+                raise self._stop("it is nested too deeply", *place)
 
     def _read_section(self, name: yaml.ScalarNode, node: yaml.Node) -> None:
         section = sections().get(name.value)
