@@ -10,9 +10,9 @@ import time
 
 from bench.cold import program_words
 from bench.table import Figure, Table
-from rookery.base.proctable import holding, read_all
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.processes.proctable import holding, read_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,17 +17,17 @@ import rookery
 from bench.cold import program_words
 from bench.table import Figure, Table
 from bench.timing import percentile
-from rookery.agents.home import CLIENT, Home
 from rookery.agents.reserve import Request, reserve
 from rookery.base.clock import stamp
 from rookery.client import frames
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
+from rookery.daemon.address import read_place
 from rookery.daemon.hello import Hello, pack_hello
-from rookery.daemon.place import read_place
 from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
+from rookery.sessions.home import CLIENT, Home
 from rookery.tasks import service
 from rookery.tasks.store import Author
 

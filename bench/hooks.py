@@ -15,10 +15,10 @@ from bench.agents import make_repository
 from bench.cold import program_words
 from bench.table import Figure, Table
 from bench.timing import percentile
-from rookery.agents.sandbox.probe import probe
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
+from rookery.sandbox.probe import probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

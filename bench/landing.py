@@ -12,14 +12,15 @@ import time
 
 import rookery
 from bench.table import Figure, Table
-from rookery.agents.home import CLIENT, Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path
 from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
-from rookery.merge import predict, queue, radar, service
+from rookery.merge import predict, queue, service
 from rookery.merge.desk import Desk
+from rookery.merge.radar import service as radar
+from rookery.sessions.home import CLIENT, Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import time
 from bench.agents import make_repository
 from bench.cold import program_words
 from bench.table import Figure, Table
-from rookery.agents import journal
 from rookery.base.clock import seconds_of
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.sessions import journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rookery
-from rookery.agents import model as sessions
 from rookery.base.errors import BUG, INTERRUPTED, RookError
 from rookery.cli import completion
 from rookery.cli.help import ABOUT
@@ -23,6 +22,7 @@ from rookery.merge import model as merges
 from rookery.ops import index
 from rookery.ops.operation import FLAG, Op, Param
 from rookery.ops.options import GLOBALS
+from rookery.sessions import model as sessions
 from rookery.tasks.model import ACTIVE, FINISHED, SATISFIES_BLOCKER, STATES, TRANSITIONS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from conftest import Rook
 from living import Agent
-from rookery.agents import hooks
+from rookery.hooks import service as hooks
 from rookery.mail import groups
 from rookery.ops import operation
 from rookery.ops.caller import PERSON
@@ -19,7 +19,7 @@ from support import AUTHOR, NOW, add, manifest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rookery.agents.hook_model import Answer
+    from rookery.hooks.model import Answer
     from rookery.ops.operation import Op
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from dev.model_server import ModelServer
 
-from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import Launch
+from rookery.runtimes.registry import open_runtime
 
 _LOCAL = Path(__file__).parents[1] / ".dev" / "claude" / "node_modules" / ".bin" / "claude"
 _NAMED = os.environ.get("ROOKERY_TEST_CLAUDE", "")

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, settings
 import selection
 import writing
 from daemons import daemons_under, end_daemon
-from processes import end_agents
-from rookery.base.proctree import send
+from process_tools import end_agents
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
+from rookery.processes.proctree import send
 from selection import pytest_addoption as pytest_addoption
 from selection import pytest_collection_modifyitems as pytest_collection_modifyitems
 from selection import pytest_sessionfinish as pytest_sessionfinish

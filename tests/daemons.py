@@ -13,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rookery.base.proctable import SERVES, Identity, environ_of, read_all
 from rookery.client import frames
 from rookery.config.environ import read_daemon_environ
-from rookery.daemon import place
+from rookery.daemon import address as place
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import WORKER_NAME, name_of
 from rookery.daemon.server import Daemon
+from rookery.processes.proctable import SERVES, Identity, environ_of, read_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ def _is_worker(pid: str) -> bool:
 
 def loops_of(folder: Path) -> list[int]:
     """The processes that run the project's loop without a daemon."""
-    return background_of(folder, b"rookery.flows.start")
+    return background_of(folder, b"rookery.flows.loop_start")
 
 
 def background_of(folder: Path, module: bytes = b"rookery.") -> list[int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rookery.agents import store
-from rookery.agents.home import Home
-from rookery.agents.model import READY
 from rookery.agents.reserve import Request, reserve
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.sessions import store
+from rookery.sessions.home import Home
+from rookery.sessions.model import READY
 from support import add
 
 

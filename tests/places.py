@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rookery.agents import store, worktrees
-from rookery.agents.model import ENDED, READY, Session, Settings, Turn
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.config.environ import read_environ
 from rookery.config.project import database_path
 from rookery.ops.context import Context
+from rookery.sessions import store
+from rookery.sessions.model import ENDED, READY, Session, Settings, Turn
 from rookery.vcs.model import Vcs
+from rookery.worktrees import service as worktrees
 from support import child_environ
 from templates import copy_database
 from vcs.repositories import KINDS, Repository, find_jj

@@ -19,10 +19,10 @@ import pytest
 import rookery
 from daemons import OwnDaemon, workers_of
 from forkserver import ForkServer
-from rookery.agents.home import MARK
 from rookery.base.errors import RookError
 from rookery.config.project import find_root
 from rookery.daemon.routing import THREAD, route
+from rookery.sessions.home import MARK
 from rookery.tasks import service
 from rookery.tasks.store import Author
 

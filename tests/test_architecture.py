@@ -19,16 +19,25 @@ SOURCE = Path(__file__).parents[1] / "src" / "rookery"
 # Imports point down this list or stay in the same folder; folders on one line do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("base",),
+    ("processes",),
     ("config",),
     ("db",),
-    ("engine",),
     ("vcs", "terminal", "forge", "runtimes"),
     ("ops",),
+    ("roles",),
     ("events",),
     ("tasks",),
+    ("environment",),
+    ("sessions",),
     ("mail",),
     ("costs",),
+    ("worktrees",),
+    ("sandbox",),
+    ("guard",),
+    ("status",),
+    ("turns",),
     ("agents",),
+    ("hooks",),
     ("merge",),
     ("location",),
     ("review",),
@@ -48,25 +57,25 @@ ROOT_FILES = {
     "__main__": "is `python -m rookery`, above everything",
 }
 LATE_IMPORTS = {
-    ("rookery.base.process", "rookery.base.child"): "most callers only wait for a child's end",
-    ("rookery.base.proctable", "rookery.base.process"): "asks `ps` where there is no /proc",
+    ("rookery.processes.process", "rookery.processes.child"): "most callers only wait for a child's end",
+    ("rookery.processes.proctable", "rookery.processes.process"): "asks `ps` where there is no /proc",
     ("rookery.db.database", "rookery.db.migrate"): "a database at the current schema never loads the migrations",
 }
 """Imports within a function that may close a circle, because both modules are complete by then."""
 
 STARTS_PROCESSES = {
-    "rookery.base.process": "the one place that starts a child",
-    "rookery.base.child": "holds a child that `process` started",
-    "rookery.base.detach": "starts what outlives us, without the weight of subprocess",
-    "rookery.base.attached": "starts what has the streams of somebody else",
+    "rookery.processes.process": "the one place that starts a child",
+    "rookery.processes.child": "holds a child that `process` started",
+    "rookery.processes.detach": "starts what outlives us, without the weight of subprocess",
+    "rookery.processes.attached": "starts what has the streams of somebody else",
 }
 NAMES_GIT = {
-    "rookery.vcs.git_store": "the only git; behind every jj repository lies such a store too",
-    "rookery.vcs.jj_program": "the only jj",
+    "rookery.vcs.git.repository": "the only git; behind every jj repository lies such a store too",
+    "rookery.vcs.jj.program": "the only jj",
 }
 FINDS_STATE = {
     "rookery.ops.state": "the way to the state, which refuses what is not ours",
-    "rookery.ops.project": "`rook init` makes it, and asks `ops.state` first",
+    "rookery.ops.init": "`rook init` makes it, and asks `ops.state` first",
     "rookery.client.main": "only tells whose daemon to call, which asks `ops.state` itself",
     "rookery.daemon.routing": "only compares it with its own root",
 }
@@ -78,9 +87,9 @@ ASKS_THE_CLOCK = {
     "rookery.config.environ": "the one clock, which tests put forward",
     "rookery.base.ids": "only the order of ids counts",
     "rookery.config.compiled": "compares with the times of files",
-    "rookery.vcs.git_moves": "compares with the times of files",
-    "rookery.vcs.git_locks": "compares with the times of files",
-    "rookery.vcs.index_claim": "makes two notes of one process differ",
+    "rookery.vcs.git.moves": "compares with the times of files",
+    "rookery.vcs.git.locks": "compares with the times of files",
+    "rookery.vcs.git.index_claim": "makes two notes of one process differ",
 }
 ABOVE_THE_OPERATIONS = ("cli", "daemon", "client", "mcp", "web", "tui")
 PROCESS_GLOBALS = {
@@ -96,24 +105,24 @@ PROCESS_GLOBALS = {
 """What belongs to the whole process. `time.sleep` is among it because no interrupt of a call ends it."""
 USES_PROCESS_GLOBALS = {
     "rookery.base.call": "stands for the process where no call is served",
-    "rookery.base.attached": "copies a process without threads, and refuses where a call is served",
-    "rookery.base.process": "lets children be interrupted, where no call is served",
-    "rookery.base.proctree": "never leaves what it has frozen",
+    "rookery.processes.attached": "copies a process without threads, and refuses where a call is served",
+    "rookery.processes.process": "lets children be interrupted, where no call is served",
+    "rookery.processes.proctree": "never leaves what it has frozen",
     "rookery.config.environ": "the system's word for the home, where the environment has none",
-    "rookery.agents.interrupt": "is the runner's, a program of its own",
-    "rookery.agents.journal": "its writer is the runner's, a program of its own",
-    "rookery.agents.runner": "is a program of its own",
-    "rookery.agents.loop_keeper": "is a part of such programs",
-    "rookery.agents.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
-    "rookery.merge.bounds": "is a program of its own: the hook of an agent that resolves",
+    "rookery.turns.interrupt": "is the runner's, a program of its own",
+    "rookery.sessions.journal": "its writer is the runner's, a program of its own",
+    "rookery.turns.runner": "is a program of its own",
+    "rookery.turns.loop_keeper": "is a part of such programs",
+    "rookery.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
+    "rookery.merge.tiers.bounds": "is a program of its own: the hook of an agent that resolves",
     "rookery.runtimes.scripted_agent.__main__": "is a program of its own",
     "rookery.runtimes.scripted_agent.prompt": "belongs to that program",
     "rookery.runtimes.scripted_agent.steps": "belongs to that program",
     "rookery.runtimes.scripted_agent.voice": "belongs to that program",
-    "rookery.agents.guard.decide": "a `~` is the home of the one user that daemon and callers have",
-    "rookery.agents.guard.expand": "a `~` is the home of the one user that daemon and callers have",
-    "rookery.agents.guard.paths": "a `~` is the home of the one user that daemon and callers have",
-    "rookery.agents.guard.substitution": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.guard.decide": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.guard.shell.expand": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.guard.paths": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.guard.shell.substitution": "a `~` is the home of the one user that daemon and callers have",
 }
 LONGEST = 400
 
@@ -485,8 +494,8 @@ def test_rules_are_content_with_a_good_tree(tmp_path: Path) -> None:
     files = {
         "base/a.py": "import os\n",
         "config/b.py": "import os\nHOME = os.environ['HOME']\n",
-        "vcs/git_store.py": "argv = ['git', 'status']\n",
-        "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git_store import argv\nprint(argv)\n",
+        "vcs/git/repository.py": "argv = ['git', 'status']\n",
+        "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git.repository import argv\nprint(argv)\n",
     }
     known = read_modules(make_tree(tmp_path, files))
     assert [wrong for rule in RULES for wrong in rule(known)] == []

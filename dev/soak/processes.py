@@ -19,7 +19,7 @@ DAEMON, FORKSERVER, RUNNER, WORKER, AGENT, TOOL, CLIENT, GIT, OTHER = (
 _WORDS = (
     ("rookery.daemon.main", DAEMON),
     ("rookery.daemon.worker", WORKER),
-    ("rookery.agents.runner", RUNNER),
+    ("rookery.turns.runner", RUNNER),
     ("rookery.runtimes.scripted_agent", AGENT),
     ("rookery.client.main", CLIENT),
     ("bin/rook", CLIENT),

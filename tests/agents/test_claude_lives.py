@@ -16,7 +16,7 @@ from dev.model_server import ModelServer
 from claude import model as model
 from claude import settings_for
 from conftest import git
-from rookery.base.proctree import send
+from rookery.processes.proctree import send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 

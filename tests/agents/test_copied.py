@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from den import DONE, Den
 
 from conftest import Rook, git
 from daemons import end_daemon
+from den import DONE, Den
 from places import make_place
-from processes import copy_live, end_agents
-from rookery.base.proctree import Identity, marked
+from process_tools import copy_live, end_agents
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from rookery.vcs import cage, git_relocate
+from rookery.processes.proctree import Identity, marked
+from rookery.vcs import cage
+from rookery.vcs.git import relocate as git_relocate
 from support import start_rook, wait_until
 
 WAITS = [
@@ -152,7 +153,7 @@ def test_many_commands_at_once_settle_a_copy_once(scene: Scene) -> None:
 @pytest.mark.slow
 def test_what_the_original_holds_is_free_in_a_copy(scene: Scene) -> None:
     """A lease, a scratch folder and a cleaning of a living process: in the copy they are nobody's."""
-    from rookery.base import holder
+    from rookery.processes import holder
 
     me = holder.myself()
     db = scene.den.rook.open()

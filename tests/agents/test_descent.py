@@ -12,13 +12,13 @@ import pytest
 from den import DONE, Den
 
 from conftest import git
-from rookery.agents.home import Home
-from rookery.base import proctable
-from rookery.base.proctree import identify, is_alive
-from rookery.base.python import module_command
 from rookery.config.environ import read_environ
-from rookery.daemon.connection import Connection
+from rookery.daemon.client_connection import Connection
 from rookery.ops.caller import ForgedSender, prove
+from rookery.processes import proctable
+from rookery.processes.proctree import identify, is_alive
+from rookery.processes.python import module_command
+from rookery.sessions.home import Home
 from served import Served, make_call
 from support import wait_until
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from den import Den
 
-from rookery.base import holder, proctable
-from rookery.base.holder import HolderId
-from rookery.base.proctree import Identity, identify, marked
-from rookery.vcs.index_claim import Claim
+from rookery.processes import holder, proctable
+from rookery.processes.holder import HolderId
+from rookery.processes.proctree import Identity, identify, marked
+from rookery.vcs.git.index_claim import Claim
 
 NOBODY = 4_000_000
 """A number that no process has."""

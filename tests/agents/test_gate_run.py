@@ -9,8 +9,8 @@ import pytest
 from conftest import Rook
 from daemons import run_as_guest
 from living import Agent
-from rookery.agents.roles import ROLES
 from rookery.daemon.hello import Guest
+from rookery.roles.model import ROLES
 from support import child_environ
 
 pytestmark = pytest.mark.slow

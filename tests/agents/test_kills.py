@@ -12,15 +12,16 @@ import pytest
 from den import DONE, Den
 
 from conftest import git
-from rookery.agents import stop, store
-from rookery.agents.home import Home
-from rookery.agents.model import Session
-from rookery.agents.turns import start_turn
-from rookery.base.proctree import Identity, is_alive
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows import sessions
-from rookery.vcs.git_processes import at_work
+from rookery.processes.proctree import Identity, is_alive
+from rookery.sessions import store
+from rookery.sessions.home import Home
+from rookery.sessions.model import Session
+from rookery.turns import stop
+from rookery.turns.service import start_turn
+from rookery.vcs.git.processes import at_work
 from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
 _WORK = [
@@ -190,7 +191,7 @@ def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str
 def _send_without_waking(den: Den, to: str, body: str) -> None:
     """As if the sender were killed right after its commit, before it wakes anybody."""
     script = (
-        "import sys, rookery.flows.process as p; p.react = lambda *_: None; "
+        "import sys, rookery.flows.loop_process as p; p.react = lambda *_: None; "
         "from rookery.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     words = ["mail", "send", to, "--subject", "News", "--body", body]

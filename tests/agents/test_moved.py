@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from den import DONE, Den
 
 from conftest import git
 from daemons import end_daemon
-from processes import copy_live, end_agents
-from rookery.base.proctable import environ_of
-from rookery.base.proctree import is_alive, marked
+from den import DONE, Den
+from process_tools import copy_live, end_agents
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops import location
 from rookery.ops.location import COPIED, GONE, HERE, MOVED, SAME, SHARED, TWIN, Location
+from rookery.processes.proctable import environ_of
+from rookery.processes.proctree import is_alive, marked
 from support import child_environ, rook_argv, wait_until
 
 WAITS = [

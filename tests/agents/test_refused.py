@@ -16,14 +16,14 @@ from actions import HIDDEN, REFUSED, STRIPPED, Scene, ask_hook, ask_shell_hook, 
 from conftest import git
 from daemons import OwnDaemon, has_daemon
 from living import Agent
-from rookery.agents.hook_model import DENIED
-from rookery.agents.rights import PROGRAM, RIGHTS, reach_of
-from rookery.base.proctable import has_proc
-from rookery.base.python import module_command
 from rookery.daemon.hello import Guest
 from rookery.daemon.routing import is_short
 from rookery.db.database import Database
+from rookery.hooks.model import DENIED
 from rookery.ops import index
+from rookery.processes.proctable import has_proc
+from rookery.processes.python import module_command
+from rookery.roles.rights import PROGRAM, RIGHTS, reach_of
 from support import Ran, add, child_environ, run_rook
 from templates import copy_database, copy_repository
 

@@ -9,10 +9,10 @@ import pytest
 from den import DONE, Den
 
 from places import make_place
-from rookery.agents import store
 from rookery.config.project import database_path, from_stored, to_stored
 from rookery.db import migrate
 from rookery.db.database import Database
+from rookery.sessions import store
 
 WORK = [
     {"edit": {"path": "made.txt", "text": "made\n"}},

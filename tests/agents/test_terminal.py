@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from den import DONE, Den
 
-from rookery.agents import look, store
-from rookery.agents.home import Home
-from rookery.agents.lookout import Lookout
-from rookery.base.proctree import end_tree
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
-from rookery.flows.process import react
+from rookery.flows.loop_process import react
+from rookery.processes.proctree import end_tree
+from rookery.sessions import store
+from rookery.sessions.home import Home
+from rookery.status import service as look
+from rookery.status.panes import Lookout
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 

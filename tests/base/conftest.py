@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from processes import mark as mark
+from process_tools import mark as mark

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from processes import Mark, wait_until, written_pid
-from rookery.base import attached, call, detach, process
+from process_tools import Mark, wait_until, written_pid
+from rookery.base import call
 from rookery.base.call import Call, check_interrupted
 from rookery.base.errors import ProgramFailed
-from rookery.base.proctree import Identity, end_tree, is_alive
 from rookery.db.database import Database
+from rookery.processes import attached, detach, process
+from rookery.processes.proctree import Identity, end_tree, is_alive
 from served import Served, make_call
 
 

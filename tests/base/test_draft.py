@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rookery.agents.session_hooks import _replace
 from rookery.base.draft import draft_name, write_whole
+from rookery.hooks.settings import _replace
 from rookery.tasks.transfer import _write_whole
 from rookery.vcs import cage
 from served import Served, make_call

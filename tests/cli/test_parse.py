@@ -15,7 +15,7 @@ from rookery.cli.parse import parse_operation
 from rookery.ops import index
 from rookery.ops.operation import Op
 from rookery.ops.options import Globals
-from rookery.ops.usage import parse
+from rookery.ops.parser import parse
 from rookery.ops.words import read_globals, read_plainly
 
 

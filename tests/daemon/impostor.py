@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rookery.daemon import place
+from rookery.daemon import address as place
 
 if TYPE_CHECKING:
     from live import Live

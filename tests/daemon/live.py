@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from daemons import background_of
-from rookery.base.proctable import Identity, holding
-from rookery.base.proctree import is_alive
-from rookery.daemon import place
+from rookery.daemon import address as place
+from rookery.processes.proctable import Identity, holding
+from rookery.processes.proctree import is_alive
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, Ran, child_environ, wait_until
 

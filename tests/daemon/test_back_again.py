@@ -14,10 +14,10 @@ from test_workers import forkserver_of
 
 from conftest import git
 from daemons import background_of, has_daemon, workers_of
-from rookery.base.proctable import Identity, read_all
-from rookery.base.proctree import is_alive
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.processes.proctable import Identity, read_all
+from rookery.processes.proctree import is_alive
 from support import wait_until
 
 pytestmark = pytest.mark.slow

@@ -25,11 +25,11 @@ from conftest import git
 from daemons import OwnDaemon, hello, receive, workers_of
 from living import Agent
 from rookery.base.call import serving
-from rookery.base.proctable import read_one
-from rookery.base.proctree import descendants, identify
 from rookery.client import frames
-from rookery.daemon.connection import Connection
+from rookery.daemon.client_connection import Connection
 from rookery.daemon.hello import Guest, read_hello
+from rookery.processes.proctable import read_one
+from rookery.processes.proctree import descendants, identify
 from support import child_environ, wait_until
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
 from daemons import hello, receive, workers_of
-from rookery.base.proctable import Identity
-from rookery.base.proctree import identify, is_alive
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon.routing import only_reads
 from rookery.db.database import Database
+from rookery.processes.proctable import Identity
+from rookery.processes.proctree import identify, is_alive
 from support import add, wait_until
 
 pytestmark = pytest.mark.slow

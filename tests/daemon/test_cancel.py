@@ -12,14 +12,14 @@ import pytest
 
 from daemons import OwnDaemon, hello, receive
 from rookery.base.call import sleep
-from rookery.base.detach import start_detached
-from rookery.base.process import run
-from rookery.base.proctable import Identity
-from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.config.steps import reached
 from rookery.daemon import calls
 from rookery.ops.state import open_state
+from rookery.processes.detach import start_detached
+from rookery.processes.process import run
+from rookery.processes.proctable import Identity
+from rookery.processes.proctree import is_alive
 from support import child_environ, wait_until
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from daemons import hello
 from living import Agent
 from rookery.client import frames
 from rookery.config.project import database_path
-from rookery.daemon import place
+from rookery.daemon import address as place
 from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, child_environ
@@ -153,7 +153,7 @@ def test_no_tool_runs_on_an_answer_that_makes_no_sense(
     assert (silent.status, silent.out, silent.err) == (0, b"", b"")
 
 
-@pytest.mark.parametrize("broken", ["daemon/start.py", "client/frames.py", "cli/hook.py", "base/errors.py"])
+@pytest.mark.parametrize("broken", ["daemon/start.py", "client/frames.py", "cli/hook_edge.py", "base/errors.py"])
 @pytest.mark.parametrize("mode", ["on", "off"])
 def test_no_tool_runs_while_rookery_itself_is_half_there(
     live: Live, bee: Agent, tmp_path: Path, broken: str, mode: str

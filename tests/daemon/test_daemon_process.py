@@ -16,10 +16,10 @@ from live import live as live
 
 from daemons import workers_of
 from living import Agent
-from rookery.agents.home import MARK
-from rookery.base.proctable import line_of
-from rookery.base.proctree import end_tree, identify, is_alive, marked
-from rookery.daemon import place
+from rookery.daemon import address as place
+from rookery.processes.proctable import line_of
+from rookery.processes.proctree import end_tree, identify, is_alive, marked
+from rookery.sessions.home import MARK
 from support import SOURCE, wait_until
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,7 @@ def test_none_is_started_from_within_a_sandbox(live: Live) -> None:
 _AGENT = """
 import subprocess, sys
 sys.path.insert(0, sys.argv.pop(1))
-from rookery.base.subreaper import adopt_orphans
+from rookery.processes.subreaper import adopt_orphans
 adopt_orphans()
 subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 print("done", flush=True)

@@ -15,10 +15,10 @@ from live import live as live
 
 from daemons import OwnDaemon, hello, receive
 from living import Agent
-from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.daemon import calls, server
 from rookery.daemon.hello import Guest
+from rookery.processes.proctree import is_alive
 from support import child_environ, wait_until
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pytest
 
 from daemons import OwnDaemon, hello, receive, run_as_guest
 from living import Agent
-from rookery.agents.sandbox.model import socket_folder
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon.hello import Guest
 from rookery.db.database import Database
+from rookery.sandbox.model import socket_folder
 from support import child_environ, wait_until
 
 if TYPE_CHECKING:

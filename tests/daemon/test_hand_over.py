@@ -20,13 +20,13 @@ from live import live as live
 from daemons import OwnDaemon, hello, receive
 from living import Agent
 from rookery.base.call import sleep
-from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.daemon import calls, fingerprint, main, serving
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.routing import is_short
 from rookery.db import pool
 from rookery.ops import index
+from rookery.processes.proctree import is_alive
 from support import SOURCE, child_environ, wait_until
 
 if TYPE_CHECKING:

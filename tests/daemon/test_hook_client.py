@@ -21,7 +21,8 @@ from live import live as live
 from daemons import OwnDaemon, hello, receive
 from living import Agent
 from rookery.client import frames, hook
-from rookery.daemon import calls, place, server
+from rookery.daemon import address as place
+from rookery.daemon import calls, server
 from support import SOURCE, Ran, child_environ
 
 if TYPE_CHECKING:

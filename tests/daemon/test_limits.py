@@ -13,8 +13,8 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
-from rookery.base import limits
-from rookery.base.detach import start_detached
+from rookery.processes import limits
+from rookery.processes.detach import start_detached
 from served import Served, make_call
 from support import wait_until
 
@@ -121,7 +121,9 @@ def test_an_agents_limits_are_its_own(tmp_path: Path, environ: dict[str, str]) -
 
 def test_limits_that_are_lower_in_one_way_and_higher_in_another_replace_no_daemon() -> None:
     def compare(settings: str) -> tuple[bool, bool]:
-        code = "import sys; from rookery.base import limits; print(limits.can_pass_on(int(sys.argv[1])), end=' '); "
+        code = (
+            "import sys; from rookery.processes import limits; print(limits.can_pass_on(int(sys.argv[1])), end=' '); "
+        )
         code += "print(limits.are_higher(int(sys.argv[1])))"
         with subprocess.Popen(["sh", "-c", "ulimit -n 400; exec cat"], stdin=subprocess.PIPE) as caller:
             wait_until(lambda: resource.prlimit(caller.pid, resource.RLIMIT_NOFILE)[1] == 400)
@@ -140,7 +142,7 @@ def test_limits_that_are_lower_in_one_way_and_higher_in_another_replace_no_daemo
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can have another group")
 def test_limits_that_may_not_be_read_leave_the_command_to_its_caller() -> None:
-    code = "import os, sys; from rookery.base import limits; os.setgid(5); os.setuid(65534); "
+    code = "import os, sys; from rookery.processes import limits; os.setgid(5); os.setuid(65534); "
     code += "print(limits.can_pass_on(int(sys.argv[1])))"
     done = subprocess.run([sys.executable, "-c", code, str(os.getpid())], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -13,12 +13,12 @@ from live import live as live
 
 from daemons import hello, receive
 from living import Agent
-from rookery.agents.sandbox.model import socket_folder
-from rookery.base.proctree import is_alive
 from rookery.client import frames
-from rookery.daemon import place
+from rookery.daemon import address as place
 from rookery.daemon.hello import Guest
 from rookery.daemon.link import Link
+from rookery.processes.proctree import is_alive
+from rookery.sandbox.model import socket_folder
 from support import child_environ, wait_until
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from live import live as live
 
 from conftest import git
 from daemons import has_daemon
-from rookery.agents import journal
-from rookery.agents.interrupt import find_runner
-from rookery.base.proctree import is_alive, marked
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.processes.proctree import is_alive, marked
+from rookery.sessions import journal
+from rookery.turns.interrupt import find_runner
 from selection import Sample
 from support import wait_until
 

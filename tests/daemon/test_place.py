@@ -23,12 +23,13 @@ from live import live as live
 
 from daemons import OwnDaemon
 from living import Agent
-from rookery.base import holder, proctable
 from rookery.base.errors import ProgramFailed
-from rookery.base.proctree import is_alive
 from rookery.client import frames
 from rookery.client.connection import Connection
-from rookery.daemon import place, start
+from rookery.daemon import address as place
+from rookery.daemon import start
+from rookery.processes import holder, proctable
+from rookery.processes.proctree import is_alive
 from support import wait_until
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def root(tmp_path: Path) -> str:
 def test_who_only_looks_is_not_taken_for_a_daemon(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with lock_held(root, fcntl.LOCK_SH) as looking:
         assert not place.is_locked(root)  # two may look at once
-        monkeypatch.setattr("rookery.daemon.place.time.sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
+        monkeypatch.setattr("rookery.daemon.address.time.sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
         lock = place.take_lock(root)
     assert lock is not None
     assert place.is_locked(root)

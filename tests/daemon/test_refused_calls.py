@@ -11,7 +11,7 @@ from live import Live, client_argv
 from live import live as live
 
 from actions import Scene, make_scene
-from rookery.base.proctable import has_proc
+from rookery.processes.proctable import has_proc
 
 pytestmark = pytest.mark.slow
 

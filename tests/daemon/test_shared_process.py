@@ -25,7 +25,7 @@ OWNS_ITS_PROCESS = {
 }
 WAITS_FOR_NO_CALL = {
     "rookery.daemon.listener": "is the thread that accepts",
-    "rookery.daemon.place": "runs before there is a call",
+    "rookery.daemon.address": "runs before there is a call",
     "rookery.daemon.start": "runs in the caller's process",
     "rookery.daemon.link": "has a thread of its own, in a sandbox's host",
 }
@@ -33,14 +33,14 @@ KEEPS = {
     "rookery.config.schema.sections": "one value",
     "rookery.config.schema.keys": "one value",
     "rookery.merge.resolve.languages._parser": "one for each language",
-    "rookery.agents.rights._PEOPLE": "an empty table",
-    "rookery.agents.guard.programs.FORBIDDEN": "programs that the guard knows",
-    "rookery.base.subreaper._adopting": "one value",
+    "rookery.roles.rights._PEOPLE": "an empty table",
+    "rookery.guard.programs.table.FORBIDDEN": "programs that the guard knows",
+    "rookery.processes.subreaper._adopting": "one value",
     "rookery.ops.operation._declared": "the operations",
     "rookery.config.steps._times": "for tests alone",
-    "rookery.base.proctable._boots": "one boot",
+    "rookery.processes.proctable._boots": "one boot",
     "rookery.base.call._threads": "calls that are being served",
-    "rookery.base.detach._started": "children that run",
+    "rookery.processes.detach._started": "children that run",
     "rookery.daemon.worker._started": "children that run",
 }
 

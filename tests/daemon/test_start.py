@@ -17,12 +17,12 @@ from live import Live, client_argv, wait_for_dialogue
 from live import live as live
 
 from daemons import workers_of
-from rookery.agents.home import MARK
-from rookery.base import proctable
 from rookery.base.errors import ProgramFailed
-from rookery.base.proctable import is_apart
-from rookery.base.proctree import is_alive, marked
-from rookery.daemon import place
+from rookery.daemon import address as place
+from rookery.processes import proctable
+from rookery.processes.proctable import is_apart
+from rookery.processes.proctree import is_alive, marked
+from rookery.sessions.home import MARK
 from support import SOURCE, child_environ, wait_until
 
 if TYPE_CHECKING:

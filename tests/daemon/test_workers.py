@@ -12,11 +12,11 @@ from live import Live
 from live import live as live
 
 from daemons import workers_of
-from processes import Rest, is_at_rest
-from rookery.base.proctable import Identity, environ_of, read_all, read_one
-from rookery.base.proctree import is_alive
-from rookery.daemon import place
+from process_tools import Rest, is_at_rest
+from rookery.daemon import address as place
 from rookery.daemon.forkserver import NAME, SPARE_NAME, WORKER_NAME, name_of
+from rookery.processes.proctable import Identity, environ_of, read_all, read_one
+from rookery.processes.proctree import is_alive
 from support import wait_until
 
 pytestmark = pytest.mark.slow

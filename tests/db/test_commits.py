@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from rookery.base import inotify
 from rookery.db import commits
 from rookery.db.commits import Commits
 from rookery.db.database import Database
+from rookery.processes import inotify
 from served import Served, make_call
 from support import SOURCE, child_environ
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from rookery.base import call as calls
-from rookery.base.process import run
 from rookery.db.database import Database
 from rookery.db.pool import Pool
 from rookery.events.telemetry import Telemetry
+from rookery.processes.process import run
 from served import make_call
 from support import add
 

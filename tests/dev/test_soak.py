@@ -150,7 +150,7 @@ def test_git_of_the_soak_is_found_while_it_runs(tmp_path: Path) -> None:
     [
         ("python -I -c … rookery.daemon.main /repo", "", processes.DAEMON),
         ("python -I -c … rookery.daemon.worker 5", "", processes.WORKER),
-        ("python -P -c … rookery.agents.runner /repo ses_1", "", processes.RUNNER),
+        ("python -P -c … rookery.turns.runner /repo ses_1", "", processes.RUNNER),
         ("python -P -c … rookery.runtimes.scripted_agent.__main__", "ses_1", processes.AGENT),
         ("/venv/bin/python /venv/bin/rook merge --all", "", processes.CLIENT),
         ("/usr/lib/git-core/git merge-tree", "", processes.GIT),

@@ -16,14 +16,14 @@ from typing import Any
 import apsw
 import pytest
 
-from rookery.agents import moments
-from rookery.agents.home import Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry
+from rookery.sessions.home import Home
+from rookery.status import feed as moments
 from templates import copy_database
 
 _SHORT, _LONG = 1_500, 12_000

@@ -13,13 +13,13 @@ import apsw
 import pytest
 
 import rookery
-from rookery.agents import moments
-from rookery.agents.home import Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry
+from rookery.sessions.home import Home
+from rookery.status import feed as moments
 from support import NOW, add
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rookery.base.proctable import Identity
 from rookery.flows import identities, jobs, landings, leftovers, radar, sessions
 from rookery.flows.model import LONGEST_WAIT, Timer, wait_after
 from rookery.flows.sessions import Driver, Facts
+from rookery.processes.proctable import Identity
 
 NOW = 1_000_000.0
 _ALIVE = Driver(sessions.ALIVE, Identity(7, "x"))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from rookery.agents.home import Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop, store
 from rookery.flows.model import MOST_FAILURES, Action, NeedsPerson, Plan
+from rookery.sessions.home import Home
 
 
 class Broken:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from conftest import Rook, git
-from rookery.base import owned
 from rookery.flows.need import is_needed
+from rookery.processes import owned
 from support import IN_DAEMON, child_environ, rook_argv, wait_until
 from templates import init_project
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from living import Agent
-from rookery.agents import journal
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows.need import is_anything_alive
+from rookery.sessions import journal
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from rookery.flows import reactor
 from rookery.flows.loop import Look
-from rookery.flows.process import open_home
+from rookery.flows.loop_process import open_home
 from rookery.flows.reactor import Reactor
 
 

@@ -10,13 +10,13 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rookery.base.ids import SESSION, TURN, new_id
-from rookery.base.proctree import identify
 from rookery.config.environ import Environ, read_environ
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent
 from rookery.ops.caller import PERSON, Caller, prove
+from rookery.processes.proctree import identify
 from support import child_environ, run_rook
 from templates import copy_database
 

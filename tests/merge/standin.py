@@ -7,9 +7,9 @@ import types
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rookery.merge.resolve.lockfiles import Lockfile
+from rookery.merge.resolve.files import Settings
+from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.resolve.loss import Loss
-from rookery.merge.resolve.mechanical import Settings
 from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from conftest import git
-from rookery.merge import gates, queue, run, service
+from rookery.merge import queue, run, service
 from rookery.merge.desk import Desk
+from rookery.merge.gates import service as gates
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
 from rookery.tasks.store import Author

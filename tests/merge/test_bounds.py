@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rookery.merge.bounds import FOLDER, judge
+from rookery.merge.tiers.bounds import FOLDER, judge
 from rookery.runtimes.hooks import hook_command
 from support import child_environ
 
@@ -61,7 +61,7 @@ def test_without_a_folder_nothing_may_be_done() -> None:
 )
 def test_as_a_program_calls_it(folder: Path, event: str, payload: Any, status: int) -> None:
     done = subprocess.run(
-        hook_command(event, module="rookery.merge.bounds"),
+        hook_command(event, module="rookery.merge.tiers.bounds"),
         input=b"" if payload is None else json.dumps(payload).encode(),
         env=child_environ({FOLDER: str(folder)}),
         capture_output=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.base import proctable
+from rookery.processes import proctable
 from support import wait_until
 
 from .yard import DONE, Yard

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import Clock, git
-from rookery.merge import kept, lease
+from rookery.merge import lease
+from rookery.merge.landing import kept
 from rookery.merge.lease import Lease
-from rookery.vcs.git_moves import Fenced, fence_ref, read_fence, write_fence
+from rookery.vcs.git.moves import Fenced, fence_ref, read_fence, write_fence
 from support import child_environ, rook_argv, wait_until
 
 from .yard import Yard

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rookery.merge import after, store
+from rookery.merge import store
 from rookery.merge.desk import Desk
+from rookery.merge.landing import after
 
 from .yard import DONE, Yard
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.agents.sandbox.probe import probe
-from rookery.base.proctree import marked
-from rookery.merge.gates import matches
+from rookery.merge.gates.service import matches
+from rookery.processes.proctree import marked
+from rookery.sandbox.probe import probe
 
 from .yard import Yard
 

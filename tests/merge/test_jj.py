@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rookery.vcs.git_moves import Fenced, read_fence
-from rookery.vcs.jj import Jj
+from rookery.vcs.git.moves import Fenced, read_fence
+from rookery.vcs.jj.workspace import Jj
 from support import run_rook
 from vcs.repositories import ColocatedRepository, JjRepository, find_jj
 

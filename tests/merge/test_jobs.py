@@ -15,9 +15,9 @@ import pytest
 
 from conftest import git
 from daemons import background_of
-from processes import is_at_rest
-from rookery.agents import journal
-from rookery.base.inotify import CLOSED
+from process_tools import is_at_rest
+from rookery.processes.inotify import CLOSED
+from rookery.sessions import journal
 from support import child_environ, rook_argv, wait_until
 
 from .yard import Yard
@@ -95,7 +95,7 @@ def gated(yard: Yard, tmp_path: Path) -> Iterator[Gated]:
     found = Gated(yard, tmp_path)
     yield found
     found.go.write_text("go")  # whatever still waits ends
-    wait_until(lambda: not background_of(yard.folder, b"rookery.merge.gate_runner"))
+    wait_until(lambda: not background_of(yard.folder, b"rookery.merge.gates.gate_runner"))
 
 
 def test_the_next_merger_waits_for_a_gate_whose_merger_was_killed_and_takes_its_result(gated: Gated) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import git
-from rookery.merge import kept
+from rookery.merge.landing import kept
 
 from .yard import Yard
 

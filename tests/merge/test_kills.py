@@ -11,10 +11,11 @@ import pytest
 
 from conftest import git
 from rookery.base.errors import RookError
-from rookery.base.proctree import identify
-from rookery.merge import land, lease, store
-from rookery.merge.candidate import Candidate, build
+from rookery.merge import lease, store
+from rookery.merge.landing import land
+from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.lease import Holder, Lease
+from rookery.processes.proctree import identify
 from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
 from .yard import Yard, unfenced

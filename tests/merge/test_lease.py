@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from rookery.agents.stop import is_abandoned
-from rookery.base import holder as holders
-from rookery.base import owned, proctable
 from rookery.base.call import serving
 from rookery.base.clock import stamp
-from rookery.base.holder import HolderId
-from rookery.base.proctree import Identity
 from rookery.flows import landings, sessions
 from rookery.mail.model import SYSTEM
-from rookery.merge import lease, scratch, store
+from rookery.merge import lease, store
+from rookery.merge.gates import scratch
 from rookery.merge.lease import Holder, Lease
-from rookery.vcs.index_claim import Claim
+from rookery.processes import holder as holders
+from rookery.processes import owned, proctable
+from rookery.processes.holder import HolderId
+from rookery.processes.proctree import Identity
+from rookery.turns.stop import is_abandoned
+from rookery.vcs.git.index_claim import Claim
 from served import Served, make_call
 
 from .yard import Yard, unfenced

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.agents import store
-from rookery.agents.interactive import end_turn
-from rookery.agents.model import Session, Turn
 from rookery.agents.reserve import Request, reserve
-from rookery.agents.sandbox.probe import probe
 from rookery.base.ids import TURN, new_id
-from rookery.base.python import module_command
 from rookery.flows import loop, radar
 from rookery.flows.radar import MOST_TRIES, unseen_ends
 from rookery.merge.desk import Desk
 from rookery.ops.state import check_state
+from rookery.processes.python import module_command
+from rookery.sandbox.probe import probe
+from rookery.sessions import store
+from rookery.sessions.model import Session, Turn
+from rookery.turns.interactive import end_turn
 from support import add, child_environ, die_at, rook_argv, wait_until
 
 from .yard import Yard

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from conftest import git
-from rookery.agents import journal
 from rookery.merge import queue, service, store
 from rookery.merge.model import Entry
+from rookery.sessions import journal
 from support import child_environ, rook_argv, wait_until
 
 from . import standin
@@ -263,9 +263,9 @@ def test_the_agent_is_told_both_sides_and_what_was_done_before(yard: Yard, land:
     yard.commit(a_txt="1\nours\nagain\n3\n")
     git(yard.folder, "switch", "-q", "main")
     yard.commit(a_txt="1\nours\nmain\n3\n")
-    from rookery.merge.candidate import Clash, build
-    from rookery.merge.case import Case
+    from rookery.merge.landing.candidate import Clash, build
     from rookery.merge.tiers import agent
+    from rookery.merge.tiers.case import Case
 
     desk = yard.desk()
     entry = service.draft(desk, "again", "main")

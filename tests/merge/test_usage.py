@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +16,6 @@ from rookery.base.errors import UntrustedState
 from rookery.cli.main import main
 from rookery.config import steps
 from rookery.ops.state import check_state
-from support import child_environ
 
 from .yard import Yard
 
@@ -122,18 +119,3 @@ def test_state_that_was_added_to_the_index_meanwhile_is_not_taken_for_looked_at(
     with pytest.raises(UntrustedState):
         check_state(str(yard.folder))
     capsys.readouterr()
-
-
-def test_a_clean_landing_loads_no_tier(yard: Yard, tmp_path: Path) -> None:
-    yard.branch("one", one_txt="1\n")
-    shown = tmp_path / "modules"
-    program = (
-        "import sys; from rookery.cli.main import main; status = main(['merge', '--branch', 'one']); "
-        f"open({str(shown)!r}, 'w').write('\\n'.join(sys.modules)); sys.exit(status)"
-    )
-    words = [sys.executable, "-c", program]
-    subprocess.run(words, cwd=yard.folder, env=child_environ(), check=True, capture_output=True)
-    loaded = {name for name in shown.read_text().split() if name.startswith("rookery.")}
-    assert "rookery.merge.land" in loaded
-    for name in ("rookery.merge.tiers", "rookery.merge.resolve", "rookery.merge.resolving", "rookery.merge.radar"):
-        assert not [each for each in loaded if each.startswith(name)]

@@ -11,7 +11,6 @@ import yaml
 
 from conftest import Rook, git
 from daemons import kill_daemon_at
-from rookery.agents.home import Home
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
@@ -19,6 +18,7 @@ from rookery.db.database import Database
 from rookery.flows.radar import unseen_ends
 from rookery.merge.desk import Desk
 from rookery.merge.lease import Holder, Lease
+from rookery.sessions.home import Home
 from support import IN_DAEMON, Ran, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rookery.agents import store
-from rookery.agents.home import Home, write_token
-from rookery.agents.model import READY
 from rookery.agents.reserve import Request, reserve
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.sessions import store
+from rookery.sessions.home import Home, write_token
+from rookery.sessions.model import READY
 from support import add
 
 
@@ -48,7 +48,7 @@ def plant(root: Path, canary: Path) -> None:
 
 def end_processes(root: Path) -> None:
     """End what the state started, so that a test which fails leaves nothing behind."""
-    from rookery.base.proctree import end_tree
+    from rookery.processes.proctree import end_tree
 
     for session in (root / ".rookery" / "sessions").glob("*"):
         end_tree(None, ("ROOKERY_SESSION", session.name), 0.1)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from living import Agent
-from rookery.base import proctable
 from rookery.base.call import Call, serving
 from rookery.config.environ import read_environ
 from rookery.ops.caller import ForgedSender
 from rookery.ops.context import Context
+from rookery.processes import proctable
 from support import child_environ, rook_argv, wait_until
 
 on_linux = pytest.mark.skipif(not proctable.has_proc(), reason="without /proc parents are not looked at")
@@ -157,6 +157,8 @@ def test_the_line_of_parents_ends_above_us() -> None:
     line = proctable.line_of(os.getpid())
     assert line[:2] == [os.getpid(), os.getppid()]
     assert proctable.line_of(2**22 + 1) == []
-    script = "import sys; from rookery.base import proctable; print(proctable.line_of(__import__('os').getpid())[1])"
+    script = (
+        "import sys; from rookery.processes import proctable; print(proctable.line_of(__import__('os').getpid())[1])"
+    )
     done = subprocess.run([sys.executable, "-c", script], env=child_environ(), capture_output=True, check=True)
     assert int(done.stdout) == os.getpid()

@@ -26,7 +26,7 @@ from rookery.config.project import find_root
 from rookery.ops.context import Context
 from rookery.ops.guess import guess_gates
 from rookery.ops.index import find
-from rookery.ops.project import Initialised, init
+from rookery.ops.init import Initialised, init
 from rookery.vcs.model import UnknownRevision, Vcs
 
 EVERYTHING = (".rookery/", ".rookery/.gitignore", ".rookery/config.yaml", ".rookery/rookery.db")
@@ -127,7 +127,7 @@ def test_what_a_kill_left_half_made_is_finished(repo: Path) -> None:
 _KILLED = """
 import os, signal, sys
 from rookery.ops.context import Context
-from rookery.ops.project import init
+from rookery.ops.init import init
 
 left = int(sys.argv[1])
 

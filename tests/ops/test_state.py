@@ -14,13 +14,13 @@ from hostile import end_processes, plant
 from conftest import git
 from daemons import run_as_guest
 from rookery.base.errors import UntrustedState
-from rookery.base.python import module_command
 from rookery.config.project import FOLDER
 from rookery.daemon.hello import Guest
 from rookery.doctor.ops import doctor
 from rookery.ops.context import Context
-from rookery.ops.project import init
+from rookery.ops.init import init
 from rookery.ops.state import check_state, find_project, is_own
+from rookery.processes.python import module_command
 from rookery.runtimes.hooks import hook_command
 from rookery.vcs import tracked
 from rookery.vcs.tracked import is_state
@@ -122,7 +122,7 @@ def test_an_agents_hook_refuses_it_and_a_persons_stays_silent(clone: Clone) -> N
 
 
 def test_the_processes_that_work_in_the_background_refuse_it(clone: Clone) -> None:
-    for module, words in (("flows.start", []), ("flows.radar", ["2", "1"])):
+    for module, words in (("flows.loop_start", []), ("flows.radar", ["2", "1"])):
         done = subprocess.run(
             [*module_command(f"rookery.{module}"), str(clone.root), *words],
             env=child_environ(),

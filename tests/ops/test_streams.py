@@ -9,14 +9,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rookery.agents import store
-from rookery.agents.home import Home
 from rookery.agents.reserve import Request, reserve
 from rookery.config.environ import read_environ
 from rookery.events.telemetry import Telemetry
 from rookery.ops.context import Context
 from rookery.ops.index import GROUPS
 from rookery.ops.operation import call, declared
+from rookery.sessions import store
+from rookery.sessions.home import Home
 from support import NOW, add
 
 

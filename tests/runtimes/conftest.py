@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from processes import Mark, wait_until
-from processes import mark as mark
+from process_tools import Mark, wait_until
+from process_tools import mark as mark
 from rookery.terminal.tmux import Tmux
 
 

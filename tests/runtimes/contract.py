@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from claude import ClaudeBench
-from processes import Mark, wait_until
-from rookery.base import process
-from rookery.base.child import Child
-from rookery.base.proctree import send
-from rookery.runtimes.index import open_runtime
+from process_tools import Mark, wait_until
+from rookery.processes import process
+from rookery.processes.child import Child
+from rookery.processes.proctree import send
 from rookery.runtimes.model import RESULT, Launch, Runtime, TurnEvent
+from rookery.runtimes.registry import open_runtime
 from rookery.terminal.tmux import Tmux
 
 WORK = "work"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rookery.agents.roles import PROFILES
 from rookery.config.compiled import section
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
+from rookery.roles.model import PROFILES
 from rookery.runtimes import claude
 from rookery.runtimes.claude_folder import write_folder
 from rookery.runtimes.model import Command, Launch

@@ -11,7 +11,7 @@ from dev.model_server import ModelServer
 
 from claude import model as model
 from claude import model_script, settings_for
-from processes import Mark, wait_until
+from process_tools import Mark, wait_until
 from rookery.runtimes import claude, hooks
 from rookery.runtimes.claude_folder import write_folder
 from rookery.runtimes.model import DENIED, Launch

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from processes import Mark, wait_until, written_pid
-from rookery.base import proctree
+from process_tools import Mark, wait_until, written_pid
 from rookery.base.errors import ProgramFailed
-from rookery.base.proctree import end_tree, is_alive
+from rookery.processes import proctree
+from rookery.processes.proctree import end_tree, is_alive
 from rookery.runtimes import model
-from rookery.runtimes.index import RUNTIMES
 from rookery.runtimes.model import Launch, Runtime
+from rookery.runtimes.registry import RUNTIMES
 from rookery.terminal.tmux import Tmux
 
 from .contract import (

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from processes import Mark, wait_until, written_pid
-from rookery.agents.home import Home
+from process_tools import Mark, wait_until, written_pid
 from rookery.agents.reserve import Request, reserve
-from rookery.base import proctree
 from rookery.base.errors import InvalidInput
-from rookery.base.proctree import end_tree, is_alive
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
+from rookery.processes import proctree
+from rookery.processes.proctree import end_tree, is_alive
 from rookery.runtimes import model, scripted
 from rookery.runtimes.model import Launch
 from rookery.runtimes.scripted_agent.memory import Memory
+from rookery.sessions.home import Home
 from rookery.terminal.tmux import Tmux
 from support import add
 

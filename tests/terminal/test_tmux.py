@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from processes import Mark, wait_until
+from process_tools import Mark, wait_until
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
-from rookery.base.process import run
-from rookery.base.proctree import identify, is_alive, marked
+from rookery.processes.process import run
+from rookery.processes.proctree import identify, is_alive, marked
 from rookery.terminal.tmux import Tmux, plain_text, private_folder, socket_path
 
 NASTY = [

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from processes import Mark, wait_until
-from rookery.base import proctable
+from process_tools import Mark, wait_until
 from rookery.base.errors import ProgramFailed
-from rookery.base.process import run
-from rookery.base.proctree import is_alive
+from rookery.processes import proctable
+from rookery.processes.process import run
+from rookery.processes.proctree import is_alive
 from rookery.terminal.tmux import Tmux
 from rookery.terminal.watch import CLOSED, DIED, OPENED, OUTPUT, Event, Watcher
 from served import Served, make_call

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rookery.vcs.git import Git
-from rookery.vcs.jj import Jj
+from rookery.vcs.git.checkout import Git
+from rookery.vcs.jj.workspace import Jj
 from rookery.vcs.model import Vcs
 
 TIMEOUT = 60.0

@@ -8,7 +8,7 @@ import pytest
 
 from rookery.vcs import cage
 from rookery.vcs.detect import detect
-from rookery.vcs.git_store import GitStore
+from rookery.vcs.git.repository import GitStore
 
 GIT = ["git", "--no-pager"]
 

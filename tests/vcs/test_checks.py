@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rookery.base import proctable
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
-from rookery.vcs import git_locks
+from rookery.processes import proctable
 from rookery.vcs.checks import CHECKS, check_git, check_jj, check_locks, check_repository
+from rookery.vcs.git import locks as git_locks
 
 from .repositories import GitRepository, JjRepository
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.base import proctable
-from rookery.vcs.git import Git
-from rookery.vcs.git_forward import CannotWrite, HalfWritten
-from rookery.vcs.git_merging import Merging
+from rookery.processes import proctable
+from rookery.vcs.git.checkout import Git
+from rookery.vcs.git.forward import CannotWrite, HalfWritten
+from rookery.vcs.git.merging import Merging
 
 NAMES = (
     b"plain",

@@ -10,10 +10,10 @@ import pytest
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.config.model import VcsConfig
 from rookery.vcs.detect import open_vcs
-from rookery.vcs.git import Git
-from rookery.vcs.git_store import is_plain_name
+from rookery.vcs.git.checkout import Git
+from rookery.vcs.git.porcelain import parse_status
+from rookery.vcs.git.repository import is_plain_name
 from rookery.vcs.model import Change, NothingToCommit
-from rookery.vcs.porcelain import parse_status
 
 from .repositories import TIMEOUT, GitRepository, run
 

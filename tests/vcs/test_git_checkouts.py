@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rookery.base.errors import InvalidState, ProgramFailed
-from rookery.vcs.git import Git
+from rookery.vcs.git.checkout import Git
 
 from .repositories import TIMEOUT, GitRepository, run
 
@@ -69,7 +69,7 @@ def test_a_worktree_that_another_git_is_just_making_is_waited_for(
         if len(waits) == 3:
             leads_back.write_text(written)
 
-    monkeypatch.setattr("rookery.vcs.git_store.sleep", write_after_a_while)
+    monkeypatch.setattr("rookery.vcs.git.repository.sleep", write_after_a_while)
     other = add(git_repository, "other")
 
     assert other.current_branch() == "other"
@@ -80,7 +80,7 @@ def test_a_worktree_that_is_never_made_whole_is_told(
     git_repository: GitRepository, work: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (git_repository.path / ".git/worktrees/work/commondir").write_text("")
-    monkeypatch.setattr("rookery.vcs.git_store.sleep", lambda _seconds: None)
+    monkeypatch.setattr("rookery.vcs.git.repository.sleep", lambda _seconds: None)
     with pytest.raises(ProgramFailed, match="work/commondir"):
         add(git_repository, "other")
 

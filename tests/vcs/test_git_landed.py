@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.vcs.git import Git
+from rookery.vcs.git.checkout import Git
 
 
 class History:

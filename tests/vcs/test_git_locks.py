@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from processes import wait_until
-from rookery.base import proctable
+from process_tools import wait_until
 from rookery.base.errors import InvalidState, ProgramFailed
-from rookery.vcs import git_locks, git_processes
-from rookery.vcs.git import Git
+from rookery.processes import proctable
+from rookery.vcs.git import locks as git_locks
+from rookery.vcs.git import processes as git_processes
+from rookery.vcs.git.checkout import Git
 
 pytestmark = pytest.mark.skipif(not proctable.has_proc(), reason="without /proc nothing can be proved")
 
@@ -291,7 +292,7 @@ def test_a_git_in_a_sandbox_is_seen_from_outside(repo: Path, tmp_path: Path) -> 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_nothing_is_removed_from_within_a_sandbox(repo: Path) -> None:
     lock = make_old(repo / ".git/index.lock")
-    program = f"from rookery.vcs.git_locks import remove_dead; print(remove_dead([{str(lock)!r}])[0].reason)"
+    program = f"from rookery.vcs.git.locks import remove_dead; print(remove_dead([{str(lock)!r}])[0].reason)"
     words = ["bwrap", "--bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev-bind", "/dev", "/dev", "--"]
     done = subprocess.run([*words, sys.executable, "-c", program], capture_output=True, text=True, check=False)
     if done.returncode != 0 and "bwrap" in done.stderr:

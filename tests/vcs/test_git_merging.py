@@ -10,12 +10,12 @@ import pytest
 
 from conftest import git
 from rookery.base.errors import ProgramFailed
-from rookery.base.holder import HolderId
-from rookery.base.proctable import Identity
-from rookery.vcs.git import Git
-from rookery.vcs.git_forward import InTheWay
-from rookery.vcs.git_merging import Merging
-from rookery.vcs.merge_tree import Side
+from rookery.processes.holder import HolderId
+from rookery.processes.proctable import Identity
+from rookery.vcs.git.checkout import Git
+from rookery.vcs.git.forward import InTheWay
+from rookery.vcs.git.merge_tree import Side
+from rookery.vcs.git.merging import Merging
 from rookery.vcs.model import RefMoved
 
 
@@ -353,7 +353,7 @@ def test_what_a_kill_left_is_finished_or_taken_back(
     git(repo, "add", "staged.txt")
     with monkeypatch.context() as patch:
         earlier = HolderId(Identity(os.getpid(), "earlier"))
-        patch.setattr("rookery.base.holder.myself", lambda: earlier)  # as if the process had another start
+        patch.setattr("rookery.processes.holder.myself", lambda: earlier)  # as if the process had another start
         merging.begin_forward("main", old, new)
     if half:  # killed while git wrote
         (repo / "a.txt").write_text("A lo")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.vcs.git_refs import AskGit, RefFiles
-from rookery.vcs.git_store import HEADS, GitStore
+from rookery.vcs.git.refs import AskGit, RefFiles
+from rookery.vcs.git.repository import HEADS, GitStore
 
 
 def listed(folder: Path, under: str) -> dict[str, str]:

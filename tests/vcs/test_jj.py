@@ -12,7 +12,7 @@ import pytest
 from rookery.base.errors import InvalidState
 from rookery.config.model import VcsConfig
 from rookery.vcs.detect import open_vcs
-from rookery.vcs.jj import Jj
+from rookery.vcs.jj.workspace import Jj
 from rookery.vcs.model import Change, Conflicted, NothingToCommit
 
 from .repositories import ColocatedRepository, JjRepository, run, start

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rookery.base import proctable
 from rookery.base.errors import InvalidState
-from rookery.vcs import git_processes, unfinished
-from rookery.vcs.git import Git
+from rookery.processes import proctable
+from rookery.vcs.git import processes as git_processes
+from rookery.vcs.git import unfinished
+from rookery.vcs.git.checkout import Git
 
 from .repositories import TIMEOUT, GitRepository, run
 

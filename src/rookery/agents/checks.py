@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from rookery.agents import store
-from rookery.agents.home import MARK, Home
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.base.proctable import environ_of
-from rookery.base.proctree import Identity, end_tree, marked
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path, is_project
 from rookery.db.database import Database
+from rookery.processes.proctable import environ_of
+from rookery.processes.proctree import Identity, end_tree, marked
+from rookery.sessions import store
+from rookery.sessions.home import MARK, Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

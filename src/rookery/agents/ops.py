@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import store
-from rookery.agents.home import Home
-from rookery.agents.model import NoSuchAgent, Session, Settings
 from rookery.agents.reserve import Request
-from rookery.agents.roles import PROFILES, ROLES
 from rookery.agents.sling import sling as sling_agent
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.model import Draft
 from rookery.ops.operation import AGENTS, INTEGER, PATH, TASKS, arg, flag, op, option, options
-from rookery.runtimes.index import RUNTIMES
+from rookery.roles.model import PROFILES, ROLES
 from rookery.runtimes.model import HEADLESS, TMUX
+from rookery.runtimes.registry import RUNTIMES
+from rookery.sessions import store
+from rookery.sessions.home import Home
+from rookery.sessions.model import NoSuchAgent, Session, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def sling(
 )
 def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     """Stop an agent with its whole process tree, and every agent beneath it. What it made is kept."""
-    from rookery.agents.cleaning import clean_worktrees
-    from rookery.agents.stop import stop as stop_agent
+    from rookery.turns.stop import stop as stop_agent
+    from rookery.worktrees.cleaning import clean_worktrees
 
     caller = ctx.caller.name
     home = Home.of(ctx)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import store
-from rookery.agents.home import write_token
-from rookery.agents.model import (
+from rookery.base import call as calls
+from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.ids import RUN, SESSION, new_id
+from rookery.base.record import Record
+from rookery.base.token import hash_token
+from rookery.config.environ import HUMAN
+from rookery.processes import limits
+from rookery.processes.holder import myself
+from rookery.roles.model import find_role
+from rookery.sessions import store
+from rookery.sessions.home import write_token
+from rookery.sessions.model import (
     BOOTING,
     RESERVED,
     CapReached,
@@ -19,29 +28,20 @@ from rookery.agents.model import (
     TaskTaken,
     check_name,
 )
-from rookery.agents.roles import find_role
-from rookery.agents.worktrees import path_of
-from rookery.base import call as calls
-from rookery.base import limits
-from rookery.base.errors import InvalidInput, InvalidState
-from rookery.base.holder import myself
-from rookery.base.ids import RUN, SESSION, new_id
-from rookery.base.record import Record
-from rookery.base.token import hash_token
-from rookery.config.environ import HUMAN
 from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
 from rookery.tasks.work import branch_name
+from rookery.worktrees.service import path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.home import Home
-    from rookery.agents.roles import Role
     from rookery.db.database import Database
+    from rookery.roles.model import Role
+    from rookery.sessions.home import Home
 
 
 class Request(Record):

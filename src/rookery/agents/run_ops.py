@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import look, store
-from rookery.agents.home import Home
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.record import Record
@@ -13,12 +11,15 @@ from rookery.base.text import check_text
 from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.operation import TASKS, arg, op, option
+from rookery.sessions import store
+from rookery.sessions.home import Home
+from rookery.status import service as look
 from rookery.tasks import store as tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.agents.model import Run
     from rookery.ops.context import Context
+    from rookery.sessions.model import Run
 
 _RUN = arg("run", "The run's id, or the beginning of it; by default the one that is under way.", required=False)
 

@@ -8,45 +8,39 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import overlay, provision, store, worktrees
-from rookery.agents.ending import end_session
-from rookery.agents.environment.service import record_sling, sling_path
-from rookery.agents.home import MARK, agent_environ
-from rookery.agents.model import (
-    CHECKED_OUT,
-    FAILED,
-    INSTRUCTED,
-    LAUNCHED,
-    PROVISIONED,
-    READY,
-    RESERVED,
-    Session,
-)
 from rookery.agents.reserve import Request, reserve
-from rookery.agents.roles import find_role, read_prompt
-from rookery.agents.sandbox.model import BUBBLEWRAP
-from rookery.agents.sandbox.probe import decide
-from rookery.agents.sandbox.wrap import wrap
-from rookery.agents.start import launch_of, start_terminal
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
-from rookery.base.proctable import SLING
-from rookery.base.proctree import end_tree
 from rookery.config import steps
 from rookery.config.compiled import section
 from rookery.config.environ import HUMAN, MarkedChildren
+from rookery.environment.service import record_sling, sling_path
 from rookery.ops.location import check_can_run_agents
-from rookery.runtimes.index import open_runtime
+from rookery.processes.proctable import SLING
+from rookery.processes.proctree import end_tree
+from rookery.roles.model import find_role, read_prompt
 from rookery.runtimes.model import HEADLESS, Command
+from rookery.runtimes.registry import open_runtime
+from rookery.sandbox.model import BUBBLEWRAP
+from rookery.sandbox.probe import decide
+from rookery.sandbox.wrap import wrap
+from rookery.sessions import store
+from rookery.sessions.home import MARK, agent_environ
+from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, RESERVED, Session
 from rookery.tasks import service
+from rookery.turns import overlay
+from rookery.turns.ending import end_session
+from rookery.turns.launch import launch_of, start_terminal
+from rookery.worktrees import provision
+from rookery.worktrees import service as worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.home import Home
-    from rookery.agents.provision import Enclose
+    from rookery.sessions.home import Home
+    from rookery.worktrees.provision import Enclose
 
 
 def sling(home: Home, request: Request) -> Session:

@@ -86,7 +86,7 @@ def show_help(words: list[str], settings: Globals) -> int:
     named = [op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])]
     exact = max(named, key=lambda op: len(op.name), default=None)
     if exact is not None and not (exact.name == group and rest and index.is_mistyped(exact, rest[0])):
-        from rookery.ops.usage import build_parser
+        from rookery.ops.parser import build_parser
 
         build_parser(exact).print_help()
         return 0

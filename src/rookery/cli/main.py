@@ -87,10 +87,10 @@ def _run(words: list[str]) -> int:
     context = _context(settings)
     try:
         if context.environ.is_confined:
-            from rookery.agents.permits import check_confined
+            from rookery.guard.permits import check_confined
 
             check_confined(operation, values, settings.directory, settings.config)
-        from rookery.agents.permits import check_permitted
+        from rookery.guard.permits import check_permitted
 
         check_permitted(context, operation, values)
         result = call(context, operation, values)
@@ -111,8 +111,8 @@ def _react(context: Context, words: list[str]) -> None:
 
     try:
         if is_needed(context.root, context.db):
-            from rookery.agents.home import Home
-            from rookery.flows.process import react
+            from rookery.flows.loop_process import react
+            from rookery.sessions.home import Home
 
             react(Home.of(context))
     except Exception as error:

@@ -69,7 +69,7 @@ def _answer_here(message: bytes) -> None:
     """Answer the event in this process, and end it."""
     from importlib import import_module
 
-    import_module("rookery.cli.hook").main(message)
+    import_module("rookery.cli.hook_edge").main(message)
 
 
 def _ask(event: str, message: bytes, environ: dict[bytes, bytes], must_answer: bool) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rookery.base.call import Call, serving
-from rookery.cli.hook import answer
+from rookery.cli.hook_edge import answer
 from rookery.cli.main import main
 from rookery.client.frames import ERR, OUT
 from rookery.config.environ import read_environ
-from rookery.daemon.connection import Became, Connection
+from rookery.daemon.client_connection import Became, Connection
 from rookery.ops.caller import ForgedSender, prove
 from rookery.ops.state import open_state
 

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 import rookery
-from rookery.base.inotify import ANY, Watch
+from rookery.processes.inotify import ANY, Watch
 
 _LOOK_AGAIN, _LOOK_ANYWAY = 1.0, 30.0
 """How often to look at most, and how often though no change was told of: a link above the folder may lead elsewhere."""

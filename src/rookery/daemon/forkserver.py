@@ -15,7 +15,7 @@ import signal
 import socket
 from contextlib import suppress
 
-from rookery.base.attached import fork, split
+from rookery.processes.attached import fork, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from rookery.base.detach import become
-from rookery.base.proctable import RUNNER
-from rookery.base.python import module_command
 from rookery.config.environ import now, read_daemon_environ
 from rookery.flows.need import is_anything_alive
 from rookery.ops.state import open_state
+from rookery.processes.detach import become
+from rookery.processes.proctable import RUNNER
+from rookery.processes.python import module_command
 
 _MOST_STARTS, _SECONDS = 30, 60.0
 
 
 def successor_command(root: str) -> list[str]:
     """The words that start the project's daemon if it is needed."""
-    return [*module_command("rookery.flows.start", alone=True), root, "--if-needed"]
+    return [*module_command("rookery.flows.loop_start", alone=True), root, "--if-needed"]
 
 
 def start_again(root: str) -> None:

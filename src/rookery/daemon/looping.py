@@ -8,14 +8,14 @@ import os
 import threading
 from contextlib import contextmanager
 
-from rookery.agents.environment.service import acting_alone, own_environ
-from rookery.agents.home import Home
 from rookery.base.call import Call, serving
 from rookery.config.project import loop_lock
 from rookery.daemon.threads import Threads
-from rookery.flows.process import open_home
+from rookery.environment.service import acting_alone, own_environ
+from rookery.flows.loop_process import open_home
 from rookery.flows.reactor import Reactor
 from rookery.ops.location import read_notice
+from rookery.sessions.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from contextlib import suppress
 from importlib import import_module
 
 import rookery
-from rookery.base.attached import split
 from rookery.base.clock import stamp
-from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
 from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.daemon import forkserver, keeper, worker
+from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.looping import Looping
-from rookery.daemon.place import log_path, shared_folder, sweep
 from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
+from rookery.processes.attached import split
+from rookery.processes.detach import start_detached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ import signal
 import socket
 import time
 
-from rookery.agents import journal
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
-from rookery.base.proctable import read_one
-from rookery.base.proctree import is_alive, send
 from rookery.base.record import Record
-from rookery.daemon import place
+from rookery.daemon import address as place
 from rookery.daemon.start import CannotStart, poke, start_daemon
 from rookery.ops.operation import INTEGER, flag, op, option
+from rookery.processes.proctable import read_one
+from rookery.processes.proctree import is_alive, send
+from rookery.sessions import journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

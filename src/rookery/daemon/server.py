@@ -13,18 +13,18 @@ import time
 from contextlib import suppress
 
 from rookery import __version__
-from rookery.agents.sandbox.model import socket_folder
-from rookery.base import limits, proctable
 from rookery.base.clock import stamp
 from rookery.client.frames import AGAIN, HOOK, LISTEN, ONLY_READS, TAKEN, YOURSELF
 from rookery.config.environ import read_environ
-from rookery.daemon import calls, place, routing, silent, worker
-from rookery.daemon.connection import Connection, Gone, HungUp
+from rookery.daemon import address, calls, routing, silent, worker
+from rookery.daemon.client_connection import Connection, Gone, HungUp
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
 from rookery.daemon.listener import Listener
 from rookery.daemon.serving import Serving
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
+from rookery.processes import limits, proctable
+from rookery.sandbox.model import socket_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Daemon:
         self._listeners: dict[int, Listener] = {}
         self._links: dict[Connection, Listener] = {}
         """The hosts of sandboxes, each with the socket of its agent."""
-        self._place: place.Place | None = None
+        self._place: address.Place | None = None
         self._fingerprint = loaded
         self.can_be_replaced = True
         """False where nothing could take its place: the host of a sandbox serves its agent until it ends."""
@@ -85,13 +85,13 @@ class Daemon:
 
     def open(self) -> bool:
         """Become the project's daemon and listen; False if another process is."""
-        lock = place.take_lock(self.root)
+        lock = address.take_lock(self.root)
         if lock is None:
             return False
         self._lock_file = lock
-        self._place = place.describe_self(self.root, self.environ, __version__, stamp(self._clock()))
+        self._place = address.describe_self(self.root, self.environ, __version__, stamp(self._clock()))
         self.listen(self._place.socket)
-        place.write_place(lock, self._place)
+        address.write_place(lock, self._place)
         return True
 
     def listen(self, path: str, guest: Guest | None = None) -> Listener:
@@ -346,7 +346,7 @@ class Daemon:
 
     def _is_left_behind(self) -> bool:
         """True, and the daemon leaves, when the project is gone from its path, or was moved."""
-        if self._place is None or place.is_at(self._lock_file, self.root):
+        if self._place is None or address.is_at(self._lock_file, self.root):
             return False
         self.stop("the project is gone", for_good=True)
         return True
@@ -355,9 +355,9 @@ class Daemon:
         """False, and the daemon leaves, when the project is gone. A socket that was removed is made again."""
         if self._place is None or self._is_left_behind():
             return self._place is None  # nothing of it is in the file system
-        if place.read_place(self.root) != self._place:
+        if address.read_place(self.root) != self._place:
             self._log("something else was written into the lock file: written again")
-            place.write_place(self._lock_file, self._place)
+            address.write_place(self._lock_file, self._place)
         for listener in list(self._listeners.values()):
             if not listener.is_there():
                 self._log(f"{listener.path} was removed: listening again")

@@ -7,7 +7,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.daemon.connection import Connection
+    from rookery.daemon.client_connection import Connection
     from rookery.daemon.hello import Guest
 
 SECONDS = 5.0

@@ -10,15 +10,15 @@ import socket
 import time
 from contextlib import suppress
 
-from rookery.base.detach import start_detached
 from rookery.base.errors import ProgramFailed, RookError
-from rookery.base.proctable import SERVES
-from rookery.base.proctree import send
-from rookery.base.python import module_command
 from rookery.config.environ import read_daemon_environ
 from rookery.config.project import FOLDER, make_state_folder
-from rookery.daemon import place
+from rookery.daemon import address as place
 from rookery.ops.state import check_state
+from rookery.processes.detach import start_detached
+from rookery.processes.proctable import SERVES
+from rookery.processes.proctree import send
+from rookery.processes.python import module_command
 
 _SECONDS = 10.0
 _PAUSE = 0.005

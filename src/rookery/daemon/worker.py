@@ -14,18 +14,19 @@ import threading
 from contextlib import suppress
 from io import StringIO
 
-from rookery.base import handed, limits
-from rookery.base.attached import spawn, wait
 from rookery.base.call import Call, serving
-from rookery.base.python import module_command
 from rookery.client.frames import AGAIN, TAKEN
 from rookery.config.environ import read_environ
 from rookery.daemon import calls
-from rookery.daemon.connection import Connection
+from rookery.daemon.client_connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Hello, pack_hello, read_hello
 from rookery.db.pool import KeptConnection
 from rookery.ops.state import open_if_ready
+from rookery.processes import handover as handed
+from rookery.processes import limits
+from rookery.processes.attached import spawn, wait
+from rookery.processes.python import module_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

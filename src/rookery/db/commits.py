@@ -10,7 +10,7 @@ import os
 import time
 
 from rookery.base import call as calls
-from rookery.base.inotify import CREATED, MODIFIED, TOUCHED, watch_folders
+from rookery.processes.inotify import CREATED, MODIFIED, TOUCHED, watch_folders
 
 SUFFIX, LOG_SUFFIX = "-commits", "-wal"
 _SOON = 0.05

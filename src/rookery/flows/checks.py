@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rookery.agents.checks import open_for_checks
-from rookery.agents.home import Home
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop
+from rookery.sessions.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rookery.agents import store
-from rookery.agents.identity import renew_identity
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
+from rookery.sessions import store
+from rookery.status.identity import renew_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.agents.home import Home
+    from rookery.sessions.home import Home
 
 NAME = "identities"
 

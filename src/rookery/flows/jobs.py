@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from rookery.agents import journal
-from rookery.base import holder as holders
-from rookery.base.proctable import Identity
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
-from rookery.merge import gates, jobs, scratch
 from rookery.merge.desk import Desk
+from rookery.merge.gates import jobs, scratch
+from rookery.merge.gates import service as gates
 from rookery.merge.model import OPEN
+from rookery.processes import holder as holders
+from rookery.processes.proctable import Identity
+from rookery.sessions import journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.agents.home import Home
+    from rookery.sessions.home import Home
 
 NAME = "jobs"
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from rookery.base import holder as holders
 from rookery.base.clock import seconds_of
-from rookery.base.proctable import Identity
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, Timer
 from rookery.mail.model import SYSTEM
 from rookery.merge import recovery
 from rookery.merge.desk import Desk
+from rookery.processes import holder as holders
+from rookery.processes.proctable import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.agents.home import Home
+    from rookery.sessions.home import Home
 
 NAME = "landings"
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from rookery.agents import removal, worktrees
-from rookery.base import holder as holders
 from rookery.base.clock import seconds_of
-from rookery.base.proctable import Identity
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
-from rookery.merge import scratch
 from rookery.merge.desk import Desk
+from rookery.merge.gates import scratch
+from rookery.processes import holder as holders
+from rookery.processes.proctable import Identity
+from rookery.worktrees import removal
+from rookery.worktrees import service as worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.agents.home import Home
-    from rookery.base.holder import HolderId
+    from rookery.processes.holder import HolderId
+    from rookery.sessions.home import Home
 
 NAME = "leftovers"
 SCRATCH, CLEANING = "scratch folder", "cleaning"

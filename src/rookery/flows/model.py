@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from rookery.base.errors import RookError
-from rookery.base.proctable import Identity
 from rookery.base.record import Record
+from rookery.processes.proctable import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
-    from rookery.agents.home import Home
+    from rookery.sessions.home import Home
 else:
     Protocol = object
 

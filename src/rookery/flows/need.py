@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rookery.agents import journal
-from rookery.base import owned
-from rookery.base.holder import is_gone, read
-from rookery.base.locks import is_locked
 from rookery.config.environ import now
 from rookery.config.project import loop_lock, scratch_folder
+from rookery.processes import owned
+from rookery.processes.holder import is_gone, read
+from rookery.processes.locks import is_locked
+from rookery.sessions import journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rookery.agents.home import Home
 from rookery.base.clock import stamp
-from rookery.base.locks import is_locked
 from rookery.base.record import Record
 from rookery.config.project import loop_lock
 from rookery.flows import loop, store
 from rookery.ops.operation import op
+from rookery.processes.locks import is_locked
+from rookery.sessions.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

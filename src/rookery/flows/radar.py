@@ -13,12 +13,8 @@ import os
 import sys
 from importlib import import_module
 
-from rookery.agents.home import Home
 from rookery.base.clock import stamp
-from rookery.base.detach import start_detached
 from rookery.base.errors import RookError
-from rookery.base.proctable import RUNNER
-from rookery.base.python import module_command
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import steps
@@ -27,8 +23,12 @@ from rookery.config.project import make_state_folder
 from rookery.flows.model import Action, Plan
 from rookery.flows.need import UNSEEN
 from rookery.mail.model import SYSTEM
-from rookery.merge import warnings
 from rookery.merge.desk import Desk
+from rookery.merge.radar import warnings
+from rookery.processes.detach import start_detached
+from rookery.processes.proctable import RUNNER
+from rookery.processes.python import module_command
+from rookery.sessions.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NAME = "radar"
 MOST_TRIES = 3
 # By name: it loads us, and here we are another program.
-_LOOP = "rookery.flows.process"
+_LOOP = "rookery.flows.loop_process"
 _LONGEST_LOG = 100_000
 _LONGEST_LINE = 500
 

@@ -12,22 +12,22 @@ import threading
 import time
 from contextlib import suppress
 
-from rookery.agents import journal
-from rookery.agents.turns import read_journal
-from rookery.base.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, watch_folders
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Look
+from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, watch_folders
+from rookery.sessions import journal
+from rookery.turns.service import read_journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from rookery.agents.home import Home
-    from rookery.base.inotify import Watch
-    from rookery.base.proctable import Identity
     from rookery.flows.model import Action
+    from rookery.processes.inotify import Watch
+    from rookery.processes.proctable import Identity
+    from rookery.sessions.home import Home
 
 _LONGEST_SLEEP = 60.0
 _COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db" + LOG_SUFFIX

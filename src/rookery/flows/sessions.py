@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from rookery.agents import interactive, journal, sling, stop, store, turns
-from rookery.agents.ending import end_session
-from rookery.agents.environment.service import find_problem
-from rookery.agents.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
-from rookery.base import holder as holders
+from rookery.agents import sling
 from rookery.base.clock import seconds_of
-from rookery.base.proctable import Identity
 from rookery.base.record import Record
+from rookery.environment.service import find_problem
 from rookery.flows import store as failures
 from rookery.flows.model import Action, NeedsPerson, Plan, Timer, wait_after
+from rookery.processes import holder as holders
+from rookery.processes.proctable import Identity
 from rookery.runtimes.model import HEADLESS
+from rookery.sessions import journal, store
+from rookery.sessions.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
+from rookery.turns import interactive, stop
+from rookery.turns import service as turns
+from rookery.turns.ending import end_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rookery.agents.home import Home
+    from rookery.sessions.home import Home
 
 NAME = "sessions"
 _USE, _PROJECT = "use the environment", "project"

@@ -11,7 +11,7 @@ from rookery.db.database import Database
 from rookery.location.settle import settle
 from rookery.ops import location
 from rookery.ops.location import COPIED, HERE, SHARED
-from rookery.vcs import git_relocate
+from rookery.vcs.git import relocate as git_relocate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

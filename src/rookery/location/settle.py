@@ -16,38 +16,41 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager, suppress
 
-from rookery.agents import removal, store
-from rookery.agents.ending import end_session
-from rookery.agents.environment import store as environment
-from rookery.agents.environment.store import EnvironmentUnusable
-from rookery.agents.home import MARK, Home
-from rookery.agents.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED
-from rookery.agents.sandbox.model import clear_sockets, socket_folder
 from rookery.agents.sling import instruct
 from rookery.base import call as calls
-from rookery.base import holder as holders
 from rookery.base.errors import StorageFailed
-from rookery.base.proctable import RUNNER, environ_of, words_of
-from rookery.base.proctree import end_tree, marked
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.config.compiled import read_config
 from rookery.config.environ import read_environ
 from rookery.config.project import FOLDER, make_state_folder
-from rookery.merge import lease, scratch
+from rookery.environment import store as environment
+from rookery.environment.store import EnvironmentUnusable
+from rookery.merge import lease
+from rookery.merge.gates import scratch
 from rookery.ops import location
 from rookery.ops.location import COPIED, HERE, MOVED
-from rookery.vcs import cage, git_relocate
-from rookery.vcs.index_claim import give_up_all
+from rookery.processes import holder as holders
+from rookery.processes.proctable import RUNNER, environ_of, words_of
+from rookery.processes.proctree import end_tree, marked
+from rookery.sandbox.model import clear_sockets, socket_folder
+from rookery.sessions import store
+from rookery.sessions.home import MARK, Home
+from rookery.sessions.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED
+from rookery.turns.ending import end_session
+from rookery.vcs import cage
+from rookery.vcs.git import relocate as git_relocate
+from rookery.vcs.git.index_claim import give_up_all
+from rookery.worktrees import removal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rookery.agents.model import Session
-    from rookery.base.proctree import Identity
     from rookery.db.database import Database
     from rookery.ops.location import Location
+    from rookery.processes.proctree import Identity
+    from rookery.sessions.model import Session
 
 
 class Settled(Record):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from rookery.agents.home import Home
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.base.holder import is_gone, read
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
-from rookery.merge import recovery, scratch, store
+from rookery.merge import recovery, store
 from rookery.merge.desk import Desk
+from rookery.merge.gates import scratch
 from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
+from rookery.processes.holder import is_gone, read
+from rookery.sessions.home import Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

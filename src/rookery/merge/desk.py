@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import worktrees
 from rookery.base.errors import InvalidInput, InvalidState
+from rookery.worktrees import service as worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rookery.agents.home import Home
     from rookery.merge.model import GateRun
+    from rookery.sessions.home import Home
 
 
 def _say_nothing(_text: str) -> None:

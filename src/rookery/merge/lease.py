@@ -2,7 +2,7 @@
 
 A holder that died is replaced at once; one that hangs, or that cannot be seen from here, after its time. Everything
 that a holder does to the state happens in a transaction that first compares its number, and git moves the base only if
-its fence is as the holder knows it (`vcs/git_moves.py`). Taking a lease over gives the fence a new value first.
+its fence is as the holder knows it (`vcs/git/moves.py`). Taking a lease over gives the fence a new value first.
 
 A value of the fence counts if the lease was seen to be ours after it had been read: a later holder changes it, and an
 earlier one cannot write any more, because it has to see the same.
@@ -15,15 +15,15 @@ import time
 from contextlib import suppress
 
 from rookery.base import call as calls
-from rookery.base import holder as holders
 from rookery.base.clock import stamp
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.mail.model import SYSTEM
 from rookery.merge.model import LostLease
-from rookery.vcs import git_moves
-from rookery.vcs.git_moves import Fenced
+from rookery.processes import holder as holders
+from rookery.vcs.git import moves as git_moves
+from rookery.vcs.git.moves import Fenced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

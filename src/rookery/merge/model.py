@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.merge.attempts import Skipped
+    from rookery.merge.landing.attempts import Skipped
 
 QUEUED = "queued"
 WAITING = "waiting"

@@ -44,7 +44,7 @@ def merge(
     changes of its own; where it would, the landing waits and says so.
     """
     from rookery.merge import queue, service
-    from rookery.merge.attempts import Survey, add_queue, skip, survey
+    from rookery.merge.landing.attempts import Survey, add_queue, skip, survey
     from rookery.merge.model import Outcome
 
     if bool(branch) == all:
@@ -173,7 +173,7 @@ def _check_force(ctx: Context, force: bool, named: object) -> None:
 
 
 def _desk(ctx: Context) -> Desk:
-    from rookery.agents.home import Home
     from rookery.merge.desk import Desk
+    from rookery.sessions.home import Home
 
     return Desk(Home.of(ctx), ctx.actor, ctx.follow)

@@ -6,23 +6,23 @@ from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-from rookery.merge import candidate
-from rookery.merge import case as cases
-from rookery.merge.case import Case
-from rookery.merge.landed import landed_branches
+from rookery.merge.landing import candidate
+from rookery.merge.landing.landed import landed_branches
+from rookery.merge.landing.protected import protected_paths
 from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
-from rookery.merge.protected import protected_paths
+from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import mechanical
-from rookery.vcs.git_merging import CannotMerge
-from rookery.vcs.merge_tree import UNRELATED
+from rookery.merge.tiers.case import Case
+from rookery.vcs.git.merge_tree import UNRELATED
+from rookery.vcs.git.merging import CannotMerge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from rookery.merge.attempts import Skipped
     from rookery.merge.desk import Desk
+    from rookery.merge.landing.attempts import Skipped
 
 
 SKIPPED = "skipped"

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from rookery.base.errors import RookError
 from rookery.db.commits import Commits
-from rookery.merge import after, land, service, settle, store
 from rookery.merge import lease as leases
+from rookery.merge import service, store
+from rookery.merge.landing import after, land, settle
 from rookery.merge.lease import Holder
 from rookery.merge.model import MergeBusy, Outcome
 from rookery.merge.run import Run

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import store as agents
-from rookery.agents import worktrees
-from rookery.agents.cleaning import rescue_name
-from rookery.agents.model import WORKING, NoSuchAgent
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
-from rookery.merge.candidate import replay
-from rookery.merge.landed import start_of
+from rookery.merge.landing.candidate import replay
+from rookery.merge.landing.landed import start_of
+from rookery.sessions import store as agents
+from rookery.sessions.model import WORKING, NoSuchAgent
 from rookery.vcs.model import DirtyCheckout
+from rookery.worktrees import service as worktrees
+from rookery.worktrees.cleaning import rescue_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

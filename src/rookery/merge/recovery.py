@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.merge import after, land, undo
 from rookery.merge import lease as leases
+from rookery.merge import undo
+from rookery.merge.landing import after, land
 from rookery.merge.lease import Holder
 
 TYPE_CHECKING = False

@@ -10,12 +10,14 @@ from contextlib import suppress
 
 from rookery.base.errors import RookError
 from rookery.config import steps
-from rookery.merge import after, attempts, batch, kept, land, news, store
+from rookery.merge import batch, store
 from rookery.merge import lease as leases
-from rookery.merge.attempts import Withdrawn
-from rookery.merge.candidate import Candidate, Clash, build
-from rookery.merge.land import Held, Moved
-from rookery.merge.landed import Unclear, landed_branches
+from rookery.merge.landing import after, attempts, kept, land, news
+from rookery.merge.landing.attempts import Withdrawn
+from rookery.merge.landing.candidate import Candidate, Clash, build
+from rookery.merge.landing.land import Held, Moved
+from rookery.merge.landing.landed import Unclear, landed_branches
+from rookery.merge.landing.protected import protected_paths
 from rookery.merge.model import (
     BUSY,
     CONFLICT,
@@ -30,14 +32,13 @@ from rookery.merge.model import (
     TESTING,
     Entry,
 )
-from rookery.merge.protected import protected_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from rookery.merge.desk import Desk
-    from rookery.merge.gates import Verdict
+    from rookery.merge.gates.service import Verdict
     from rookery.merge.lease import Lease
 
 _MOST_REBUILDS = 20
@@ -196,7 +197,7 @@ class Run:
 
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> Verdict:
         """What the gates say of the last of a stack, that is of all of it."""
-        from rookery.merge import gates  # with all that scratch folders need
+        from rookery.merge.gates import service as gates  # with all that scratch folders need
 
         commit, at = stack[-1].commit, stack[0].onto
         verdict = gates.run_gates(self.desk, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
@@ -251,7 +252,9 @@ class Run:
 
     def _resolve(self, clash: Clash) -> None:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
-        from rookery.merge import resolving  # the tiers: nothing of them is loaded where nothing conflicts
+        from rookery.merge.tiers import (
+            ladder as resolving,  # the tiers: nothing of them is loaded where nothing conflicts
+        )
 
         desk = self.desk
         entry = store.get(desk.db, clash.entry.id)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from rookery.agents import store as agents
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
 from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.merge import store
-from rookery.merge.attempts import objection
-from rookery.merge.landed import landed_branches
+from rookery.merge.landing.attempts import objection
+from rookery.merge.landing.landed import landed_branches
 from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, Entry, Explained, NothingToLand
+from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 
@@ -20,10 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rookery.agents.model import Session
     from rookery.db.database import Database
     from rookery.merge.desk import Desk
     from rookery.merge.model import GateRun
+    from rookery.sessions.model import Session
 
 _EVENTS = 200
 _TAIL = 16_000

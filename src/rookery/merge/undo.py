@@ -8,13 +8,15 @@ from __future__ import annotations
 from rookery.base.errors import InvalidState, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.merge import gates, kept, land, news, settle, store
 from rookery.merge import lease as leases
+from rookery.merge import store
+from rookery.merge.gates import service as gates
+from rookery.merge.landing import kept, land, news, settle
 from rookery.merge.lease import Holder
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
-from rookery.vcs.git_landed import UNDO_TRAILER
-from rookery.vcs.git_moves import Fenced, keep_refs
-from rookery.vcs.git_store import HEADS, SAVED, undone_name
+from rookery.vcs.git.landed import UNDO_TRAILER
+from rookery.vcs.git.moves import Fenced, keep_refs
+from rookery.vcs.git.repository import HEADS, SAVED, undone_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

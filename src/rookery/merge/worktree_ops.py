@@ -24,9 +24,9 @@ def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:
     The worktree must be clean. Where a commit conflicts, the files are named and nothing is changed. The branch as it
     was stays kept under `refs/rookery/rescue/`.
     """
-    from rookery.agents.home import Home
     from rookery.merge.desk import Desk
     from rookery.merge.rebase import rebase as carry_out
+    from rookery.sessions.home import Home
 
     desk = Desk(Home.of(ctx), ctx.actor)
     return carry_out(desk, name, desk.base(onto))

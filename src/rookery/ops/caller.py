@@ -129,7 +129,7 @@ def _lives(db: Database, condition: str, value: str) -> list[Caller]:
 
 def _check_descent(pid: int) -> None:
     """Raise ForgedSender if the process, or one above it, belongs to an agent; or if it is gone, and cannot tell."""
-    from rookery.base import proctable
+    from rookery.processes import proctable
 
     if not proctable.has_proc():
         return

@@ -17,14 +17,14 @@ import os
 from contextlib import suppress
 from importlib import import_module
 
-from rookery.base import holder as holders
 from rookery.base.clock import stamp
 from rookery.base.draft import unique, write_whole
 from rookery.base.errors import InvalidState, StorageFailed
-from rookery.base.locks import is_locked
 from rookery.base.record import Record
 from rookery.config.environ import now
 from rookery.config.project import FOLDER, is_project
+from rookery.processes import holder as holders
+from rookery.processes.locks import is_locked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

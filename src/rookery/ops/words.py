@@ -46,7 +46,7 @@ def read_words(op: Op, words: list[str], before: Globals) -> tuple[dict[str, Any
     """Values for the operation's parameters, and the options of every command. Raises UsageError, or HelpAsked."""
     values = None if before.help else read_plainly(op, words)
     if values is None:
-        from rookery.ops.usage import parse
+        from rookery.ops.parser import parse
 
         values = parse(op, ["--help"] if before.help else words)
     config = dict(before.config)

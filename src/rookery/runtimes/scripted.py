@@ -10,7 +10,7 @@ import sys
 
 from rookery.base.errors import InvalidInput, ProgramFailed
 from rookery.base.json import loads
-from rookery.base.python import module_command
+from rookery.processes.python import module_command
 from rookery.runtimes import model
 from rookery.runtimes.model import Command, Launch, TurnEvent
 

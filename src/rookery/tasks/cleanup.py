@@ -10,7 +10,7 @@ from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
 from rookery.tasks import store
 from rookery.tasks.work import BRANCH_PREFIX
-from rookery.vcs.git_store import UNDONE, undone_name
+from rookery.vcs.git.repository import UNDONE, undone_name
 from rookery.vcs.model import RefMoved
 
 TYPE_CHECKING = False

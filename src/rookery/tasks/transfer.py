@@ -14,8 +14,8 @@ from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.events import store as events
 from rookery.tasks import store
+from rookery.tasks.import_validation import CONTRADICTORY, check_document
 from rookery.tasks.model import ImportInvalid, Learning, Task, contradiction
-from rookery.tasks.validation import CONTRADICTORY, check_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

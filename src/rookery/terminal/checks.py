@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import ProgramFailed
-from rookery.base.process import run
+from rookery.processes.process import run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import stat
 
 from rookery.base.draft import unique
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
-from rookery.base.process import Finished, run
-from rookery.base.proctable import RUNNER
-from rookery.base.proctree import Identity, identify, send
 from rookery.base.record import Record
 from rookery.config.project import FOLDER
+from rookery.processes.process import Finished, run
+from rookery.processes.proctable import RUNNER
+from rookery.processes.proctree import Identity, identify, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import time
 from contextlib import suppress
 
 from rookery.base import call as calls
-from rookery.base import process
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
+from rookery.processes import process
 from rookery.terminal.tmux import WATCHER, Tmux, screen_text, target
 
 TYPE_CHECKING = False

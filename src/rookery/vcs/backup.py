@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rookery.vcs.git_store import GitStore
-    from rookery.vcs.tree_diff import TreeChange
+    from rookery.vcs.git.repository import GitStore
+    from rookery.vcs.git.tree_diff import TreeChange
 
 _PLAN = "plan"
 _LINK, _MODULE = "120000", "160000"

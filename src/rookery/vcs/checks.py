@@ -9,9 +9,9 @@ from rookery.base.check import ERROR, OK, WARNING, Finding
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import now
 from rookery.config.project import main_checkout
-from rookery.vcs import git_locks
 from rookery.vcs.detect import detect
-from rookery.vcs.git_store import git_version
+from rookery.vcs.git import locks as git_locks
+from rookery.vcs.git.repository import git_version
 from rookery.vcs.model import JJ
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def check_jj(place: Place) -> Iterator[Finding]:
     found = detect(place.root or place.cwd)
     if found is None or found[0] != JJ:
         return
-    from rookery.vcs.jj_program import jj_version
+    from rookery.vcs.jj.program import jj_version
 
     try:
         version = jj_version()

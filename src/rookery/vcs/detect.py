@@ -49,10 +49,10 @@ def open_vcs(start: str, settings: VcsConfig) -> Vcs:
         raise _nothing(start, settings.backend)
     kind, root = found
     if kind == JJ:
-        from rookery.vcs.jj import Jj
+        from rookery.vcs.jj.workspace import Jj
 
         return Jj(root, settings.timeout)
-    from rookery.vcs.git import Git
+    from rookery.vcs.git.checkout import Git
 
     return Git(root, settings.timeout)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Protocol
 
-    from rookery.vcs.git_merging import Merging
+    from rookery.vcs.git.merging import Merging
 else:
     Protocol = object
 

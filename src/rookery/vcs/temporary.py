@@ -1,6 +1,6 @@
 """Folders for what git needs for a moment: an index of its own, or objects that are thrown away.
 
-In a project they lie in `.rookery/scratch`, with a note of their holder (`base/owned.py`), so that the loop removes
+In a project they lie in `.rookery/scratch`, with a note of their holder (`processes/owned.py`), so the loop removes
 what a kill leaves. Where there is no project, or its state cannot be written, they lie where temporary files do.
 """
 
@@ -10,10 +10,10 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 
-from rookery.base import owned
 from rookery.base.draft import unique
 from rookery.base.errors import StorageFailed
 from rookery.config.project import FOLDER, find_repository, is_project, scratch_folder, upward
+from rookery.processes import owned
 from rookery.vcs.folders import delete_tree
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ from shlex import join, quote
 
 from rookery.base.errors import RookError, UntrustedState
 from rookery.config.project import FOLDER, is_own_name
-from rookery.vcs.git_store import GitStore
-from rookery.vcs.jj_program import JjProgram, quoted
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.jj.program import JjProgram, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

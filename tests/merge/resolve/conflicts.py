@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from rookery.merge.resolve.mechanical import Settings, resolve
+from rookery.merge.resolve.files import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.resolve.rules import ALL
 from rookery.merge.resolve.rules.superseded import Lineage

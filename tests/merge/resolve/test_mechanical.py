@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.merge.resolve import loss
-from rookery.merge.resolve.case import Answer
+from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.files import Settings, resolve
 from rookery.merge.resolve.markers import has_markers
-from rookery.merge.resolve.mechanical import Settings, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.resolve.rules import RULES
 

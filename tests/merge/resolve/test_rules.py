@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from rookery.config.model import MergeConfig
-from rookery.merge.resolve.mechanical import Settings, lineage_of, resolve
+from rookery.merge.resolve.files import Settings, lineage_of, resolve
 from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined, Resolved, Sides
 from rookery.merge.resolve.rules import ALL, DEFAULT
 from rookery.merge.resolve.rules.superseded import Lineage

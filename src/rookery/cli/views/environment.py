@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.environment.ops import ProjectEnvironment, Refreshed, Variable
     from rookery.cli.document import Block, Line
+    from rookery.environment.ops import ProjectEnvironment, Refreshed, Variable
 
 _NAME, _VALUE = 30, 36
 _LINE = 78

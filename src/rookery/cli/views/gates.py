@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rookery.cli.document import Block
-    from rookery.merge.gate_ops import GateReport, GateSummary
+    from rookery.merge.gates.ops import GateReport, GateSummary
     from rookery.merge.model import GateRun
 
 _SHORT = 12

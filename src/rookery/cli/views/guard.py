@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.guard.explain import Explanation, Point
-    from rookery.agents.guard.model import Verdict
     from rookery.cli.document import Block, Line
+    from rookery.guard.explain import Explanation, Point
+    from rookery.guard.model import Verdict
 
 _STYLES = {"allow": "good", "ask": "busy", "deny": "bad"}
 _WIDTH = 100

@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.session_hooks import Installed
     from rookery.cli.document import Block
+    from rookery.hooks.settings import Installed
 
 
 def installed(found: Installed, _values: dict[str, Any]) -> list[Block]:

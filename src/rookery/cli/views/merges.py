@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rookery.cli.document import Block, Line
-    from rookery.merge.attempts import Skipped
+    from rookery.merge.landing.attempts import Skipped
     from rookery.merge.model import Entry, Explained, FileOutcome, Outcome
     from rookery.merge.predict import Predicted
-    from rookery.merge.radar import Scan
+    from rookery.merge.radar.service import Scan
     from rookery.merge.rebase import Rebased
     from rookery.merge.undo import Undone
 

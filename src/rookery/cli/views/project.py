@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rookery.cli.document import Block
-    from rookery.ops.project import Initialised
+    from rookery.ops.init import Initialised
 
 
 def init(made: Initialised, _values: dict[str, Any]) -> list[Block]:

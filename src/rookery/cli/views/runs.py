@@ -10,10 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.look import RunReport
-    from rookery.agents.model import Run
     from rookery.agents.run_ops import Spec
     from rookery.cli.document import Block
+    from rookery.sessions.model import Run
+    from rookery.status.service import RunReport
 
 
 def table(runs: list[Run], _values: dict[str, Any]) -> list[Block]:

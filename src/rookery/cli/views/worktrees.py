@@ -9,10 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rookery.agents.cleaning import Cleaned, Listed
-    from rookery.agents.snapshots import Restored, Snapshot
-    from rookery.agents.worktrees import WorktreeState
     from rookery.cli.document import Block, Line
+    from rookery.worktrees.cleaning import Cleaned, Listed
+    from rookery.worktrees.service import WorktreeState
+    from rookery.worktrees.snapshots import Restored, Snapshot
 
 _SHORT = 12
 _SHOWN_FILES = 5

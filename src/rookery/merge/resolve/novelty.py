@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
-    from rookery.merge.resolve.case import Case, Version
+    from rookery.merge.resolve.conflict import Case, Version
     from rookery.merge.resolve.regions import Lines, Region
 
 _ALIKE = 0.35

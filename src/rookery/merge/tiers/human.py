@@ -6,8 +6,8 @@ from rookery.merge.model import DECLINED, HUMAN, FileOutcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.merge.case import Case
     from rookery.merge.desk import Desk
+    from rookery.merge.tiers.case import Case
 
 NAME = HUMAN
 

@@ -9,27 +9,27 @@ import os
 import shutil
 import time
 
-from rookery.agents.environment.masking import mask, secret_values
-from rookery.agents.environment.service import own_environ
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
-from rookery.base.process import start
-from rookery.base.proctree import end_tree
-from rookery.merge import case as cases
-from rookery.merge import scratch
+from rookery.environment.masking import mask, secret_values
+from rookery.environment.service import own_environ
+from rookery.merge.gates import scratch
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
-from rookery.vcs import git_scratch
-from rookery.vcs.merge_tree import REGULAR, Side
+from rookery.merge.tiers import case as cases
+from rookery.processes.process import start
+from rookery.processes.proctree import end_tree
+from rookery.vcs.git import scratch as git_scratch
+from rookery.vcs.git.merge_tree import REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rookery.merge.case import Case
     from rookery.merge.desk import Desk
-    from rookery.merge.resolve.lockfiles import Lockfile
-    from rookery.merge.scratch import Scratch
-    from rookery.vcs.merge_tree import Conflict
+    from rookery.merge.gates.scratch import Scratch
+    from rookery.merge.resolve.lockfile_kinds import Lockfile
+    from rookery.merge.tiers.case import Case
+    from rookery.vcs.git.merge_tree import Conflict
 
 _TIMEOUT = 600.0
 _TICK = 0.2

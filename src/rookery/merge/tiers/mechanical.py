@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from rookery.merge import case as cases
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import lockfiles
-from rookery.vcs.merge_tree import ADD_ADD, CONTENT, REGULAR, Side
+from rookery.vcs.git.merge_tree import ADD_ADD, CONTENT, REGULAR, Side
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rookery.merge.case import Case
     from rookery.merge.desk import Desk
     from rookery.merge.resolve.model import Declined, Resolved, Sides
-    from rookery.vcs.merge_tree import Conflict
+    from rookery.merge.tiers.case import Case
+    from rookery.vcs.git.merge_tree import Conflict
 
 NAME = MECHANICAL
 _TEXT = (CONTENT, ADD_ADD)

@@ -10,26 +10,28 @@ import json
 import os
 from contextlib import suppress
 
-from rookery.agents import journal
-from rookery.agents.environment.model import Environment
-from rookery.agents.environment.service import search_path
-from rookery.agents.environment.store import EnvironmentUnusable
-from rookery.agents.roles import STRICT
-from rookery.base import holder as holders
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.config.compiled import section
-from rookery.merge import bounds, jobs, scratch, spending, store
-from rookery.merge import case as cases
-from rookery.merge.agent_runner import Order
+from rookery.environment.model import Environment
+from rookery.environment.service import search_path
+from rookery.environment.store import EnvironmentUnusable
+from rookery.merge import store
+from rookery.merge.gates import jobs, scratch
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
+from rookery.merge.tiers import bounds, spending
+from rookery.merge.tiers import case as cases
+from rookery.merge.tiers.agent_runner import Order
+from rookery.processes import holder as holders
+from rookery.roles.model import STRICT
 from rookery.runtimes.hooks import hook_command
-from rookery.runtimes.index import open_runtime
 from rookery.runtimes.model import Launch
-from rookery.vcs import git_scratch
-from rookery.vcs.merge_tree import REGULAR, Conflict
+from rookery.runtimes.registry import open_runtime
+from rookery.sessions import journal
+from rookery.vcs.git import scratch as git_scratch
+from rookery.vcs.git.merge_tree import REGULAR, Conflict
 from rookery.vcs.model import ignore_line
 
 TYPE_CHECKING = False
@@ -37,10 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from rookery.merge.case import Case
     from rookery.merge.desk import Desk
-    from rookery.merge.jobs import Taken
-    from rookery.merge.scratch import Scratch
+    from rookery.merge.gates.jobs import Taken
+    from rookery.merge.gates.scratch import Scratch
+    from rookery.merge.tiers.case import Case
     from rookery.runtimes.model import Runtime
 
 ANSWER = "rook-resolution.json"
@@ -105,7 +107,7 @@ def _start(
         order = _order(desk, case, tier, runtime, place, launch, prompt)
         spending.begin(desk, case.entry, tier, name, launch)
         about = {"agent": tier, "entry": case.entry.id, "place": name}
-        jobs.start(desk.home.root, job, "rookery.merge.agent_runner", order.as_dict(), about)
+        jobs.start(desk.home.root, job, "rookery.merge.tiers.agent_runner", order.as_dict(), about)
         steps.reached("agent started")
         return _wait(desk, job, commit, beat) or Failed("its process was killed")
 
@@ -218,7 +220,7 @@ def _order(desk: Desk, case: Case, tier: str, runtime: Runtime, place: Scratch, 
 
 def _hook(event: str) -> tuple[str, ...]:
     """What the program calls at its events: a judge that knows the scratch folder alone."""
-    return hook_command(event, module="rookery.merge.bounds")
+    return hook_command(event, module="rookery.merge.tiers.bounds")
 
 
 def _role_text(root: str) -> str:

@@ -12,7 +12,7 @@ import signal
 import sys
 
 from rookery.base.errors import INTERRUPTED, REFUSED, RookError
-from rookery.base.process import run
+from rookery.processes.process import run
 from rookery.runtimes.scripted_agent.agent import Agent
 from rookery.runtimes.scripted_agent.steps import rook_command
 from rookery.runtimes.scripted_agent.voice import Lines, Screen

@@ -9,8 +9,8 @@ import signal
 from contextlib import suppress
 
 from rookery.base.errors import InvalidInput, InvalidState, RookError
-from rookery.base.process import run
-from rookery.base.proctree import descendants, identify, send
+from rookery.processes.process import run
+from rookery.processes.proctree import descendants, identify, send
 from rookery.runtimes.scripted_agent import steps
 from rookery.runtimes.scripted_agent.memory import Memory
 from rookery.runtimes.scripted_agent.script import DEFAULT, Step, find_script, parse_script

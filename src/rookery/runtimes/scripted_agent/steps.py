@@ -7,11 +7,11 @@ import os
 import signal
 import time
 
-from rookery.base.detach import start_detached
 from rookery.base.errors import Refused
-from rookery.base.process import run
-from rookery.base.python import module_command
 from rookery.config.environ import child_environ
+from rookery.processes.detach import start_detached
+from rookery.processes.process import run
+from rookery.processes.python import module_command
 from rookery.runtimes.scripted_agent.script import signal_number
 
 TYPE_CHECKING = False

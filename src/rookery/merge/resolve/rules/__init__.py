@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from rookery.merge.resolve import syntax
-from rookery.merge.resolve.rules import additions, contained, fields, imports, superseded, union, version, whitespace
+from rookery.merge.resolve.rules import additions, contained, fields, superseded, union, version, whitespace
+from rookery.merge.resolve.rules import import_lines as imports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rookery.merge.resolve.case import Answer, Case
+    from rookery.merge.resolve.conflict import Answer, Case
     from rookery.merge.resolve.regions import Region
 
     Rule = Callable[[Region, Case], Answer | None]

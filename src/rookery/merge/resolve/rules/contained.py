@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rookery.merge.resolve.case import Answer
+from rookery.merge.resolve.conflict import Answer
 from rookery.merge.resolve.model import OURS, THEIRS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rookery.merge.resolve.case import Case
+    from rookery.merge.resolve.conflict import Case
     from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "contained"

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rookery.merge.resolve.case import Case
+    from rookery.merge.resolve.conflict import Case
     from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "superseded"

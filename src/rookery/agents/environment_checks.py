@@ -1,0 +1,57 @@
+"""What the doctor asks of the project's environment."""
+
+from __future__ import annotations
+
+from rookery.agents.checks import open_for_checks
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.errors import RookError
+from rookery.config.compiled import section
+from rookery.environment import store
+from rookery.environment.store import EnvironmentUnusable
+from rookery.runtimes.registry import open_runtime
+from rookery.sessions import store as sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.environment.store import Stored
+    from rookery.sessions.home import Home
+
+_CATEGORY = "environment"
+
+
+def check_environment(place: Place) -> Iterator[Finding]:
+    """There is a record while agents are alive, its credentials are private, and its PATH has their programs."""
+    with open_for_checks(place) as home:
+        if home is None:
+            return
+        alive = sessions.sessions(home.db, alive=True)
+        runtimes = sorted({home.config.agents.runtime, *(each.runtime for each in alive)})
+    try:
+        stored = store.read(home.root)
+    except EnvironmentUnusable as error:
+        yield Finding(_CATEGORY, "record", ERROR if alive else WARNING, error.message, error.hint)
+        return
+    if stored is None:
+        if alive:
+            said = f"nothing is recorded, and {len(alive)} agents are alive: they get only PATH, HOME and the like"
+            yield Finding(_CATEGORY, "record", WARNING, said, EnvironmentUnusable.default_hint)
+        else:
+            yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")
+        return
+    count = len(stored.variables.whole)
+    yield Finding(_CATEGORY, "record", OK, f"{count} variables, {len(stored.names)} of them credentials, {stored.at}")
+    yield from (_program(home, stored, each) for each in runtimes)
+
+
+def _program(home: Home, stored: Stored, runtime: str) -> Finding:
+    try:
+        open_runtime(runtime).check_installed(section(home.config, runtime), stored.variables.plain.get("PATH", ""))
+    except RookError as error:
+        said = f"{error.message} by the recorded PATH"
+        return Finding(_CATEGORY, runtime, WARNING, said, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")
+    return Finding(_CATEGORY, runtime, OK, "the recorded PATH has its program")
+
+
+CHECKS = (check_environment,)

@@ -1,0 +1,101 @@
+"""What comes of an event of an agent's program, in the daemon or in the process that the program has started.
+
+For an agent it fails closed: whatever goes wrong at a tool call is exit status 2, and so is taking too long. In a
+person's own session it never stands in the way: whatever goes wrong there is silence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.config.environ import HUMAN, read_environ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from rookery.config.environ import Environ
+
+DENIED = 2
+_ENDS = ("stop", "session-end")
+
+
+def main(payload: bytes) -> NoReturn:
+    """Answer one event, with what its program has said."""
+    event = sys.argv[1] if len(sys.argv) > 1 else ""
+    environ = read_environ()
+    is_agent = is_agents(environ)
+    try:
+        status, out, err = answer(environ, event, payload)
+    except BaseException as error:
+        status, out, err = _failed(event, error) if is_agent else (0, "", "")
+    if out:
+        sys.stdout.write(out + "\n")
+    if err:
+        sys.stderr.write(err + "\n")
+    _leave(status)
+
+
+def is_agents(environ: Environ) -> bool:
+    """True if an agent's program has this environment, not a person's own."""
+    return environ.is_agents_process or environ.agent != HUMAN
+
+
+def answer(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
+    """What comes of an event: exit status, output, error output. Whatever goes wrong is answered, too."""
+    try:
+        return _agents(environ, event, payload) if is_agents(environ) else _persons(environ, event, payload)
+    except Exception as error:
+        return _failed(event, error) if is_agents(environ) else (0, "", "")
+
+
+def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
+    from rookery.hooks.service import handle
+
+    if not (environ.root and environ.token and environ.session):
+        raise PermissionError("this process does not say whose it is")
+    answer = handle(environ.root, environ.session, event, payload, environ.token)
+    if event in _ENDS:
+        _react(environ.root)
+    return answer.status, answer.out, answer.err
+
+
+def _react(root: str) -> None:
+    """Have a process see to what follows from the end of a turn or of the program, where no loop runs.
+
+    Not this one: what follows may be the end of the program, and of all that it has started.
+    """
+    from rookery.flows.need import is_needed
+    from rookery.ops.state import open_state
+
+    db = open_state(root)
+    try:
+        if is_needed(root, db):
+            from rookery.flows.loop_process import start
+
+            start(root)
+    finally:
+        db.close()
+
+
+def _persons(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
+    if event not in ("session-start", "prompt", "pre-compact"):
+        return 0, "", ""
+    from rookery.hooks.person import at_event
+
+    return 0, at_event(environ, event, payload), ""
+
+
+def _failed(event: str, error: BaseException) -> tuple[int, str, str]:
+    said = f"rook: {getattr(error, 'message', '') or error or type(error).__name__}"
+    if event == "pre-tool":
+        return DENIED, "", f"{said}\n  instead: wait a moment and repeat the call; if it stays so, end your turn"
+    return 1, "", said
+
+
+def _leave(status: int) -> NoReturn:
+    """Without the interpreter's own farewell, which takes 3 ms."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,97 @@
+"""Runs the loop at the end of a command, and in a process of its own where a project has no daemon.
+
+Every command ends with one look, unless a loop runs already. If runners are at work then, a process goes on with it as
+long as there are any (`flows/loop_start.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+
+from rookery.base.clock import stamp
+from rookery.config.compiled import read_config
+from rookery.config.environ import now, read_environ, unmarked_environ
+from rookery.flows import loop
+from rookery.flows.reactor import Reactor
+from rookery.ops.state import open_state
+from rookery.processes.detach import start_detached
+from rookery.processes.proctable import RUNNER
+from rookery.processes.python import module_command
+from rookery.sessions.home import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SOON = 30.0
+"""A timer that is due within so many seconds is worth a process that waits for it."""
+
+
+def react(home: Home) -> None:
+    """Look once, if no loop runs, and see to it that one does if it is needed."""
+    file = loop.take_lock(home.root)
+    if file is None:
+        return
+    try:
+        found = loop.run_once(home, lambda text: _log(home.root, text))
+    finally:
+        os.close(file)
+    if not found.is_quiet(home.clock(), _SOON):
+        start(home.root)
+
+
+def start(root: str) -> None:
+    """Start a process that runs the loop as long as it is needed."""
+    start_detached(
+        [*module_command("rookery.flows.loop_start"), root],
+        cwd=root,
+        env=unmarked_environ() | {RUNNER: "loop"},
+        output=_log_path(root),
+    )
+
+
+@contextmanager
+def open_home(root: str) -> Iterator[Home]:
+    """The project, for one look or one action."""
+    db = open_state(root)
+    try:
+        yield Home(root, db, read_config(root, read_environ(), {}))
+    finally:
+        db.close()
+
+
+def run_loop(root: str) -> None:
+    """Run the loop until no runner is at work and nothing is due soon; nothing if another process runs it."""
+    while (file := loop.take_lock(root)) is not None:
+        reactor = Reactor(root, lambda: open_home(root), _start_thread, lambda text: _log(root, text))
+        try:
+            reactor.open()
+            reactor.run(lambda found: found.is_quiet(now(), _SOON))
+        finally:
+            reactor.close()
+            os.close(file)
+        with open_home(root) as home:  # a command that came while we held the lock has left its look to us
+            found = loop.look(home)
+            if not found.plan.actions and found.is_quiet(home.clock(), _SOON):
+                return
+
+
+def _start_thread(job: Callable[[], None]) -> None:
+    import threading
+
+    threading.Thread(target=job, name="action", daemon=True).start()
+
+
+def _log(root: str, text: str) -> None:
+    """One line in the loop's log."""
+    with suppress(OSError), open(_log_path(root), "ab", buffering=0) as file:
+        file.write(f"{stamp(now())} [{os.getpid()}] {text}\n".encode(errors="backslashreplace"))
+
+
+def _log_path(root: str) -> str:
+    """What the loop has to say; its folder is made where the project is."""
+    folder = os.path.join(root, ".rookery", "logs")
+    with suppress(OSError):
+        os.mkdir(folder, 0o700)
+    return os.path.join(folder, "loop.log")

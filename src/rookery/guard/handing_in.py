@@ -1,0 +1,102 @@
+"""What an agent must have done before it may say that it is finished.
+
+A lead answers for its workers: it cannot end while one of them works, waits for an answer, or has handed over a branch
+that nobody was told of.
+"""
+
+from __future__ import annotations
+
+from rookery.base.errors import Refused
+from rookery.mail import service as mail
+from rookery.roles.model import NOTHING, find_role
+from rookery.sessions import store
+from rookery.tasks import store as tasks
+from rookery.tasks.model import FINISHED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.db.database import Database
+    from rookery.ops.caller import Caller
+    from rookery.sessions.model import Session
+
+
+class NotFinished(Refused):
+    """Something is open that the agent answers for."""
+
+    code = "not_finished"
+
+
+def check_call(db: Database, caller: Caller, values: dict[str, Any]) -> None:
+    """Raise if the agent says by this call that its work, or its own task, is finished, and it is not."""
+    task = values.get("task")
+    if caller.session_id is not None and (task is None or tasks.resolve(db, str(task)) == caller.task_id):
+        check_finished(db, store.session(db, caller.session_id))
+
+
+def check_finished(db: Database, session: Session) -> None:
+    """Raise NotFinished with everything that is still open."""
+    open_matters = _open_matters(db, session)
+    if open_matters:
+        raise NotFinished(
+            f"{session.agent} is not finished:\n" + "\n".join(f"- {matter}" for matter, _ in open_matters),
+            hint="; ".join(dict.fromkeys(what for _, what in open_matters)),
+        )
+
+
+def _open_matters(db: Database, session: Session) -> list[tuple[str, str]]:
+    """What is open, and what to do about it."""
+    found = []
+    workers = [each for each in store.children(db, session.agent, alive=False) if each.created_at >= session.created_at]
+    told = _branches_told(db, session)
+    for worker in workers:
+        has_said_so = mail.terminal_since(db, worker.id) is not None
+        if worker.is_alive and not has_said_so:
+            found.append(
+                (
+                    f"{worker.agent} is still {worker.state}",
+                    f"end your turn and wait for its mail, or `rook stop {worker.agent}`",
+                )
+            )
+        elif has_said_so and worker.branch not in told and _is_to_land(db, worker):
+            found.append(
+                (
+                    f"nobody was told that {worker.branch} may land",
+                    f"`rook mail send {session.parent} --type merge_ready --subject … --payload "
+                    f'\'{{"branch": "{worker.branch}", "task_id": "{worker.task_id}"}}\'`',
+                )
+            )
+    for message_id, sender, subject in _unanswered(db, session):
+        found.append((f"{sender} asked “{subject}” and has no answer", f"`rook mail reply {message_id} --body …`"))
+    return found
+
+
+def _is_to_land(db: Database, worker: Session) -> bool:
+    """True if the worker's role makes commits, and its task is not over and done with already."""
+    if find_role(worker.role).writes == NOTHING or worker.role == "merger" or worker.task_id is None:
+        return False
+    state = db.value("SELECT state FROM tasks WHERE id = ?", (worker.task_id,))
+    return state is not None and state not in FINISHED
+
+
+def _branches_told(db: Database, session: Session) -> set[str]:
+    rows = db.all(
+        "SELECT json_extract(payload, '$.branch') FROM messages WHERE session_id = ? AND type = 'merge_ready'",
+        (session.id,),
+    )
+    return {str(row[0]) for row in rows}
+
+
+def _unanswered(db: Database, session: Session) -> list[tuple[str, str, str]]:
+    """Questions of living workers in whose thread the agent has said nothing since."""
+    return [
+        (str(row[0]), str(row[1]), str(row[2]))
+        for row in db.all(
+            "SELECT q.id, q.sender, q.subject FROM messages q JOIN sessions w ON w.id = q.session_id "
+            "WHERE q.recipient = ? AND q.type = 'question' AND w.parent = ? AND w.state <> 'ended' "
+            "AND q.created_at >= ? AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.thread_id = q.thread_id "
+            "AND a.sender = q.recipient AND a.seq > q.seq) ORDER BY q.seq",
+            (session.agent, session.agent, session.created_at),
+        )
+    ]

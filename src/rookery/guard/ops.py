@@ -1,0 +1,102 @@
+"""What we offer of the guard: to try a call, and to read what a role may do."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rookery.base.errors import InvalidInput, NotInitialised
+from rookery.ops.operation import PATH, Param, arg, op
+from rookery.roles.model import PROFILES, find_role
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rookery.guard.explain import Explanation
+    from rookery.guard.model import Bounds, Verdict
+    from rookery.ops.context import Context
+    from rookery.ops.operation import Op
+    from rookery.sessions.model import Session
+
+_ROLE = arg("role", "The agent's role, or its other name.")
+_PROFILE = Param("profile", "How much it may do unasked; by default the role's.", choices=PROFILES)
+
+
+@op(
+    "guard test",
+    _ROLE,
+    arg("tool", "The tool, such as Bash or Write."),
+    arg("input", 'The input of the tool as JSON, such as {"command": "git push"}.', long_text=True),
+    Param("worktree", "The agent's worktree; by default the checkout that you are in.", kind=PATH),
+    _PROFILE,
+    needs="guard.read",
+    view="guard.verdict",
+)
+def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, profile: str | None) -> Verdict:
+    """Ask the guard what it would say to a tool call, without making it.
+
+    In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
+    """
+    from rookery.guard.decide import decide
+    from rookery.guard.model import Call
+
+    found = find_role(role)
+    return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
+
+
+@op("guard explain", _ROLE, _PROFILE, needs="guard.read", view="guard.explanation")
+def explain(ctx: Context, role: str, profile: str | None = None) -> Explanation:
+    """Show what the guard allows, asks and denies to a role."""
+    from rookery.guard.explain import explain as put_in_words
+
+    found = find_role(role)
+    return put_in_words(found, profile or found.profile)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"the input is not JSON: {error}", hint=_EXAMPLE) from error
+    if not isinstance(found, dict):
+        raise InvalidInput("the input of a tool is a JSON object", hint=_EXAMPLE)
+    return found
+
+
+_EXAMPLE = """`rook guard test builder Bash '{"command": "git push"}'`"""
+
+
+def _bounds(ctx: Context, worktree: str | None) -> Bounds:
+    from rookery.guard.model import Bounds
+    from rookery.guard.ownership import check_owned
+    from rookery.ops.caller import Caller
+    from rookery.vcs.detect import open_vcs
+
+    folder = os.path.realpath(os.path.join(ctx.cwd, worktree or "."))
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"there is no folder {folder}", hint="--worktree names a checkout")
+    vcs = open_vcs(folder, ctx.config.vcs)
+    bounds = Bounds(vcs.main_root(), os.path.realpath(vcs.root), vcs.current_branch() or "", vcs.default_branch() or "")
+    session = _session(ctx, bounds.worktree)
+    who = Caller("", None, worktree=bounds.worktree)  # no agent works here: it would have nothing of its own
+    if session is not None:
+        scope = tuple(session.settings.files)
+        bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
+        who = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
+
+    def check_own(operation: Op, values: Mapping[str, Any], place: str, reach: str) -> None:
+        check_owned(ctx.db, who, operation, values, place, reach)
+
+    return bounds.replace(cwd=folder, check_own=check_own)
+
+
+def _session(ctx: Context, worktree: str) -> Session | None:
+    from rookery.sessions import store
+
+    try:
+        lives = store.sessions(ctx.db)
+    except NotInitialised:
+        return None
+    return next((each for each in reversed(lives) if os.path.realpath(each.worktree) == worktree), None)

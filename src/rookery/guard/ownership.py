@@ -1,0 +1,143 @@
+"""Whose something is: an agent changes what is its own, who leads others also what is under its task or answers to it.
+
+`permits` asks this where an operation is called, the guard before that, with the same answer. How far a role reaches is
+in `rights`, what an operation changes is declared with it (`Op.owns`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.errors import Refused
+from rookery.events.store import last_actor
+from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS
+from rookery.roles.rights import ANY, BENEATH
+from rookery.tasks import store as tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rookery.db.database import Database
+    from rookery.ops.caller import Caller
+    from rookery.ops.operation import Op
+
+_NOWHERE = "none"
+
+
+class NotYours(Refused):
+    """What is to be changed is another's; the code names what it is, such as `foreign_task`."""
+
+    code = "foreign"
+
+
+def check_owned(db: Database, caller: Caller, operation: Op, values: Mapping[str, Any], cwd: str, reach: str) -> None:
+    """Raise NotYours unless everything that the call changes is within the agent's reach."""
+    for param, kind in (operation.owns or {}).items():
+        if kind == CHECKOUTS:
+            if _is_meant(param, values):
+                _check_checkout(caller, cwd)
+            continue
+        value = values.get(param)
+        given = value if isinstance(value, list | tuple) else [value]
+        for each in given:
+            check_one(db, caller, kind, None if each is None else str(each), reach)
+
+
+def changes_checkout(operation: Op, values: Mapping[str, Any]) -> bool:
+    """True if the call changes the checkout that the caller stands in."""
+    return any(kind == CHECKOUTS and _is_meant(param, values) for param, kind in (operation.owns or {}).items())
+
+
+def _is_meant(param: str, values: Mapping[str, Any]) -> bool:
+    return param == HERE or bool(values.get(param))
+
+
+def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach: str) -> None:
+    """Raise NotYours unless this one thing is within the agent's reach; what is left out changes nothing."""
+    if kind in (PLACES, MOVES) and (value == _NOWHERE or (value is None and kind == PLACES)):
+        _check_root(caller, reach)
+    elif value is None or reach == ANY:
+        return
+    elif kind in (TASKS, PLACES, MOVES):
+        _check_task(db, caller, tasks.resolve(db, value), reach)
+    elif kind == LEARNINGS:
+        learning = tasks.get_learning(db, tasks.resolve_learning(db, value))
+        _check_task(db, caller, learning.task_id, reach, f"the learning {learning.id} of ")
+    elif kind == AGENTS:
+        _check_agent(db, caller, value, reach)
+    elif kind == MAIL_GROUPS:
+        _check_group(db, caller, value)
+    elif kind == BRANCHES:
+        raise _not_yours(kind, f"{value} is not {caller.name}'s to land", caller.parent)
+    else:
+        raise LookupError(kind)
+
+
+def _check_root(caller: Caller, reach: str) -> None:
+    if reach == ANY:
+        return
+    own = caller.task_id or "TASKS"
+    raise NotYours(
+        f"{caller.name} makes no epics: a task without a parent is one",
+        hint=f"put it under your own: --parent {own}; or ask: {_ask(caller.parent)}",
+        code=f"foreign_{TASKS}",
+    )
+
+
+def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: str = "") -> None:
+    if task_id == caller.task_id:
+        return
+    task = tasks.get(db, task_id)
+    if task.assignee == caller.name:
+        return
+    if reach == BENEATH and caller.task_id in {each.id for each in tasks.ancestors(db, task)}:
+        return
+    owner = task.assignee
+    whose = f"belongs to {owner}" if owner else "is nobody's yet"
+    raise _not_yours(TASKS, f"{what}{task_id} {whose}, and not {caller.name}'s to change", owner or caller.parent)
+
+
+def _check_agent(db: Database, caller: Caller, name: str, reach: str) -> None:
+    above = _parent(db, name)
+    if name == caller.name or above is None:  # that there is none of that name, the operation says best
+        return
+    seen = {name}
+    parent: str | None = above
+    while reach == BENEATH and parent is not None and parent not in seen:
+        if parent == caller.name:
+            return
+        seen.add(parent)
+        parent = _parent(db, parent)
+    raise _not_yours(AGENTS, f"{name} answers to {above}, not to {caller.name}", above)
+
+
+def _parent(db: Database, name: str) -> str | None:
+    found: str | None = db.value("SELECT parent FROM sessions WHERE agent = ? ORDER BY seq DESC LIMIT 1", (name,))
+    return found
+
+
+def _check_group(db: Database, caller: Caller, name: str) -> None:
+    bare = name.removeprefix("@")
+    maker = last_actor(db, "group.created", bare)
+    if maker is not None and maker != caller.name:
+        raise _not_yours(MAIL_GROUPS, f"{maker} made @{bare}", maker)
+
+
+def _check_checkout(caller: Caller, folder: str) -> None:
+    """Whatever its role: an agent commits and switches branches in its own worktree, and nowhere else."""
+    own, here = os.path.realpath(caller.worktree), os.path.realpath(folder)
+    if here == own or here.startswith(own + os.sep):
+        return
+    raise NotYours(
+        f"{folder} is not {caller.name}'s worktree", hint=f"yours is {caller.worktree}", code=f"foreign_{CHECKOUTS}"
+    )
+
+
+def _not_yours(kind: str, message: str, to: str) -> NotYours:
+    return NotYours(message, hint=f"ask for it: {_ask(to)}", code=f"foreign_{kind}")
+
+
+def _ask(to: str) -> str:
+    return f"`rook mail send {to} --type question --subject … --body …`"

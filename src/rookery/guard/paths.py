@@ -1,0 +1,312 @@
+"""Where an agent may write and what it may read, after `~`, `..` and every symbolic link are resolved."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.config.environ import read_environ
+from rookery.guard.shell.word import Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rookery.guard.case import Case
+
+ANYWHERE = frozenset({".git"})
+"""Never written, however deep it lies."""
+AT_THE_TOP = frozenset(
+    {
+        ".rookery",
+        ".jj",
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".opencode",
+        ".mcp.json",
+        ".envrc",
+        "agents.md",
+        "claude.md",
+        "claude.local.md",
+        "gemini.md",
+    }
+)
+"""Never written at the top of a worktree: what steers agents, and Rookery's own. Compared in lower case."""
+INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
+"""Of these, what a scope can give to an agent by naming it."""
+
+SECRETS = (
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".password-store",
+    ".netrc",
+    ".pgpass",
+    ".pypirc",
+    ".npmrc",
+    ".git-credentials",
+    ".docker/config.json",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/op",
+    ".claude.json",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/keyrings",
+    ".local/state/rookery",
+)
+"""What nobody reads, in the home folder."""
+SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d")
+_STATE_SECRETS = ("sessions", "run", "environment.json")
+_PROCESS_SECRETS = ("environ", "mem", "auxv", "fd", "root", "cwd")
+
+DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero")
+_MARKS = "*?["
+_LONGEST = 4096
+
+
+def check_write(
+    case: Case, word: Word | str, cwds: Iterable[str | None], *, removes: bool = False, makes_folder: bool = False
+) -> None:
+    """Deny unless the path may be written, from wherever the shell may stand."""
+    word = Word(word) if isinstance(word, str) else word
+    if not word.known:
+        what = f"the path {word.text}…" if word.text else "the path that is written"
+        case.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
+    if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
+        case.deny("path", "the path is empty or broken", "name a file within your worktree")
+    for cwd in sorted(cwds, key=lambda each: (each is None, each or "")):  # the same answer every time
+        _check_write_from(case, word, cwd, removes, makes_folder)
+
+
+def _check_write_from(case: Case, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:
+    if cwd is None and not os.path.isabs(word.text):
+        hint = "name the file by its absolute path, or run `cd FOLDER` by itself before"
+        case.deny_unknown(f"the folder that {word.text} is in", hint)
+    base, pattern = _split(word, cwd or "/")
+    if ".." in pattern:
+        case.deny("path", f"{word.text} may lead anywhere", "name the folder without patterns before `..`")
+    lexical = os.path.normpath(base)
+    real = _resolve(base, follow_last=not removes or bool(pattern))
+    if _is_device(real) or _is_device(lexical):
+        return
+    worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
+    if _inside(real, worktree):
+        _check_own(case, word, _parts(real, worktree), pattern, removes, makes_folder)
+        if _inside(lexical, worktree):
+            _check_protected(case, word, _parts(lexical, worktree), pattern)
+        return
+    if not _inside(real, root) and _is_temporary(case, word.text, real, root):
+        return
+    where = "another part of the project" if _inside(real, root) else "outside of your worktree"
+    case.deny("outside", f"{word.text} is {where}", f"write within {case.bounds.worktree}{_or_temp(case)}")
+
+
+def _check_own(
+    case: Case, word: Word, inner: list[str], pattern: Sequence[str], removes: bool, makes_folder: bool
+) -> None:
+    if not case.is_writer:
+        hint = "sling a builder: `rook sling TASK --role builder`" if case.role.can_spawn else "report it by mail"
+        case.deny("read-only", f"a {case.role.name} changes no files of the repository", f"{hint}{_or_temp(case)}")
+    _check_protected(case, word, inner, pattern)
+    if removes and not inner and not pattern:
+        case.deny("path", "that is the worktree itself", "name what is in it")
+    path = [*inner, *pattern]
+    if case.bounds.scope and not _in_scope(path, case.bounds.scope, makes_folder):
+        scope = ", ".join(case.bounds.scope)
+        case.deny("scope", f"{word.text} is not among your files", f"yours are {scope}; ask whoever you answer to")
+
+
+def _check_protected(case: Case, word: Word, inner: Sequence[str], pattern: Sequence[str]) -> None:
+    parts = [each.lower() for each in (*inner, *pattern)]
+    held = any(_may_be(part, ANYWHERE) for part in parts) or _may_be(parts[0] if parts else "", AT_THE_TOP)
+    if not held:
+        return
+    if parts[0] in INSTRUCTIONS and "/".join((*inner, *pattern)) in case.bounds.scope:
+        return
+    case.deny("protected", f"{word.text} steers agents or version control", "leave it; report what should change")
+
+
+def _may_be(part: str, names: Iterable[str]) -> bool:
+    if not any(mark in part for mark in _MARKS):
+        return part in names
+    return any(_matches(part, name) for name in names)
+
+
+def check_read(case: Case, word: Word | str, cwds: Iterable[str | None], *, deep: bool = False) -> None:
+    """Deny if the path is a secret, or, read `deep`, holds the home folder with all of its secrets."""
+    word = Word(word) if isinstance(word, str) else word
+    if "\0" in word.text or len(word.text) > _LONGEST:
+        case.deny("path", "the path is broken", "name a file")
+    if not word.text:
+        return
+    for cwd in cwds:
+        if cwd is None and not os.path.isabs(word.text):
+            continue
+        base, pattern = _split(word, cwd or "/")
+        real = os.path.realpath(base)
+        if any(_reaches(real, pattern, secret) for secret in _secrets(case)) or _is_process_secret(real, pattern):
+            case.deny("secret", f"{word.text} holds secrets", "do without; ask for what you need by mail")
+        if deep and _inside(_home(), real):
+            case.deny("secret", f"searching {word.text} reads secrets too", "search a narrower folder")
+
+
+def folder_of(word: Word, cwd: str | None) -> str | None:
+    """Where `cd` to the word leads, or None if that cannot be known."""
+    if not word.known or word.glob or (cwd is None and not os.path.isabs(word.text)):
+        return None
+    return os.path.realpath(os.path.join(cwd or "/", word.text))
+
+
+def enter(word: Word, cwd: str | None) -> frozenset[str | None]:
+    """Where `cd` to the word may lead: `..` goes back by the path's own names, or, as in `cd -P`, where links lead."""
+    real = folder_of(word, cwd)
+    if real is None:
+        return frozenset({None})
+    named = os.path.normpath(os.path.join(cwd or "/", word.text))
+    return frozenset({named} if os.path.realpath(named) == real else {named, real})
+
+
+def is_there(case: Case, cwd: str | None) -> bool:
+    """True if `cd` surely gets into the folder. What is outside of the worktree may look different in a sandbox."""
+    return cwd is not None and is_in_worktree(case, cwd) and os.path.isdir(cwd) and os.access(cwd, os.X_OK)
+
+
+def is_own_place(case: Case, cwd: str | None) -> bool:
+    """True if a program may run there: in the worktree, or in a temporary folder."""
+    if cwd is None:
+        return False
+    real, root = os.path.realpath(cwd), os.path.realpath(case.bounds.root)
+    if _inside(real, os.path.realpath(case.bounds.worktree)):
+        return True
+    return not _inside(real, root) and _is_temporary(case, real, real, root)
+
+
+def is_in_worktree(case: Case, cwd: str | None) -> bool:
+    """True if the folder is in the agent's own worktree."""
+    return cwd is not None and _inside(os.path.realpath(cwd), os.path.realpath(case.bounds.worktree))
+
+
+def is_guarded(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
+    """True if the path leads to what steers agents or version control, in the worktree or the project."""
+    for cwd in cwds:
+        real = os.path.realpath(os.path.join(cwd or "/", path))
+        worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
+        for place in (worktree, root):
+            if _inside(real, place) and not (place == root and _inside(real, worktree)):
+                parts = [part.lower() for part in _parts(real, place)]
+                if any(part in ANYWHERE for part in parts) or (parts and parts[0] in (".rookery", ".jj", ".claude")):
+                    return True
+    return False
+
+
+def is_elsewhere(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
+    """True if the path leads into the project, but not into the agent's worktree."""
+    worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
+    reals = [os.path.realpath(os.path.join(cwd or "/", path)) for cwd in cwds]
+    return any(_inside(real, root) and not _inside(real, worktree) for real in reals)
+
+
+def _split(word: Word, cwd: str) -> tuple[str, list[str]]:
+    """The path up to its first pattern, and the parts from there on."""
+    text = os.path.join(cwd, word.text)
+    if not word.glob:
+        return text, []
+    parts = text.split("/")
+    first = next((i for i, part in enumerate(parts) if any(mark in part for mark in _MARKS)), len(parts))
+    return "/".join(parts[:first]) or "/", [part for part in parts[first:] if part not in ("", ".")]
+
+
+def _resolve(path: str, *, follow_last: bool) -> str:
+    if follow_last:
+        return os.path.realpath(path)
+    head, tail = os.path.split(path.rstrip("/") or "/")
+    return os.path.join(os.path.realpath(head), tail) if tail not in ("", ".", "..") else os.path.realpath(path)
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _parts(path: str, folder: str) -> list[str]:
+    return [part for part in path[len(folder) :].split("/") if part]
+
+
+def _is_device(path: str) -> bool:
+    return path in DEVICES or path.startswith(("/dev/fd/", "/dev/pts/"))
+
+
+def _is_temporary(case: Case, text: str, real: str, root: str) -> bool:
+    for folder in case.bounds.temp:
+        temp = os.path.realpath(folder)
+        if real == temp or not _inside(real, temp) or _parts(real, temp)[0].startswith(("rookery-", "tmux-")):
+            continue
+        # A project that itself lies in a temporary folder is left by an absolute path, never by climbing out.
+        if not (_inside(root, temp) and (".." in text.split("/") or _inside(root, real))):
+            return True
+    return False
+
+
+def _or_temp(case: Case) -> str:
+    return f", or in {case.bounds.temp[0]}" if case.bounds.temp else ""
+
+
+def _home() -> str:
+    return os.path.realpath(os.path.expanduser("~"))
+
+
+def _secrets(case: Case) -> list[str]:
+    home, state = _home(), os.path.join(os.path.realpath(case.bounds.root), ".rookery")
+    return [
+        *(os.path.join(home, each) for each in SECRETS),
+        os.path.join(os.path.realpath(read_environ().state_home), "rookery"),
+        *SYSTEM_SECRETS,
+        *(os.path.join(state, each) for each in _STATE_SECRETS),
+    ]
+
+
+def _reaches(base: str, pattern: Sequence[str], secret: str) -> bool:
+    if _inside(base, secret):
+        return True
+    if not pattern or not _inside(secret, base):
+        return False
+    way = _parts(secret, base)
+    return all(_matches(part, name) for part, name in zip(pattern, way, strict=False))
+
+
+def _is_process_secret(base: str, pattern: Sequence[str]) -> bool:
+    parts = [part for part in base.split("/") if part] + list(pattern)
+    return parts[:1] == ["proc"] and len(parts) > 2 and any(_may_be(parts[-1], (n,)) for n in _PROCESS_SECRETS)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    if name.startswith(".") and pattern[:1] in ("*", "?"):
+        return False
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(name, pattern.replace("[^", "[!")) or (name.startswith(".") and pattern.startswith("["))
+
+
+def _in_scope(path: Sequence[str], scope: Iterable[str], makes_folder: bool) -> bool:
+    for each in scope:
+        wanted = [part for part in each.split("/") if part not in ("", ".")]
+        if _covers(wanted, path) or (makes_folder and _covers(wanted[: len(path)], path)):
+            return True
+    return False
+
+
+def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
+    """True if the pattern names the path or a folder that it is in; `**` stands for any number of folders."""
+    if not pattern:
+        return True
+    if pattern[0] == "**":
+        return any(_covers(pattern[1:], path[skip:]) for skip in range(len(path) + 1))
+    if not path:
+        return False
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])

@@ -1,0 +1,86 @@
+"""What a caller may call: a person everything, an agent what `rights` says of its role, and on what is its own.
+
+Every interface asks here before it runs an operation.
+"""
+
+from __future__ import annotations
+
+from rookery.base.errors import Refused
+from rookery.ops.operation import PATH
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rookery.ops.context import Context
+    from rookery.ops.operation import Op
+
+
+SPEAKING = ("mail send", "mail reply")
+
+
+class NotPermitted(Refused):
+    """The agent's role does not allow that."""
+
+    code = "not_permitted"
+
+
+class OutOfSandbox(Refused):
+    """What is asked from within a sandbox would reach out of it."""
+
+    code = "out_of_sandbox"
+
+
+def check_confined(operation: Op, values: Mapping[str, Any], folder: str, settings: Mapping[str, str]) -> None:
+    """Raise if a caller in a sandbox names a file, a folder or a setting: out here they would be the user's own."""
+    if folder or settings:
+        raise OutOfSandbox(
+            "-C and -c cannot be used from within a sandbox", hint="the command runs in your worktree, as configured"
+        )
+    for param in operation.params:
+        if param.kind == PATH and values.get(param.name):
+            raise OutOfSandbox(
+                f"`rook {operation.name}` takes no file ({param.flag}) from within a sandbox",
+                hint="give a text by `-` and standard input, such as `rook spec write TASK --body -`",
+            )
+
+
+def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None:
+    """Raise unless the caller is who it says it is, and may make the call. A person may do everything."""
+    caller = ctx.caller
+    if caller.session_id is None:
+        return
+    from rookery.roles.rights import reach_of, refuse
+
+    if ctx.flags:
+        raise NotPermitted("settings are changed by people: -c is not for agents", hint="call `rook` as it is")
+    check_acts_itself(caller.name, operation, values)
+    refusal = refuse(caller.role, operation)
+    if refusal is not None:
+        raise NotPermitted(refusal.reason, hint=refusal.hint)
+    if operation.owns:
+        from rookery.guard.ownership import check_owned
+
+        check_owned(ctx.db, caller, operation, values, ctx.cwd, reach_of(caller.role, operation.needs))
+    if operation.name == "task complete" or (operation.name in SPEAKING and _ends(caller.role, values.get("type"))):
+        from rookery.guard.handing_in import check_call
+
+        check_call(ctx.db, caller, values)
+
+
+def _ends(role: str, type: str | None) -> bool:
+    """True if whoever leads others says by such a message that its work is finished."""
+    from rookery.roles.model import find_role
+
+    found = find_role(role)
+    return found.can_spawn and type in found.ends_with
+
+
+def check_acts_itself(name: str, operation: Op, values: Mapping[str, Any]) -> None:
+    """Raise NotPermitted if an agent is to act as another one by an option."""
+    for param in operation.params:
+        if param.acts_as and values.get(param.name) not in (None, name):
+            raise NotPermitted(
+                f"{name} cannot `rook {operation.name}` as {values[param.name]}", hint=f"leave {param.flag} out"
+            )

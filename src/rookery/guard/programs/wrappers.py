@@ -1,0 +1,339 @@
+"""Programs that run others: what they would run is taken out and judged like any other command."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.guard.paths import check_read, check_write, folder_of, is_own_place
+from rookery.guard.programs import table as programs
+from rookery.guard.programs.options import read
+from rookery.guard.shell.assignments import OWN, check_name
+from rookery.guard.shell.expand import UNKNOWN
+from rookery.guard.shell.word import Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rookery.guard.case import Case
+    from rookery.guard.scene import Scene
+
+    Inner = list[tuple[list[Word], Scene]]
+
+_LONGEST_BLOCK = 600.0
+
+_PREFIXES: dict[str, tuple[str, tuple[str, ...], int]] = {
+    # the letters and long options that take a value, and how many operands stand before the command
+    "nohup": ("", (), 0),
+    "setsid": ("", (), 0),
+    "time": ("of", ("--output", "--format"), 0),
+    "command": ("", (), 0),
+    "builtin": ("", (), 0),
+    "nice": ("n", ("--adjustment",), 0),
+    "ionice": ("cnpPu", ("--class", "--classdata"), 0),
+    "stdbuf": ("ioe", ("--input", "--output", "--error"), 0),
+    "chrt": ("", (), 1),
+    "taskset": ("", (), 1),
+    "busybox": ("", (), 0),
+    "toybox": ("", (), 0),
+    "noglob": ("", (), 0),
+    "nocorrect": ("", (), 0),
+    "repeat": ("", (), 1),
+    "caffeinate": ("tw", (), 0),
+    "chronic": ("", (), 0),
+    "strace": ("oepPaEsuUbISX", (), 0),
+    "ltrace": ("oepasuSX", (), 0),
+    "npx": ("pw", ("--package", "--workspace"), 0),
+    "pnpx": ("p", ("--package",), 0),
+    "bunx": ("", (), 0),
+    "uvx": ("p", ("--from", "--with", "--python"), 0),
+}
+_RUNNERS = {
+    "uv": ("run",), "poetry": ("run",), "pipenv": ("run",), "pdm": ("run",), "rye": ("run",), "pipx": ("run",),
+    "hatch": ("run",), "bundle": ("exec",), "pnpm": ("exec", "dlx"), "yarn": ("exec", "dlx"), "direnv": ("exec",),
+}  # fmt: skip
+_RUNNER_LONGS = ("--with", "--python", "--extra", "--group", "--env-file", "--project", "--directory", "--package")
+
+
+def unwrap(case: Case, name: str, words: list[Word], scene: Scene) -> Inner | None:
+    """The commands that a wrapper would run, or None if the program is no wrapper."""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(case, words[1:], scene)
+    if name in _PREFIXES:
+        return _prefix(case, name, words[1:], scene)
+    if name in _RUNNERS and len(words) > 1 and words[1].text in _RUNNERS[name]:
+        rest = _skip(words[2:], "p", _RUNNER_LONGS)
+        if rest and rest[0].text == "-m":
+            return [([Word("python"), *rest], scene)]
+        return [(rest[1:] if name == "direnv" else rest, scene)]
+    return None
+
+
+def _skip(words: list[Word], takes: str, longs: tuple[str, ...]) -> list[Word]:
+    """The words behind the leading options; `-m` stays, for what it names is run."""
+    at = 0
+    while at < len(words):
+        text = words[at].text
+        if text == "--":
+            return words[at + 1 :]
+        if not text.startswith("-") or text in ("-", "-m"):
+            break
+        takes_next = text in longs or (
+            not text.startswith("--") and text[-1] in takes and text[1:-1].isalpha() | (len(text) == 2)
+        )
+        at += 2 if takes_next else 1
+    return words[at:]
+
+
+def _prefix(case: Case, name: str, words: list[Word], scene: Scene) -> Inner:
+    takes, longs, operands = _PREFIXES[name]
+    if name == "command" and words and words[0].text in ("-v", "-V", "-pv"):
+        return []
+    command = _skip(words, takes, longs)
+    own = read(words[: len(words) - len(command)], takes, longs)
+    if name in ("strace", "ltrace", "time"):
+        for word in own.values("-o", "--output"):
+            check_write(case, word, scene.cwds)
+    if name == "npx" and own.has("-c", "--call"):
+        for word in own.values("--call") or command[:1]:
+            _script(case, word, scene)
+        return []
+    if name == "repeat" and not (words and words[0].known):
+        case.deny_unknown("what is repeated")
+    return [(command[operands:], scene)]
+
+
+def _env(case: Case, words: list[Word], scene: Scene) -> Inner:
+    at = 0
+    while at < len(words):
+        word, text = words[at], words[at].text
+        if not word.known and "=" not in text:
+            case.deny_unknown("what env runs")
+        if text.startswith("-"):
+            at = _skip_env_option(case, words, at)
+            continue
+        name, equals, value = text.partition("=")
+        if not equals:
+            break
+        check_name(case, name, Word(value, word.known), for_one=True)
+        at += 1
+    return [(words[at:], scene)]
+
+
+_ENV_OPTIONS = {
+    "--ignore-environment": "i", "--unset": "u", "--split-string": "S", "--chdir": "C", "--argv0": "a",
+    **dict.fromkeys(("--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal"), "v"),
+    **dict.fromkeys(("--list-signal-handling", "--help", "--version"), "v"),
+}  # fmt: skip
+"""The letter of each long option; `v` for all that change nothing of the environment."""
+
+
+def _skip_env_option(case: Case, words: list[Word], at: int) -> int:
+    """The place behind an option of env, with its value. Long ones may be shortened, letters may stand together."""
+    word = words[at]
+    if word.text == "--":
+        return at + 1
+    letters, value = _read_env_option(word.text)
+    if "i" in letters:
+        case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
+    if not set(letters) <= set("uv0"):
+        case.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
+    if "u" not in letters:
+        return at + 1
+    names = words[at + 1 : at + 2] if value is None else [word.replace(text=value)]
+    if not names or not names[0].known or names[0].text.startswith(OWN):
+        case.deny("identity", "that is not yours to unset", "leave the environment as it is")
+    return at + (2 if value is None else 1)
+
+
+def _read_env_option(text: str) -> tuple[str, str | None]:
+    """The letters that an option of env stands for, and the value that is written with it, if one is."""
+    if text == "-":
+        return "i", None
+    if text.startswith("--"):
+        name, equals, value = text.partition("=")
+        letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name))
+        return letters or "?", value if equals else None
+    letters, u, value = text[1:].partition("u")
+    return letters + u, value or None
+
+
+def _exec(case: Case, words: list[Word], scene: Scene) -> Inner:
+    for word in words:
+        if not word.text.startswith("-"):
+            break
+        if "c" in word.text:
+            case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
+    return [(_skip(words, "a", ()), scene)]
+
+
+def _timeout(case: Case, words: list[Word], scene: Scene) -> Inner:
+    rest = _skip(words, "ks", ("--kill-after", "--signal"))
+    if not rest or not rest[0].known:
+        return [(rest[1:], scene)]
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    text = rest[0].text
+    try:
+        seconds = float(text.rstrip("smhd")) * units.get(text[-1:], 1)
+    except ValueError:
+        case.deny("wrapper", "timeout is not told how long", "`timeout 60 COMMAND`")
+    return [(rest[1:], scene.replace(may_block=scene.may_block or seconds <= _LONGEST_BLOCK))]
+
+
+def _xargs(case: Case, words: list[Word], scene: Scene) -> Inner:
+    command = _skip(
+        words, "InPLdaEs", ("--max-args", "--max-procs", "--max-lines", "--delimiter", "--arg-file", "--replace")
+    )
+    options = read(words[: len(words) - len(command)], "InPLdaEs")
+    place = next((word.text for word in options.values("-I", "--replace")), "{}" if options.has("-i") else None)
+    if place is None:
+        command = [*(command or [Word("echo")]), UNKNOWN]
+    else:
+        command = [UNKNOWN if place in word.text else word for word in command]
+    return [(command, scene.replace(stdin=None, is_piped=False))]
+
+
+def _parallel(case: Case, words: list[Word], scene: Scene) -> Inner:
+    command = _skip(words, "jNnSa", ("--jobs", "--arg-file", "--results"))
+    end = next((i for i, word in enumerate(command) if word.text.startswith(":::")), len(command))
+    command = command[:end]
+    if not command:
+        case.deny_unknown("what parallel runs")
+    if " " in command[0].text:
+        _script(case, command[0], scene)
+        return []
+    return [([UNKNOWN if "{" in word.text else word for word in command] + [UNKNOWN], scene)]
+
+
+def _flock(case: Case, words: list[Word], scene: Scene) -> Inner:
+    rest = _skip(words, "wE", ("--wait", "--timeout", "--conflict-exit-code"))
+    if rest and not rest[0].text.isdigit():
+        check_write(case, rest[0], scene.cwds)
+    if len(rest) > 2 and rest[1].text in ("-c", "--command"):
+        _script(case, rest[2], scene)
+        return []
+    return [(rest[1:], scene)]
+
+
+def _eval(case: Case, words: list[Word], scene: Scene) -> Inner:
+    if not all(word.known and not word.glob for word in words):
+        case.deny_unknown("what eval runs")
+    scene.run(" ".join(word.text for word in words if word.text != "--"), _same_shell(scene))
+    return []
+
+
+def _trap(case: Case, words: list[Word], scene: Scene) -> Inner:
+    words = [word for word in words if word.text != "--"]
+    if len(words) > 1 and words[0].text not in ("", "-", "-p", "-l"):
+        if not words[0].known:
+            case.deny_unknown("the script")
+        scene.run(words[0].text, _same_shell(scene).replace(cwds=scene.cwds | {None}))
+    return []
+
+
+def _source(case: Case, words: list[Word], scene: Scene) -> Inner:
+    if not words or not words[0].known or words[0].glob:
+        case.deny_unknown("the script")
+    _check_script_file(case, words[0], scene)
+    if not case.is_writer:
+        if os.path.basename(words[0].text) != "activate":
+            case.deny("read-only", f"a {case.role.name} runs no scripts", "read it instead")
+        case.doubt("checks", "that runs the project's own code", "read it instead")
+    return []
+
+
+def _check_script_file(case: Case, word: Word, scene: Scene) -> None:
+    if word.text == "-" or word.text.startswith(("/dev/", "/proc/")):
+        case.deny_unknown("the script")
+    check_read(case, word, scene.cwds)
+    for cwd in scene.cwds:
+        folder = folder_of(Word(os.path.dirname(word.text) or "."), cwd)
+        if not word.text.startswith("/") and not is_own_place(case, folder):
+            case.deny("outside", f"{word.text} is not in your worktree", "run scripts of your own worktree")
+
+
+def _script(case: Case, word: Word, scene: Scene) -> None:
+    if not word.known:
+        case.deny_unknown("the script")
+    scene.run(word.text, scene.replace(stdin=None, is_piped=False, is_eval=False, outer=None))
+
+
+def _same_shell(scene: Scene) -> Scene:
+    return scene.replace(stdin=None, is_piped=False, is_eval=True)
+
+
+def judge_shell(case: Case, name: str, words: list[Word], scene: Scene) -> bool:
+    """Judge the script that a shell is given; False if it is a file, whose doings are those of any program."""
+    if name in ("fish", "csh", "tcsh"):
+        case.deny("wrapper", f"{name} reads scripts in its own way", "use bash")
+    at = 0
+    while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text != "-":
+        text = words[at].text
+        if not words[at].known or text.startswith(("--rc", "--init")):
+            case.deny_unknown(f"an option of {name}")
+        if text in programs.VERSION_WORDS - {"-v", "-h"}:
+            return True
+        at += 1
+        if text == "--":
+            break
+        if text[0] == "-" and text[1:2] != "-" and "c" in text:
+            at += sum(letter in "oO" for letter in text)
+            rest = words[at:]
+            while rest and rest[0].text[:1] in ("-", "+"):
+                rest = rest[1:]
+            if not rest:
+                case.deny_unknown("the script")
+            if name in ("sh", "dash", "ash") and "((" in rest[0].text.replace("$((", ""):
+                case.deny("wrapper", f"{name} takes `((` for something else than bash does", "use bash")
+            _script(case, rest[0], scene)
+            return True
+        at += sum(letter in "oO" for letter in text[1:]) if text[1:2] != "-" else 0
+    reads_input = any("s" in word.text[1:] and word.text[1:2] != "-" for word in words[:at])
+    if at < len(words) and not reads_input and words[at].text != "-":
+        if not words[at].known or words[at].glob:
+            case.deny_unknown("the script")
+        _check_script_file(case, words[at], scene)
+        return False
+    if scene.stdin is None or not scene.stdin.known or scene.is_piped:
+        case.deny_unknown(f"what {name} reads")
+    _script(case, scene.stdin, scene)
+    return True
+
+
+def _find(case: Case, words: list[Word], scene: Scene) -> Inner:
+    from rookery.guard.programs.find import judge
+
+    return judge(case, words, scene)
+
+
+def _fd(case: Case, words: list[Word], scene: Scene) -> Inner:
+    if any(not word.known and not word.text for word in words):
+        case.deny_unknown("an option of fd")
+    for i, word in enumerate(words):
+        if word.text in ("-x", "-X", "--exec", "--exec-batch"):
+            command = [UNKNOWN if "{" in each.text else each for each in words[i + 1 :]]
+            return [([*command, UNKNOWN], scene)]
+        if word.text.startswith("--exec") or (
+            word.text[:1] == "-" and word.text[1:2] != "-" and word.text[-1:] in "xX"
+        ):
+            case.deny_unknown("what fd runs")
+    return []
+
+
+_SPECIAL: dict[str, Callable[[Case, list[Word], Scene], Inner]] = {
+    "env": _env,
+    "exec": _exec,
+    "timeout": _timeout,
+    "gtimeout": _timeout,
+    "xargs": _xargs,
+    "parallel": _parallel,
+    "flock": _flock,
+    "eval": _eval,
+    "trap": _trap,
+    "source": _source,
+    ".": _source,
+    "find": _find,
+    "fd": _fd,
+    "fdfind": _fd,
+}

@@ -1,0 +1,1 @@
+"""Shell commands, parsed and judged word by word."""

@@ -1,0 +1,47 @@
+"""What we offer for a person's own session: hooks that tell it how things stand, and that text by itself."""
+
+from __future__ import annotations
+
+from rookery.hooks import settings as session_hooks
+from rookery.hooks.prime import prime as text_for
+from rookery.hooks.settings import Installed
+from rookery.ops.operation import flag, op, option
+from rookery.sessions.home import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.context import Context
+
+
+@op("hooks install", needs="project.write", owns={}, view="hooks.installed")
+def install(ctx: Context) -> Installed:
+    """Tell your own Claude Code session in this checkout about Rookery: how things stand, and mail at each prompt.
+
+    Writes to `.claude/settings.local.json` and leaves everything else there as it is.
+    """
+    return session_hooks.install(ctx.root)
+
+
+@op("hooks uninstall", needs="project.write", owns={}, view="hooks.installed")
+def uninstall(ctx: Context) -> Installed:
+    """Take the hooks out again, without a trace."""
+    return session_hooks.uninstall(ctx.root)
+
+
+@op("hooks status", needs="project.read", view="hooks.installed")
+def status(ctx: Context) -> Installed:
+    """Show which hooks are installed, and whether they call this Rookery."""
+    return session_hooks.status(ctx.root)
+
+
+@op(
+    "prime",
+    option("agent", "For people: what this agent is told; by default for your own session.", acts_as=True),
+    flag("compact", "Only what must not be forgotten."),
+    needs="agent.read",
+    view="plain.lines",
+)
+def prime(ctx: Context, agent: str | None, compact: bool) -> str:
+    """Print what a session should know when it starts: how to use Rookery, who is at work, what is ready."""
+    name = agent if agent is not None or ctx.caller.is_human else ctx.actor
+    return text_for(Home.of(ctx), name, compact=compact)

@@ -1,0 +1,118 @@
+"""An agent's program is about to use a tool, or has: the guard's word before, the record after. The hottest path."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.clock import stamp
+from rookery.base.json import dumps
+from rookery.config.environ import now
+from rookery.hooks.model import Answer, refuse
+from rookery.sessions.records import write_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rookery.db.database import Database
+    from rookery.guard.model import Bounds
+    from rookery.hooks.model import Caller
+    from rookery.ops.operation import Op
+
+_FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+
+
+def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]) -> Answer:
+    """The guard's word, written down. Only what is allowed by name runs: silence would leave it to the program."""
+    from rookery.guard.decide import decide
+    from rookery.guard.model import ALLOW, ASK, Call
+    from rookery.roles.model import find_role
+
+    tool, given = payload.get("tool_name"), payload.get("tool_input")
+    if not isinstance(tool, str) or not isinstance(given, dict):
+        return refuse("the call cannot be read", "repeat it")
+    bounds = bounds_of(root, db, caller, str(payload.get("cwd") or caller.worktree))
+    verdict = decide(find_role(caller.role), caller.profile, bounds, Call(tool, given))
+    data: dict[str, Any] = {"input": given, "id": payload.get("tool_use_id")}
+    if verdict.verdict == ALLOW:
+        write(root, caller, "call", tool, data=data)
+        return Answer(out=_decision("allow"))
+    data |= {"verdict": verdict.verdict, "reason": verdict.reason, "rule": verdict.rule}
+    write(root, caller, "denied", tool, is_error=True, data=data)
+    if verdict.verdict == ASK and caller.mode == "tmux":
+        return Answer(out=_decision("ask", f"{verdict.reason}. {verdict.hint}"))
+    return refuse(verdict.reason, verdict.hint)
+
+
+def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
+    """What the agent has of its own; whose a task or another agent is, the state is asked when it matters."""
+    from rookery.guard.model import Bounds
+
+    return Bounds(
+        root=root,
+        worktree=caller.worktree,
+        branch=caller.branch,
+        base=caller.base,
+        scope=caller.scope,
+        task_id=caller.task_id,
+        agent=caller.agent,
+        cwd=cwd,
+        check_own=lambda operation, values, folder, reach: _check_own(db, caller, operation, values, folder, reach),
+    )
+
+
+def _check_own(db: Database, caller: Caller, operation: Op, values: Mapping[str, Any], folder: str, reach: str) -> None:
+    from rookery.guard.ownership import check_owned
+    from rookery.ops import caller as callers
+
+    who = callers.Caller(caller.agent, caller.session_id, caller.role, caller.task_id, "@lead", caller.worktree)
+    check_owned(db, who, operation, values, folder, reach)
+
+
+def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bool) -> Answer:
+    """What came of a call, with the time that it took, and the file that it changed."""
+    tool = str(payload.get("tool_name"))
+    given = payload.get("tool_input")
+    output = payload.get("error") if failed else payload.get("tool_response")
+    millis = payload.get("duration_ms")
+    data = {"input": given, "id": payload.get("tool_use_id"), "ok": not failed, "output": output}
+    write(root, caller, "tool", tool, is_error=failed, millis=_whole(millis), data=data)
+    path = given.get(_FILE_TOOLS[tool]) if tool in _FILE_TOOLS and isinstance(given, dict) else None
+    if isinstance(path, str) and not failed:
+        inside = os.path.relpath(os.path.join(caller.worktree, path), caller.worktree)
+        write(root, caller, "file", inside, data={"path": inside, "change": tool.lower()})
+    return Answer()
+
+
+def write(
+    root: str,
+    caller: Caller,
+    kind: str,
+    name: str = "",
+    *,
+    is_error: bool = False,
+    millis: int | None = None,
+    data: dict[str, Any],
+) -> None:
+    write_record(
+        root,
+        at=stamp(now()),
+        agent=caller.agent,
+        session_id=caller.session_id,
+        turn_id=caller.turn_id,
+        kind=kind,
+        name=name,
+        is_error=is_error,
+        millis=millis,
+        data=data,
+    )
+
+
+def _whole(value: Any) -> int | None:
+    return round(value) if isinstance(value, int | float) else None
+
+
+def _decision(decision: str, reason: str = "") -> str:
+    told = {"hookEventName": "PreToolUse", "permissionDecision": decision}
+    return dumps({"hookSpecificOutput": told | ({"permissionDecisionReason": reason} if reason else {})})

@@ -1,0 +1,1 @@
+"""Gates: commands that must pass before work lands, and the jobs that run them."""

@@ -1,0 +1,160 @@
+"""The process around one gate: it starts the command, keeps its output and its bounds, and writes a journal.
+
+It outlives the merger that started it, and never opens the database. It is started as
+`python … rookery.merge.gates.gate_runner ROOT JOURNAL
+ORDER`: the last two are open files, the journal with its lock and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from rookery.base.errors import RookError
+from rookery.base.record import Record
+from rookery.environment.masking import Mask, secret_values
+from rookery.merge.gates.job_runner import run_job
+from rookery.merge.model import FAILED_GATE, OVERRAN, PASSED, TIMEOUT
+from rookery.processes.process import start
+from rookery.processes.proctree import end_tree
+from rookery.vcs.folders import tree_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rookery.processes.child import Child
+
+_MEGABYTE = 1_000_000
+_TICK = 0.2
+_TAIL = 16_000
+_LAST_LINES = 40
+# Both streams in one, no core files, and no single file beyond the bound (counted in blocks of 512 bytes).
+_WRAP = 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"'
+
+
+class Order(Record):
+    """Everything that the process has to know."""
+
+    root: str
+    owner: tuple[int, str]
+    """The merger that waits for it."""
+    name: str
+    run: str
+    cage: list[str]
+    folder: str
+    env: dict[str, str]
+    mark: list[str]
+    """What everything that runs there carries in its environment."""
+    timeout: float
+    disk: int
+    """How many megabytes it may write."""
+    output: int
+    """How many megabytes of its output are kept."""
+    log: str
+
+
+def main() -> None:
+    """Run one gate."""
+    run_job(lambda data: work(Order(**data)))
+
+
+def work(order: Order) -> dict[str, Any]:
+    """Run the gate, to its end or to its bounds: how it ended."""
+    output = _Output(order.log, order.output * _MEGABYTE, Mask(secret_values(order.env)))
+    began = time.monotonic()
+    verdict, status = _run(order, output)
+    output.close()
+    seconds = round(time.monotonic() - began, 3)
+    return {"verdict": verdict, "status": status, "seconds": seconds, "last_lines": output.last_lines}
+
+
+def _run(order: Order, output: _Output) -> tuple[str, int | None]:
+    blocks = order.disk * _MEGABYTE // 512
+    argv = (*order.cage, "/bin/sh", "-c", _WRAP, "sh", str(blocks), order.run)
+    try:
+        child = start(argv, cwd=order.folder, env=order.env)
+    except RookError as error:
+        output.add(error.message.encode())
+        return FAILED_GATE, None
+    try:
+        return _follow(order, child, output)
+    finally:
+        # Also what the gate left in the background, wherever it went.
+        end_tree(child.identity, (order.mark[0], order.mark[1]), 0)
+        child.close()
+
+
+def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | None]:
+    deadline = time.monotonic() + order.timeout
+    disk = _DiskWatch(os.path.dirname(order.folder), order.disk * _MEGABYTE)
+    looked = time.monotonic()
+    for chunk in child.chunks(lambda: _TICK):
+        output.add(chunk)
+        if time.monotonic() - looked < _TICK:
+            continue
+        looked = time.monotonic()
+        if looked > deadline:
+            output.add(f"\n{order.name} did not end within {order.timeout:g} s\n".encode())
+            return TIMEOUT, None
+        if disk.is_overrun():
+            output.add(f"\n{order.name} wrote more than {order.disk} MB (merge.gate_disk)\n".encode())
+            return OVERRAN, None
+    status = child.wait(_TICK)
+    return (PASSED if status == 0 else FAILED_GATE), status
+
+
+class _Output:
+    """What a gate prints, without credentials, kept in a file up to a bound."""
+
+    def __init__(self, path: str, limit: int, mask: Mask) -> None:
+        self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `close`
+        self._left = limit
+        self._tail = b""
+        self._mask = mask
+
+    def add(self, chunk: bytes) -> None:
+        """Take in some more."""
+        self._keep(self._mask.take(chunk))
+
+    def _keep(self, chunk: bytes) -> None:
+        self._tail = (self._tail + chunk)[-_TAIL:]
+        if chunk and self._left > 0:
+            kept = chunk[: self._left]
+            self._left -= len(chunk)
+            with suppress(OSError):  # a full disk: the verdict counts, and the last lines are in memory
+                self._file.write(kept if self._left > 0 else kept + b"\n[the rest was not kept: merge.gate_output]\n")
+
+    @property
+    def last_lines(self) -> str:
+        """The end, for a message."""
+        return "\n".join(self._tail.decode("utf-8", "replace").replace("\0", "").splitlines()[-_LAST_LINES:]).strip()
+
+    def close(self) -> None:
+        """The gate has ended."""
+        self._keep(self._mask.end())
+        self._file.close()
+
+
+class _DiskWatch:
+    """Whether a folder grows beyond a bound: the free space tells it cheaply, and then the folder is asked."""
+
+    def __init__(self, folder: str, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._free = self._free_now()
+
+    def is_overrun(self) -> bool:
+        if self._free - self._free_now() < self._limit:
+            return False
+        # Others write too. From now on only what the folder has grown by counts.
+        return tree_size(self._folder) > self._limit
+
+    def _free_now(self) -> int:
+        found = os.statvfs(self._folder)
+        return found.f_bavail * found.f_frsize
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What the runners of jobs have in common: the journal, and a loop that settles the job if nobody waits for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from rookery.base.clock import stamp
+from rookery.config.environ import forget_runner, now
+from rookery.processes import handover as handed
+from rookery.processes import holder
+from rookery.sessions import journal
+from rookery.turns.loop_keeper import start_loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Do the job that this process was started for. `work` gets the order and says how it ended."""
+    forget_runner()
+    file = int(sys.argv[2])
+    os.set_inheritable(file, False)
+    order = handed.read(int(sys.argv[3]))
+    writer, me = journal.Writer(file), holder.myself()
+    writer.add(journal.RUNNER, at=stamp(now()), pid=me.pid, start=me.text)
+    end = work(order)
+    writer.add(journal.ENDED, at=stamp(now()), **end)
+    writer.finish()
+    if holder.is_gone(holder.read(*order["owner"])):
+        with suppress(OSError):  # the project is gone
+            start_loop(order["root"])

@@ -1,0 +1,156 @@
+"""Jobs of a merger: gates, and agents that resolve a conflict. Each has a runner, which outlives the merger.
+
+A job's name says what is done to what. So a merger that comes after one that was killed finds the job under way, waits
+for it and takes its result; if none comes, the loop settles it. The runner never opens the database: it reports in a
+journal (`sessions/journal.py`), and whoever holds the journal's lock after it settles the job.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+
+from rookery.base import call as calls
+from rookery.base.record import Record
+from rookery.environment.service import own_environ
+from rookery.processes import handover as handed
+from rookery.processes.detach import start_detached
+from rookery.processes.holder import process_of, read
+from rookery.processes.inotify import CLOSED, MODIFIED, watch_folders
+from rookery.processes.proctable import RUNNER
+from rookery.processes.proctree import end_tree
+from rookery.processes.python import module_command
+from rookery.sessions import journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+ABOUT = "job"
+"""The first line of a job's journal: what it is, and the scratch folder (`place`) that it works in."""
+_SOON, _SHORT = 0.01, 0.05
+_LOOK_AGAIN = 0.2
+"""How often to look where nothing tells of files that change."""
+
+
+class Taken(Record):
+    """A job whose runner has ended, locked: nobody else settles it."""
+
+    root: str
+    name: str
+    file: int
+    about: dict[str, Any]
+    end: dict[str, Any] | None
+    """How it ended; None if its runner was killed."""
+
+    def drop(self) -> None:
+        """It is settled: nothing of it is needed any more."""
+        journal.remove(self.root, self.name)
+        os.close(self.file)
+
+    def leave(self) -> None:
+        """Let somebody else settle it."""
+        os.close(self.file)
+
+
+def name_of(kind: str, *parts: object) -> str:
+    """The name of the job that does this to that."""
+    text = json.dumps(parts).encode("utf-8", "surrogateescape")
+    return f"{kind}-{hashlib.sha256(text).hexdigest()[:32]}"
+
+
+def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[str, Any]) -> bool:
+    """Start a job's runner; False if the job is there already."""
+    try:
+        file = journal.create(root, name)
+    except FileExistsError:
+        return False
+    handle = handed.write(order)
+    try:
+        journal.Writer(file).add(ABOUT, **about)
+        start_detached(
+            [*module_command(module), root, str(file), str(handle)],
+            cwd=root,
+            env=own_environ(root) | {RUNNER: "job"},
+            output=os.path.join(root, ".rookery", "run", "jobs.log"),
+            keep=[file, handle],
+        )
+    except BaseException:
+        journal.remove(root, name)
+        raise
+    finally:
+        os.close(handle)
+        os.close(file)
+    return True
+
+
+def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: str = "") -> None:
+    """Wait for the end of a job's runner, and while another process settles it.
+
+    `tick` is called when a file in the folder `log` has grown, and at least so often.
+    """
+    journals = journal.make_folder(root)
+    watch = watch_folders({journals: CLOSED} | ({log: MODIFIED} if log else {}))
+    pause = every if watch is not None else min(every, _LOOK_AGAIN)
+    try:
+        while journal.is_running(root, name):
+            calls.check_interrupted()
+            tick()
+            if watch is None:
+                calls.sleep(pause)
+            elif not calls.wait([watch.fileno()], pause):
+                pause = min(2 * pause, every)
+            elif any(folder == journals for folder, _ in watch.read() or ()):
+                pause = _SOON  # that a file was closed is told just before its lock is free
+            else:
+                calls.sleep(_SHORT)  # a gate may print very much
+    finally:
+        if watch is not None:
+            watch.close()
+
+
+def take(root: str, name: str) -> Taken | None:
+    """A job that has ended; None if it runs, if somebody else settles it, or if that is done."""
+    try:
+        file = os.open(journal.path_of(root, name), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    if os.fstat(file).st_nlink == 0:  # settled just now
+        os.close(file)
+        return None
+    found = about(root, name)
+    return Taken(root, name, file, found, journal.find(root, name, journal.ENDED) if found else None)
+
+
+def end(root: str, name: str) -> None:
+    """End a job's runner, so that it reports nothing. What it has started carries the mark of its scratch folder."""
+    found = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
+    runner = None if found is None else process_of(read(found["pid"], found["start"]))
+    if runner is not None:
+        end_tree(runner, None, 0)
+
+
+def is_there(root: str, name: str) -> bool:
+    """True if the job runs, or has ended and is not settled."""
+    return os.path.exists(journal.path_of(root, name))
+
+
+def about(root: str, name: str) -> dict[str, Any]:
+    """What is known of a job; nothing if it was killed before it began, or if its folder has no plain name."""
+    found = journal.find(root, name, ABOUT) or {}
+    place = found.get("place")
+    is_plain = isinstance(place, str) and os.path.basename(place) == place not in ("", os.curdir, os.pardir)
+    return found if is_plain else {}
+
+
+def places(root: str) -> set[str]:
+    """The scratch folders that jobs need."""
+    return {found["place"] for each in journal.jobs(root) if (found := about(root, each))}

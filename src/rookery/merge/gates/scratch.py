@@ -1,0 +1,170 @@
+"""Scratch folders: a candidate checked out apart, provisioned as agents' worktrees are, and thrown away afterwards.
+
+Each lies in `.rookery/scratch/<name>`, with a note of its holder (`processes/owned.py`), to find what a kill left.
+Beside them lie the temporary folders of git (`vcs/temporary.py`), which are swept together with them.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from rookery.base.errors import StorageFailed
+from rookery.base.record import Record
+from rookery.config.model import VcsConfig
+from rookery.environment.service import project_environ
+from rookery.merge.gates import jobs
+from rookery.merge.tiers import spending
+from rookery.processes import owned
+from rookery.processes.proctree import end_tree
+from rookery.sandbox.model import OFF, ON, NoSandbox
+from rookery.sandbox.probe import probe
+from rookery.vcs.folders import delete_tree
+from rookery.vcs.git import scratch as git_scratch
+from rookery.vcs.git.merging import objects_of
+from rookery.vcs.model import GIT
+from rookery.worktrees.provision import provision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.merge.desk import Desk
+    from rookery.processes.holder import HolderId
+    from rookery.sessions.home import Home
+
+MARK = "ROOKERY_SCRATCH"
+"""What everything that is started in a scratch folder carries in its environment; it ends with the folder."""
+
+
+class Scratch(Record):
+    """A folder to try something in."""
+
+    name: str
+    folder: str
+    """Its files: a checkout that shares nothing with the project's but git's objects."""
+    env: dict[str, str]
+    """The whole environment for what runs in it."""
+    mark: tuple[str, str]
+    """What everything that runs in it carries in its environment."""
+    cage: tuple[str, ...] = ()
+    """Words in front of a program that keep it from writing into the project; nothing where there is no sandbox."""
+
+
+@contextmanager
+def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
+    """Check a commit out apart, under a name of its own, and provision it; whatever happens, nothing of it stays."""
+    top = desk.scratch(name)
+    folder = folder_of(desk, name)
+    private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
+    try:
+        owned.make(top)
+        os.mkdir(temporary)
+        git_scratch.make(desk.merging.store, folder, commit, branch=base, at=at)
+        provided = provision(
+            desk.home.root,
+            folder,
+            desk.config.provision,
+            vcs_config=VcsConfig(backend=GIT, timeout=desk.config.vcs.timeout),
+            session_folder=private,
+            hides=lambda paths: git_scratch.hide(folder, paths),
+        )
+        yield Scratch(name, folder, _environ(desk, top, folder, temporary, provided), _mark(top), _cage(desk, top))
+    finally:
+        _throw_away(top)
+
+
+def _cage(desk: Desk, top: str) -> tuple[str, ...]:
+    """The machine as it is, but the project can only be read: its files, its repository and its state.
+
+    What provisioning links to is the project's own, and stays writable: programs keep caches there.
+    """
+    mode = desk.config.sandbox.mode
+    if mode == OFF:
+        return ()
+    found = probe(desk.path("run"))
+    if not found.works:
+        if mode == ON:
+            raise NoSandbox(f"sandbox.mode is on, and nothing can be sandboxed: {found.reason}", hint=found.hint)
+        return ()
+    root = os.path.realpath(desk.home.root)
+    store = os.path.dirname(objects_of(desk.merging.store))
+    linked = [os.path.join(root, os.path.normpath(each.removesuffix("?"))) for each in desk.config.provision.link]
+    words = [found.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
+    words += [word for place in dict.fromkeys((root, store)) for word in ("--ro-bind", place, place)]
+    words += [word for place in (*linked, os.path.realpath(top)) for word in ("--bind-try", place, place)]
+    return (*words, "--")
+
+
+def sweep(desk: Desk) -> None:
+    """Throw away what killed processes left and no job needs."""
+    for name in names(desk.home):
+        drop_left(desk, name)
+
+
+def names(home: Home) -> list[str]:
+    """Every folder that no job needs: one that a job needs goes when the job is settled."""
+    found = owned.names(home.path("scratch"))
+    needed = jobs.places(home.root) if found else set()
+    return [name for name in found if name not in needed]
+
+
+def drop_left(desk: Desk, name: str) -> None:
+    """Throw away a folder whose owner is gone, once what was spent there is counted."""
+    top = desk.scratch(name)
+    if is_left(desk.home, name):
+        end_tree(None, _mark(top), 0)
+        spending.count_left(desk, name, top)
+        _throw_away(top)
+
+
+def folder_of(desk: Desk, name: str) -> str:
+    """The checkout in a scratch folder."""
+    return os.path.join(desk.scratch(name), "tree")
+
+
+def is_left(home: Home, name: str) -> bool:
+    """True if the folder's owner is gone, or was never written down."""
+    return owned.is_left(home.path("scratch", name), home.clock())
+
+
+def drop_all(top: str) -> None:
+    """Delete the scratch folders of a copy of the project. What runs in the original's is none of its business."""
+    for name in owned.names(top):
+        delete_tree(os.path.join(top, name))
+        owned.forget(os.path.join(top, name))
+
+
+def _mark(top: str) -> tuple[str, str]:
+    """By the folder's path: a copy of the project has folders of the same name."""
+    return MARK, os.path.realpath(top)
+
+
+def _throw_away(top: str) -> None:
+    end_tree(None, _mark(top), 0)
+    try:
+        delete_tree(top)
+    except StorageFailed:
+        # Something that was being ended wrote once more.
+        end_tree(None, _mark(top), 0)
+        delete_tree(top)
+    owned.forget(top)
+
+
+def _environ(desk: Desk, top: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
+    """The project's environment, but no variable of git leads out of the folder."""
+    env = {key: value for key, value in project_environ(desk.home.root).items() if not key.startswith("GIT_")}
+    return env | {
+        "CI": "true",
+        "TERM": "dumb",  # that of the caller is not recorded, and scripts that ask for one fail without any
+        "TMPDIR": temporary,
+        "GIT_CEILING_DIRECTORIES": os.path.dirname(folder),
+        "GIT_TERMINAL_PROMPT": "0",
+        **provided,
+        **dict([_mark(top)]),
+    }
+
+
+def owner_of(home: Home, name: str) -> HolderId | None:
+    """Whose folder it is; None if that cannot be read."""
+    return owned.owner_of(home.path("scratch", name))

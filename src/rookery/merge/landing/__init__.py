@@ -1,0 +1,1 @@
+"""Landing one candidate, and what follows from it."""

@@ -1,0 +1,45 @@
+"""Who has reviewed the work that is about to land, as tasks and mail have it on record.
+
+An approval is of one commit: what went on afterwards nobody has seen. And nobody reviews their own work.
+"""
+
+from __future__ import annotations
+
+from rookery.events.store import last_actor
+from rookery.sessions import store as agents
+from rookery.tasks import store as tasks
+from rookery.tasks.model import APPROVED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.desk import Desk
+    from rookery.merge.model import Entry
+
+
+def reviewer_of(desk: Desk, entry: Entry) -> str | None:
+    """Who approved the task, else who said by mail that the branch is checked and may land; None if nobody did."""
+    if entry.task_id is None or entry.agent is None:
+        return None
+    task = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id)
+    if task is None or task.commit not in (None, entry.tip):
+        return None
+    found = _approver(desk, entry) if task.state == APPROVED else None
+    return found or _endorser(desk, entry)
+
+
+def _approver(desk: Desk, entry: Entry) -> str | None:
+    actor = last_actor(desk.db, "task.approved", entry.task_id or "")
+    return None if actor == entry.agent else actor
+
+
+def _endorser(desk: Desk, entry: Entry) -> str | None:
+    """The last sender of a `merge_ready` in the life in which the work was done."""
+    lives = [each for each in agents.sessions(desk.db, agent=entry.agent) if each.branch == entry.branch]
+    if not lives:
+        return None
+    sender = desk.db.value(
+        "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
+        "AND sender <> ? AND created_at >= ? ORDER BY seq DESC LIMIT 1",
+        (entry.branch, entry.agent, lives[-1].created_at),
+    )
+    return None if sender is None else str(sender)

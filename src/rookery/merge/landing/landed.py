@@ -1,0 +1,115 @@
+"""How much of a branch is on its base: from git's history and our records of what landed."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidState
+from rookery.base.record import Record
+from rookery.merge import store
+from rookery.sessions import store as agents
+from rookery.tasks import store as tasks
+from rookery.vcs.git import landed as git_landed
+from rookery.vcs.git.landed import UNDO_TRAILER, Evidence, Landing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rookery.merge.desk import Desk
+
+
+class Unclear(InvalidState):
+    """The base went through the tip of a branch and reverted it, and nothing tells where its work began."""
+
+    code = "unclear_branch"
+
+
+class Redo(Record):
+    """Work that landed and was reverted: the difference of two commits has it."""
+
+    old: str
+    new: str
+    brings: str
+    """The commit that it came with."""
+
+
+class Start(Record):
+    """Where the work of a branch begins that its base lacks. Usually git sees that by itself."""
+
+    redo: tuple[Redo, ...] = ()
+    """What landed of it and was reverted, the oldest first: all of that is to land again."""
+    before: str | None = None
+    """What the base was before the first of these."""
+    hidden: tuple[str, ...] = ()
+    """What the base has squashed or rebased, so that the history does not show it."""
+    settled: tuple[str, ...] = ()
+    """Those of these that hold nothing of what was reverted."""
+
+    def known(self, onto: str) -> tuple[str, ...]:
+        """The commits whose history does not count as the branch's own work when it lands on a commit."""
+        return (self.before or onto, *self.settled)
+
+
+def is_landed(desk: Desk, branch: str, tip: str, base: str) -> bool:
+    """True if a base has all the work of a branch, and no undo or revert removed it again."""
+    onto = desk.merging.tip(base)
+    return onto is not None and git_landed.has_landed(desk.merging.store, tip, onto, _evidence(desk, branch, base))
+
+
+def landed_branches(desk: Desk, tips: Mapping[str, str], base: str) -> set[str]:
+    """Of several branches, those with all of their work on a base."""
+    onto = desk.merging.tip(base)
+    if len(tips) == 1 and onto is not None:
+        # One git answers this, and all that is asked when the branch is built.
+        maybe = {name for name, tip in tips.items() if git_landed.compare(desk.merging.store, tip, onto).is_contained}
+    else:
+        maybe = desk.merging.landed_branches(base)
+    recorded = store.landed_tips(desk.db, base)
+    return {
+        branch
+        for branch, tip in tips.items()
+        if (branch in maybe or (branch, tip) in recorded) and is_landed(desk, branch, tip, base)
+    }
+
+
+def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
+    """Where the work of a branch begins that its base lacks; raises Unclear if nothing tells."""
+    git, onto = desk.merging.store, desk.merging.tip(base)
+    if onto is None:
+        return Start()
+    found = git_landed.landings(git, tip, onto, _evidence(desk, branch, base))
+    undone = git_landed.undone(git, found)
+    if any(not each.before for each in undone):
+        raise Unclear(
+            f"{base} has reverted {branch}, and nothing tells where its work began",
+            hint=f"`git revert` the revert on a branch of its own, and land that; {undone[-1].reverted_by} reverted it",
+        )
+    standing = [each.brings for each in found if each.reverted_by is None]
+    hidden = tuple(each for each in dict.fromkeys(standing) if not git.contains(each, onto))
+    if not undone:
+        return Start(hidden=hidden, settled=hidden)
+    settled = [each for each in hidden if not any(git.contains(other.brings, each) for other in undone)]
+    # What came together with the work of others is not brought back as a whole.
+    redo = [_redo(desk, each) for each in undone] if all(each.is_whole for each in undone) else []
+    return Start(tuple(redo), undone[0].before, hidden, tuple(settled))
+
+
+def _redo(desk: Desk, landing: Landing) -> Redo:
+    """How to bring a landing back: by the inverse of our undo, as it was then, else as it landed.
+
+    A person's revert may change more than that.
+    """
+    revert = str(landing.reverted_by)
+    if UNDO_TRAILER in desk.merging.message(revert):
+        return Redo(revert, f"{revert}^1", landing.brings)
+    return Redo(landing.before, landing.commit, landing.brings)
+
+
+def _evidence(desk: Desk, branch: str, base: str) -> Evidence:
+    own, hidden = (tuple(Landing(*row) for row in rows) for rows in store.landings(desk.db, branch, base))
+    return Evidence(_since(desk, branch), own, hidden)
+
+
+def _since(desk: Desk, branch: str) -> str | None:
+    """Where the work of an agent's or a task's branch began."""
+    first = agents.sessions(desk.db, branch=branch)[:1]
+    return first[0].base_commit if first else tasks.start_of_branch(desk.db, branch)

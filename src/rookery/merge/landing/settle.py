@@ -1,0 +1,91 @@
+"""What follows from a landing for tasks: done means landed, and what is taken back is open again."""
+
+from __future__ import annotations
+
+from rookery.base.errors import Refused
+from rookery.merge import store
+from rookery.merge.landing.attempts import objection
+from rookery.merge.landing.landed import is_landed
+from rookery.sessions import store as agents
+from rookery.sessions.model import COMPLETED as FINISHED
+from rookery.tasks import lifecycle
+from rookery.tasks import store as tasks
+from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW
+from rookery.tasks.store import Author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.db.database import Database
+    from rookery.merge.desk import Desk
+    from rookery.merge.model import Entry
+    from rookery.tasks.model import Task
+
+
+def complete_task(desk: Desk, entry: Entry) -> str:
+    """Within the landing's transaction: finish the task whose work is now on the base.
+
+    Gives what is to be said of it, if anything: why it stays open, or what it should have waited for.
+    """
+    db = desk.db
+    task = tasks.get_many(db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    if entry.forced:
+        return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
+    if task is None or task.state == COMPLETED:
+        return ""
+    if task.state == CANCELLED:
+        return f"{task.id} is CANCELLED, and stays so"
+    reason = _why_unfinished(db, entry, task)
+    if reason:
+        return f"{reason}, so {task.id} stays {task.state}"
+    try:
+        return lifecycle.complete_landed(db, task, Author(desk.actor, desk.now()), commit=entry.tip)
+    except Refused as error:
+        return error.message
+
+
+def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
+    """Why what landed is not all of a task: its agent is still at work, or ended before it was done."""
+    if task.state in (PENDING_REVIEW, APPROVED, NEEDS_REBASE):
+        return ""
+    if task.assignee is not None and agents.living(db, task.assignee) is not None:
+        return f"{task.assignee} is still at work"
+    last = agents.sessions(db, branch=entry.branch)[-1:]
+    if last and last[0].outcome not in (None, FINISHED):
+        return f"{last[0].agent} {last[0].outcome} before it was done"
+    return ""
+
+
+def complete_landed(desk: Desk, base: str) -> None:
+    """Finish tasks that were handed over after their work had landed: the base contains it, as git says."""
+    rows = desk.db.all(
+        "SELECT t.id, t.commit_id, t.branch FROM tasks t WHERE t.state IN (?, ?, ?) AND t.commit_id IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND (s.state <> 'ended' "
+        "OR s.base_commit = t.commit_id))",
+        (PENDING_REVIEW, APPROVED, NEEDS_REBASE),
+    )
+    tip = desk.merging.tip(base) if rows else None
+    for task_id, commit, branch in rows:
+        if tip is None or not store.has_landing(desk.db, task_id) or not _is_on(desk, branch, commit, base):
+            continue
+        author = Author(desk.actor, desk.now())
+        try:
+            with desk.db.write() as db:
+                waited = lifecycle.complete_landed(db, tasks.get(db, task_id), author, commit=commit)
+        except Refused:
+            continue  # it has children that are not finished
+        although = f", although {waited}" if waited else ""
+        desk.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
+
+
+def _is_on(desk: Desk, branch: str | None, commit: str, base: str) -> bool:
+    """True if a base has a task's work; a commit that is no longer there at all is on none."""
+    return desk.merging.store.find_commit(commit) is not None and is_landed(desk, branch or "", commit, base)
+
+
+def reopen_task(desk: Desk, entry: Entry) -> bool:
+    """Within the transaction that undoes a landing: its task is to be done again. False if it was not completed."""
+    task = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    if task is None or task.state != COMPLETED:
+        return False
+    lifecycle.reopen(desk.db, task.id, Author(desk.actor, desk.now()))
+    return True

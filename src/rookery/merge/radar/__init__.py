@@ -1,0 +1,1 @@
+"""The radar: overlaps between the branches of living agents."""

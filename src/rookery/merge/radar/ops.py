@@ -1,0 +1,31 @@
+"""What we offer of the radar."""
+
+from __future__ import annotations
+
+from rookery.ops.operation import arg, op, option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.radar.service import Scan
+    from rookery.ops.context import Context
+
+
+@op(
+    "radar",
+    arg("name", "Only what meets this branch, or this agent's.", required=False),
+    option("into", "The branch that they land on, instead of the project's base."),
+    needs="vcs.read",
+    view="merges.radar",
+)
+def radar(ctx: Context, name: str | None, into: str | None) -> Scan:
+    """Show which unlanded branches changed the same files, and which of them would conflict.
+
+    An agent's last snapshot counts, so that work which is not committed yet is seen too. Agents whose work meets are
+    warned by mail, once for each file.
+    """
+    from rookery.merge.desk import Desk
+    from rookery.merge.radar.service import scan
+    from rookery.sessions.home import Home
+
+    desk = Desk(Home.of(ctx), ctx.actor)
+    return scan(desk, desk.base(into), only=name)

@@ -1,0 +1,49 @@
+"""Warning agents whose work meets: once for each file that two of them have in common, however often one looks."""
+
+from __future__ import annotations
+
+from rookery.config import steps
+from rookery.events.store import publish
+from rookery.merge.landing import news
+from rookery.merge.radar import service as radar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.desk import Desk
+    from rookery.merge.radar.service import Meeting
+
+
+def look(desk: Desk) -> list[Meeting]:
+    """Scan, and warn the living agents of what is new. Gives what was new."""
+    found = radar.scan(desk, desk.base())
+    steps.reached("radar scanned")
+    alive = {each.agent for each in found.branches if each.is_alive}
+    new = []
+    with desk.db.write() as db:
+        for meeting in found.meetings:
+            fresh = [path for path in meeting.files if _is_new(desk, meeting, path)]
+            if not fresh or not alive & set(meeting.agents):
+                continue
+            new.append(meeting)
+            db.execute_many(
+                "INSERT OR IGNORE INTO radar_warnings (one, other, path, at) VALUES (?, ?, ?, ?)",
+                [(meeting.one, meeting.other, path, desk.now()) for path in fresh],
+            )
+            publish(db, f"radar.{meeting.kind}", meeting.one, meeting.as_dict(), actor=desk.actor, at=desk.now())
+            _warn(desk, meeting, alive)
+    steps.reached("agents warned")
+    return new
+
+
+def _is_new(desk: Desk, meeting: Meeting, path: str) -> bool:
+    row = (meeting.one, meeting.other, path)
+    return desk.db.value("SELECT 1 FROM radar_warnings WHERE one = ? AND other = ? AND path = ?", row) is None
+
+
+def _warn(desk: Desk, meeting: Meeting, alive: set[str]) -> None:
+    is_conflict = meeting.kind == radar.CONFLICT
+    files = meeting.conflicts if is_conflict else meeting.files
+    both = ((meeting.agents[0], meeting.one, meeting.agents[1]), (meeting.agents[1], meeting.other, meeting.agents[0]))
+    for agent, branch, other in both:
+        if agent in alive and other != agent:
+            news.warn_of_overlap(desk, agent, branch, other or "a queued branch", files, is_conflict)

@@ -1,0 +1,142 @@
+"""A conflicted merge on its way through the tiers: what is settled, what is left, what speaks for it."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+from rookery.merge import store
+from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
+from rookery.vcs.git.merge_tree import REGULAR, Conflict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from rookery.merge.desk import Desk
+    from rookery.merge.gates.service import Verdict
+    from rookery.merge.resolve.lockfile_kinds import Lockfile
+    from rookery.merge.resolve.loss import Loss
+    from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
+    from rookery.vcs.git.merge_tree import Side
+
+_VERSIONS = 40
+_MOST_TEXT = 4_000
+
+
+class Case(Record):
+    """One branch, what it is to stand on, and the tree so far: with markers in the files that still conflict."""
+
+    entry: Entry
+    onto: str
+    tree: str
+    conflicts: tuple[Conflict, ...]
+    """What is left."""
+    outcomes: tuple[FileOutcome, ...] = ()
+    tier: str = ""
+    commit: str = ""
+    notes: str = ""
+    """What an earlier attempt ran into, for the next one."""
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is left."""
+        return not self.conflicts
+
+    def note(self, *outcomes: FileOutcome) -> Case:
+        """The same, with more on record."""
+        return self.replace(outcomes=(*self.outcomes, *outcomes))
+
+    def record(self, desk: Desk) -> None:
+        """Keep what was done to each file."""
+        with desk.db.write() as db:
+            store.add_outcomes(db, self.entry.id, self.outcomes, desk.now())
+
+    def refuse(self, desk: Desk, verdict: Verdict) -> None:
+        """Keep that the gates turned it down."""
+        failed = verdict.failed
+        why = "the gates turned it down" if failed is None else f"the gate {failed.name} {SAID[failed.verdict]}"
+        turned_down = [
+            each.replace(outcome=REFUSED, why=f"{each.why}; {why}") if each.outcome == RESOLVED else each
+            for each in self.outcomes
+        ]
+        self.replace(outcomes=tuple(turned_down)).record(desk)
+
+
+# The rules and their parsers cost time to load, so each is loaded where something conflicts.
+
+
+def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Sides:
+    """What each side has at a path, with what it had there on the way; for the rules and the loss check."""
+    from rookery.merge.resolve.model import Sides
+
+    merging = desk.merging
+    parted = merging.fork_point(case.onto, case.entry.tip)
+    histories: list[list[str]] = [[], []]
+    if parted is not None and all(_is_text(side) for side in (conflict.ours, conflict.theirs)):
+        histories = [merging.versions(parted, tip, conflict.path, _VERSIONS) for tip in (case.onto, case.entry.tip)]
+    present = [side for side in (conflict.base, conflict.ours, conflict.theirs) if _is_text(side)]
+    blobs = merging.read_blobs([*(side.oid for side in present if side), *histories[0], *histories[1]])
+
+    def content(side: Side | None) -> bytes | None:
+        return None if side is None else blobs.get(side.oid)
+
+    def earlier(ids: list[str], now: Side | None) -> tuple[bytes, ...]:
+        return tuple(blobs[each] for each in ids if each in blobs and (now is None or each != now.oid))
+
+    def mode(side: Side | None) -> str | None:
+        return None if side is None else side.mode
+
+    return Sides(
+        conflict.path,
+        content(conflict.base),
+        content(conflict.ours),
+        content(conflict.theirs),
+        mode(conflict.base),
+        mode(conflict.ours),
+        mode(conflict.theirs),
+        earlier(histories[0], conflict.ours),
+        earlier(histories[1], conflict.theirs),
+    )
+
+
+def losses_of(sides: Sides, result: bytes | None, covered: Sequence[Cover] = ()) -> list[Loss]:
+    """The lines that one side put in or took out, and that the result does not show."""
+    from rookery.merge.resolve.loss import check
+
+    return check(sides, result or b"", covered)
+
+
+def is_unfinished(path: str, content: bytes) -> str:
+    """Why a file cannot be the end of a conflict: markers in it, or a text that its language cannot read."""
+    from rookery.merge.resolve.markers import has_markers, parses
+
+    if has_markers(content):
+        return "it still holds conflict markers"
+    return "it does not parse" if parses(path, content) is False else ""
+
+
+def resolve_mechanically(desk: Desk, sides: Sequence[Sides]) -> Iterator[Resolved | Declined]:
+    """What the rules that the configuration lets speak make of each conflicted path of a merge."""
+    from rookery.merge.resolve.files import Settings, lineage_of, resolve
+
+    settings = Settings(rules=desk.config.merge.rules, unions=desk.config.merge.unions)
+    lineage = lineage_of(sides, settings=settings)
+    for each in sides:
+        yield resolve(each, lineage=lineage, settings=settings)
+
+
+def lockfile_of(path: str) -> Lockfile | None:
+    """How a lock file is made anew; None if it is none."""
+    from rookery.merge.resolve import lockfile_kinds as lockfiles
+
+    return lockfiles.lockfile_of(path)
+
+
+def shown_hunk(hunk: Hunk) -> dict[str, Any]:
+    """A hunk as it is kept: every text of bounded size."""
+    data = hunk.as_dict() | {"covers": [each.as_dict() for each in hunk.covers]}
+    return {key: value[:_MOST_TEXT] if isinstance(value, str) else value for key, value in data.items()}
+
+
+def _is_text(side: Side | None) -> bool:
+    return side is not None and side.mode in REGULAR

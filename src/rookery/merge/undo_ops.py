@@ -1,0 +1,35 @@
+"""What landing adds to runs."""
+
+from __future__ import annotations
+
+from rookery.base.errors import InvalidState, NotFound
+from rookery.ops.operation import arg, op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.merge.undo import Undone
+    from rookery.ops.context import Context
+
+
+@op("run undo", arg("run", "The run's id, or the beginning of it."), needs="run.write", owns={}, view="merges.undone")
+def undo(ctx: Context, run: str) -> list[Undone]:
+    """Take back all that a run has landed, the newest first: code and tasks; everybody concerned is told.
+
+    What was on the base stays kept under `refs/rookery/rescue/undo/`.
+    """
+    from rookery.merge import store
+    from rookery.merge.desk import Desk
+    from rookery.merge.model import LANDED
+    from rookery.merge.undo import undo as carry_out
+    from rookery.sessions import store as agents
+    from rookery.sessions.home import Home
+
+    fitting = [each for each in agents.runs(ctx.db) if each.id.startswith(run)]
+    if not fitting:
+        raise NotFound(f"no run {run}", hint="`rook run list` shows them")
+    alive = [each.agent for each in agents.sessions(ctx.db, alive=True, run_id=fitting[0].id)]
+    if alive:
+        raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
+    desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
+    landed = store.select(ctx.db, states=(LANDED,), run_id=fitting[0].id)
+    return carry_out(desk, [each for each in landed if each.base_before is not None])

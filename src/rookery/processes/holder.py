@@ -1,0 +1,89 @@
+"""Who holds something, a lease, a folder, an agent: which call of which process, in which namespace, on which host.
+
+It is kept as a process number and a text, `<boot>-<ticks>@<host>/<pid namespace>#<call>`. A text without the part from
+`@` on is of an earlier Rookery, and means a process of this place.
+
+Only what can be seen from here is taken for dead by looking at processes. Numbers of another host, or of another pid
+namespace of this host (a container, a sandbox), mean other processes there: such a holder ends by its lease alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base import call as calls
+from rookery.base.record import Record
+from rookery.processes import proctable
+from rookery.processes.proctable import Identity
+
+
+class HolderId(Record):
+    """One holder."""
+
+    identity: Identity
+    """Its process, as it is numbered at its own place."""
+    host: str = ""
+    namespace: str = ""
+    call: str = ""
+    """The call that a thread of that process served; empty where the process serves itself."""
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self.identity.pid
+
+    @property
+    def text(self) -> str:
+        """Everything but the number, to be kept beside it."""
+        return f"{self.identity.start}@{self.host}/{self.namespace}" + (f"#{self.call}" if self.call else "")
+
+
+def myself() -> HolderId:
+    """The holder of what this thread takes."""
+    pid, call = os.getpid(), calls.current()
+    row = proctable.read_one(pid)
+    identity = Identity(pid, "") if row is None else row.identity
+    return HolderId(identity, host(), proctable.namespace(), "" if call is None else call.id)
+
+
+def of(process: Identity) -> HolderId:
+    """A process of this place, such as a child, as a holder."""
+    return HolderId(process, host(), proctable.namespace())
+
+
+def read(pid: int, text: str | None) -> HolderId:
+    """The holder that was kept as this number and text."""
+    start, _, place = (text or "").partition("@")
+    where, _, call = place.partition("#")
+    host, _, namespace = where.partition("/")
+    return HolderId(Identity(pid, start), host, namespace, call)
+
+
+def is_elsewhere(holder: HolderId) -> bool:
+    """True if its process cannot be seen from here: it is on another host, or in another pid namespace of this one."""
+    if not holder.host:
+        return False
+    boot = proctable.boot_of(holder.identity)
+    if boot and boot == proctable.this_boot():
+        return holder.namespace != proctable.namespace()  # a host may change its name while it runs
+    return holder.host != host()
+
+
+def is_gone(holder: HolderId, *, lease_is_over: bool = False) -> bool:
+    """True if the holder has ended. Of one elsewhere nobody here knows that, until its lease is over."""
+    if is_elsewhere(holder):
+        return lease_is_over
+    row = proctable.read_one(holder.pid)
+    if row is None or row.is_dead or row.identity != holder.identity:
+        return True
+    return bool(holder.call) and holder.pid == os.getpid() and not calls.is_served(holder.call)
+
+
+def process_of(holder: HolderId) -> Identity | None:
+    """The process to send a signal to; None if it is elsewhere, or serves other calls too."""
+    return None if holder.call or is_elsewhere(holder) else holder.identity
+
+
+def host() -> str:
+    """The name of this host, as holders are kept with it."""
+    return os.uname().nodename.encode("ascii", "backslashreplace").decode()

@@ -1,0 +1,282 @@
+"""The one place that starts a child: argument lists, a deadline, a process group, and its last words in the error.
+
+`run` waits for its end, `beside` does something else meanwhile, `start` gives one that is read while it runs; one that
+outlives us is `base.detach`'s.
+
+A child that is started for a call (`base.call`) has that call's environment, folder and umask, and ends if the call is
+interrupted while we wait for it. Without a call it has ours.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+
+from rookery.base import call as calls
+from rookery.base.errors import ProgramFailed
+from rookery.base.record import Record
+from rookery.processes import handover as handed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import IO
+
+    from rookery.processes.child import Child
+
+_CHUNK = 65536
+_LAST_LINES = 12
+
+
+class Finished(Record):
+    """How a child ended and what it said."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        """True if it exited with 0."""
+        return self.status == 0
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it said, error output first: what a person needs to see why it failed."""
+        said = self.stderr.strip() or self.stdout.strip()
+        return "\n".join(said.splitlines()[-_LAST_LINES:])
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    check: bool = True,
+) -> Finished:
+    """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
+    finished = _finish(argv, _spawn(argv, cwd, env, _encode(stdin), stderr=subprocess.PIPE), timeout)
+    if check and not finished.ok:
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
+    return finished
+
+
+def run_bytes(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+) -> bytes:
+    """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
+    child = _spawn(argv, cwd, env, stdin, stderr=subprocess.PIPE)
+    out, err = _collect(argv, child, timeout)
+    if child.returncode != 0:
+        said = err.decode("utf-8", "replace").strip()
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {said}")
+    return out
+
+
+@contextmanager
+def beside(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+) -> Iterator[Callable[[], Finished]]:
+    """Let a program run while the block does something else; what it is given waits for the program's end.
+
+    It may raise ProgramFailed, as `run` does. A program that was not waited for is ended with the block.
+    """
+    child = _spawn(argv, cwd, env, _encode(stdin), stderr=subprocess.PIPE)
+
+    def finish() -> Finished:
+        return _finish(argv, child, timeout)
+
+    try:
+        yield finish
+    finally:
+        if child.returncode is None:
+            kill_group(child)
+            child.wait()
+            _close_streams(child)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    talks: bool = False,
+) -> Child:
+    """Start a program in a session of its own. It reads `stdin`, or, with `talks`, what is sent to it later."""
+    from rookery.processes.child import Child
+
+    errors = _temporary_file()
+    try:
+        child = _spawn(argv, cwd, env, subprocess.PIPE if talks else _encode(stdin), stderr=errors)
+    except ProgramFailed:
+        errors.close()
+        raise
+    return Child(argv[0], child, errors)
+
+
+def _temporary_file() -> IO[bytes]:
+    import tempfile
+
+    return tempfile.TemporaryFile()
+
+
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _finish(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> Finished:
+    """How a program ends, and what it says until then."""
+    said, complaint = (each.decode("utf-8", "surrogateescape") for each in _collect(argv, child, timeout))
+    return Finished(tuple(argv), child.returncode, said, complaint)
+
+
+def _collect(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """The output and the error output of a program, when it has ended."""
+    try:
+        return _read_to_end(child, timeout)
+    except subprocess.TimeoutExpired as error:
+        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
+
+
+def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> ProgramFailed:
+    """Why a program could not be started."""
+    if not isinstance(error, FileNotFoundError):
+        return ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing")
+    if cwd is not None and not os.path.isdir(cwd):
+        return ProgramFailed(f"the folder {cwd} is gone")
+    hint = f"install {argv[0]}, or add it to PATH"
+    return ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
+
+
+def _spawn(
+    argv: Sequence[str],
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: bytes | int | None,
+    *,
+    stderr: IO[bytes] | int,
+) -> subprocess.Popen[bytes]:
+    """Start a program that reads `stdin`: bytes, a stream as `subprocess` names it, or nothing."""
+    calls.check_may_start(" ".join(argv))
+    call = calls.current()
+    if call is None:
+        _pass_no_ignored_interrupt_on()
+    else:
+        cwd = calls.absolute(cwd or "")
+        env = call.environ if env is None else env
+    # A file, because a pipe that is full while the child waits for us to read would hold both for ever.
+    source = handed.write_bytes(stdin) if isinstance(stdin, bytes) else None
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else source,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            umask=-1 if call is None else call.umask,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _cannot_start(argv, cwd, error) from error
+    finally:
+        if source is not None:
+            os.close(source)
+
+
+def _pass_no_ignored_interrupt_on() -> None:
+    """Go on ignoring interrupts if we were started so, but not by a disposition that children inherit.
+
+    A shell lets what it starts in the background ignore SIGINT and SIGQUIT. Children have sessions of their own, so
+    what is typed at the terminal does not reach them, and what they run (a gate, a test suite) may rely on signals.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            with suppress(ValueError):  # in another thread than the main one it cannot be changed
+                signal.signal(number, _ignore)
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    pass
+
+
+def _read_to_end(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """All that the child says; it is ended with its group if it takes too long or we are interrupted."""
+    # `Popen.communicate` with a timeout would look for the end every half millisecond, and then ever more rarely.
+    ending = ending_of(child.pid)
+    try:
+        out, err = _read_all(child, ending, time.monotonic() + timeout)
+        child.wait(None if ending is not None else timeout)
+    except BaseException:
+        kill_group(child)
+        child.wait()
+        raise
+    finally:
+        _close_streams(child)
+        if ending is not None:
+            os.close(ending)
+    return out, err
+
+
+def _close_streams(child: subprocess.Popen[bytes]) -> None:
+    for stream in (child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: float) -> tuple[bytes, bytes]:
+    """Both outputs, until they are closed and the child has ended."""
+    assert child.stdout is not None and child.stderr is not None  # noqa: S101, PT018
+    parts: dict[int, list[bytes]] = {child.stdout.fileno(): [], child.stderr.fileno(): []}
+    waiting = {*parts} if ending is None else {*parts, ending}
+    while waiting:
+        deadline += calls.check_interrupted()
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise subprocess.TimeoutExpired(child.args, left)
+        for number in calls.wait(waiting, left):
+            chunk = os.read(number, _CHUNK) if number != ending else b""
+            if chunk:
+                parts[number].append(chunk)
+            else:
+                waiting.remove(number)
+    out, err = (b"".join(each) for each in parts.values())
+    return out, err
+
+
+def ending_of(pid: int) -> int | None:
+    """Something that becomes readable when the process ends; None where there is no such thing."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not on Linux, or an old kernel
+        return None
+
+
+def kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill the child with everything that it started in its group."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        child.kill()
+
+
+def _shown(argv: Sequence[str]) -> str:
+    text = " ".join(argv)
+    return text if len(text) <= 120 else text[:119] + "…"

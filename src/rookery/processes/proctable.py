@@ -1,0 +1,193 @@
+"""What the system says of its processes: from `/proc` where there is one, else from `ps`."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.record import Record
+
+PROC = "/proc"
+
+MARK = "ROOKERY_SESSION"
+"""The variable that every process of an agent is started with: the session that it belongs to, and ends with."""
+RUNNER = "ROOKERY_RUNNER"
+"""The variable of what we start to outlive its starter: for a runner, the session whose agent it starts.
+
+It does not end with the agent that happened to start it, and what it starts itself is no person's."""
+SERVES = "ROOKERY_SERVES"
+"""A daemon carries it, with its project: it does not end with the agent whose call started it, and works for all."""
+SLING = "ROOKERY_SLING"
+"""What makes the worktree of an agent carries it, with the session: it outlives a sling that is killed, and is ended
+before that is undone."""
+
+_DEAD = "ZXx"
+_STOPPED = "Tt"
+_PS_COLUMNS = "pid=,ppid=,uid=,stat=,lstart="
+
+
+class Identity(Record):
+    """A process for good: its number, and when it started, so that a number given out again is never mistaken."""
+
+    pid: int
+    start: str
+
+
+class Row(Record):
+    """One process at one moment."""
+
+    identity: Identity
+    parent: int
+    user: int
+    is_dead: bool
+    """It has ended, and only its parent has not taken note yet."""
+    is_stopped: bool = False
+    """It is frozen by a signal."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.identity.pid
+
+
+def has_proc() -> bool:
+    """True on Linux."""
+    return os.path.isfile(os.path.join(PROC, "self", "stat"))
+
+
+def read_one(pid: int) -> Row | None:
+    """The process of that number, if there is one; a dead one that nobody has collected is one too."""
+    if has_proc():
+        return _read_proc(pid)
+    return next(iter(_ask_ps("-p", str(pid))), None)
+
+
+def read_all() -> dict[int, Row]:
+    """Every process."""
+    if not has_proc():
+        return {row.pid: row for row in _ask_ps("-A")}
+    rows = (_read_proc(int(name)) for name in os.listdir(PROC) if name.isdecimal())
+    return {row.pid: row for row in rows if row is not None}
+
+
+def line_of(pid: int) -> list[int]:
+    """The process, its parent, and so on up to the first one that cannot be seen; empty if it is gone itself."""
+    line: list[int] = []
+    row = read_one(pid)
+    while row is not None and row.pid not in line:
+        line.append(row.pid)
+        parent = read_one(row.parent) if row.parent else None
+        if parent is None and row.parent:
+            # The parent has ended, and the process has another now; or it is hidden from us, and stays the parent.
+            again = read_one(row.pid)
+            if again is not None and again.parent != row.parent:
+                line.pop()
+                parent = again
+        row = parent
+    return line
+
+
+def holding(name: str, value: str) -> set[int]:
+    """The numbers of this user's processes that were started with NAME=VALUE in their environment."""
+    if has_proc():
+        wanted = f"{name}={value}"
+        mine = os.geteuid()
+        return {pid for pid, row in read_all().items() if row.user == mine and wanted in _environ(pid)}
+    from rookery.processes.process import run
+
+    # `e` shows the environment behind the command, of one's own processes only.
+    said = run(["ps", "eww", "-A", "-o", "pid=,command="], check=False).stdout
+    found = (line.split(None, 1) for line in said.splitlines())
+    return {int(words[0]) for words in found if len(words) == 2 and f" {name}={value} " in f" {words[1]} "}
+
+
+def _read_proc(pid: int) -> Row | None:
+    folder = os.path.join(PROC, str(pid))
+    try:
+        with open(os.path.join(folder, "stat"), "rb") as file:
+            stat = file.read()
+        user = os.stat(folder).st_uid
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The program's name stands in brackets and may hold anything, brackets too.
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    identity = Identity(pid, f"{_boot()}-{int(fields[19])}")
+    state = fields[0].decode()
+    return Row(identity, int(fields[1]), user, state in _DEAD, state in _STOPPED)
+
+
+_boots: dict[str, str] = {}
+_UNKNOWN = "0"
+
+
+def _boot() -> str:
+    """Which start of the machine this is: ticks since then come again after the next."""
+    if PROC not in _boots:
+        try:
+            with open(os.path.join(PROC, "sys/kernel/random/boot_id"), encoding="ascii") as file:
+                _boots[PROC] = file.read(8)
+        except OSError:
+            _boots[PROC] = _UNKNOWN
+    return _boots[PROC]
+
+
+def boot_of(identity: Identity) -> str:
+    """Which start of which machine the process belongs to; empty where the system does not tell."""
+    boot, dash, ticks = identity.start.partition("-")
+    return boot if dash and ticks.isdecimal() and boot != _UNKNOWN else ""
+
+
+def this_boot() -> str:
+    """The same for what runs now, here."""
+    return _boot() if has_proc() and _boot() != _UNKNOWN else ""
+
+
+def namespace() -> str:
+    """The pid namespace that we see: the same numbers mean other processes in another. Empty where there are none."""
+    try:
+        return os.readlink(os.path.join(PROC, "self", "ns", "pid")).strip("pid:[]")
+    except OSError:
+        return ""
+
+
+def environ_of(pid: int) -> list[str]:
+    """What a process was started with, as NAME=VALUE; raises OSError where that cannot be seen."""
+    with open(os.path.join(PROC, str(pid), "environ"), "rb") as file:
+        return [each.decode("utf-8", "surrogateescape") for each in file.read().split(b"\0")]
+
+
+def words_of(pid: int) -> list[str]:
+    """The words that a process was started with; raises OSError where that cannot be seen."""
+    with open(os.path.join(PROC, str(pid), "cmdline"), "rb") as file:
+        return [each.decode("utf-8", "surrogateescape") for each in file.read().split(b"\0")[:-1]]
+
+
+def session_of(pid: int) -> str:
+    """The session that a process was started for; empty if it was for none, or if that cannot be seen."""
+    starts = (f"{MARK}=", f"{RUNNER}=")
+    return next((each.partition("=")[2] for each in _environ(pid) if each.startswith(starts)), "")
+
+
+def is_apart(pid: int) -> bool:
+    """True if the process was started to outlive its starter."""
+    starts = (f"{RUNNER}=", f"{SERVES}=")
+    return any(each.startswith(starts) for each in _environ(pid))
+
+
+def _environ(pid: int) -> list[str]:
+    try:
+        return environ_of(pid)
+    except OSError:
+        return []  # it has ended, or has changed its user: not ours to end either way
+
+
+def _ask_ps(*which: str) -> list[Row]:
+    from rookery.processes.process import run
+
+    said = run(["ps", *which, "-o", _PS_COLUMNS], check=False).stdout
+    rows = []
+    for line in said.splitlines():
+        words = line.split(None, 4)
+        if len(words) == 5:
+            identity = Identity(int(words[0]), " ".join(words[4].split()))
+            rows.append(Row(identity, int(words[1]), int(words[2]), words[3][0] in _DEAD, words[3][0] in _STOPPED))
+    return rows

@@ -1,0 +1,86 @@
+"""What the doctor asks of the sandbox: whether it works, what it keeps in, and what only the guard keeps."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.errors import RookError
+from rookery.config.environ import child_environ, read_environ
+from rookery.config.loader import load_config
+from rookery.config.project import is_project
+from rookery.environment.service import recorded_names
+from rookery.sandbox.model import ALLOW, OFF, ON, OPEN
+from rookery.sandbox.probe import find_obstacle, probe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.config.model import SandboxConfig
+
+_CATEGORY = "sandbox"
+
+
+def check_sandbox(place: Place) -> Iterator[Finding]:
+    """Bubblewrap works here and is wanted; what agents can reach is told, and by what the rest is kept."""
+    root = place.root if place.root is not None and is_project(place.root) else None
+    try:
+        config = load_config(root, read_environ(), {}).config
+    except RookError:
+        return  # the configuration's own check says so
+    settings = config.sandbox
+    if settings.mode == OFF:
+        yield Finding(
+            _CATEGORY,
+            "files",
+            WARNING,
+            "sandbox.mode is off: agents can write whatever you can, and only the guard asks what they do",
+            "set sandbox.mode to auto or on",
+        )
+        return
+    reason, hint = find_obstacle(root, config)
+    if reason:
+        yield Finding(_CATEGORY, "files", ERROR if settings.mode == ON else WARNING, _missing(settings, reason), hint)
+        return
+    version = probe(None if root is None else os.path.join(root, ".rookery", "run")).version
+    yield Finding(_CATEGORY, "files", OK, f"{version}: agents write their worktree, branch and home, and nothing else")
+    yield _network(settings)
+    yield _credentials(settings, root)
+
+
+def _missing(settings: SandboxConfig, reason: str) -> str:
+    what = "no agent can be slung" if settings.mode == ON else "agents run without a sandbox, and only the guard holds"
+    return f"{reason}: {what}"
+
+
+def _network(settings: SandboxConfig) -> Finding:
+    if settings.network == OPEN:
+        return Finding(_CATEGORY, "network", OK, "open: agents reach every host, this machine's own services too")
+    if settings.network == ALLOW:
+        from rookery.sandbox.proxy import read_rule
+
+        try:
+            rules = [read_rule(each) for each in settings.allow]
+        except RookError as error:
+            return Finding(_CATEGORY, "network", ERROR, error.message, error.hint)
+        if not rules:
+            return Finding(
+                _CATEGORY, "network", WARNING, "sandbox.allow is empty: agents reach nothing", "list hosts in it"
+            )
+        return Finding(_CATEGORY, "network", OK, f"agents reach {', '.join(settings.allow)} through a proxy")
+    return Finding(_CATEGORY, "network", OK, "off: agents reach nothing, not even their model's service")
+
+
+def _credentials(settings: SandboxConfig, root: str | None) -> Finding:
+    known = None if root is None else recorded_names(root)
+    missing = [name for name in settings.credentials if name not in (child_environ() if known is None else known)]
+    if missing:
+        what = "set" if known is None else "recorded"
+        hint = "set them, or take them off the list" if known is None else "set them and run `rook env refresh`"
+        return Finding(_CATEGORY, "credentials", WARNING, f"not {what}: {', '.join(missing)}", hint)
+    given = ", ".join(settings.credentials) or "none of your environment's secrets"
+    return Finding(_CATEGORY, "credentials", OK, f"agents are given {given}")
+
+
+CHECKS = (check_sandbox,)

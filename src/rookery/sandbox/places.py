@@ -1,0 +1,185 @@
+"""What of the machine an agent sees: the system read-only, nobody's secrets, and its own worktree, branch and home.
+
+Sockets can be connected to on a read-only file system, so whatever may hold some (/run, /tmp, the home, the project's
+own state) is not read-only but gone, and what programs need of it is put back.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rookery.base.errors import InvalidState
+from rookery.base.record import Record
+from rookery.sandbox.model import BLANK, HIDE, RO, RW, Mount
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+# Of /dev the sandbox has its own, so that what lies in memory there is hidden too.
+_HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
+
+# Never shown, also where the project or `sandbox.read` shows the folder around it.
+_SECRETS = (
+    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc"),
+    *(".config/gh", ".config/gcloud", ".config/rookery", ".config/op", ".config/git/credentials", ".pgpass"),
+    *(".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".password-store", ".mozilla", ".config/chromium"),
+    *(
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".local/share/keyrings",
+        ".local/state/rookery",
+        ".bash_history",
+        ".zsh_history",
+    ),
+)
+# Of ~/.local only this is programs; beside it lie keyrings and whatever applications keep.
+_LOCAL = ("bin", "lib", "share/uv", "share/pipx", "share/claude", "share/mise", "share/pnpm")
+
+
+# What every worktree of a repository shares.
+_SHARED = (
+    "HEAD",
+    "branches",
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "refs",
+    "shallow",
+)
+
+# Files of a worktree's own that git takes orders from, whether they are there yet or not.
+_OBEYED = ("config.worktree", "rookery-exclude")
+
+
+class Repository(Record):
+    """Where git keeps what belongs to one worktree, and what belongs to all."""
+
+    common: str
+    own: str
+    branch: str
+
+    @property
+    def packed_refs(self) -> str:
+        """Refs that were put together into one file."""
+        return os.path.join(self.common, "packed-refs")
+
+    @property
+    def branch_folder(self) -> str:
+        """Where the refs of this agent lie, and of nobody else."""
+        return os.path.join(self.common, "refs", "heads", os.path.dirname(self.branch))
+
+    @property
+    def logs(self) -> tuple[str, str]:
+        """The reflogs of its branch and of its HEAD."""
+        return os.path.join(self.common, "logs", "refs", "heads", self.branch), os.path.join(self.own, "logs", "HEAD")
+
+
+def find_repository(worktree: str, branch: str) -> Repository:
+    """Read where a linked worktree belongs, without asking git."""
+    own = _read_line(os.path.join(worktree, ".git")).removeprefix("gitdir:").strip()
+    common = os.path.join(own, _read_line(os.path.join(own, "commondir")))
+    if os.path.isdir(os.path.join(common, "reftable")):
+        raise InvalidState("refs in a reftable cannot be told apart by agent", hint="use sandbox.mode off")
+    if "/" not in branch:
+        raise InvalidState(f"{branch} lies beside the branches of others", hint="agents' branches are rook/NAME/TASK")
+    return Repository(os.path.realpath(common), os.path.realpath(own), branch)
+
+
+def shared_mounts(root: str, homes: Sequence[str], search: str, read: Sequence[str]) -> Iterator[Mount]:
+    """The machine as every agent of the project sees it."""
+    hidden = [*_HIDDEN, *(home for home in homes if _can_hide(home))]
+    hidden = [each for each in dict.fromkeys(hidden) if os.path.isdir(each)]
+    yield from (Mount(HIDE, each) for each in hidden)
+    shown = [root, *_programs(homes, search), *read, os.path.realpath("/etc/resolv.conf")]
+    shown = [each for each in dict.fromkeys(shown) if _is_beneath(each, hidden)]
+    yield from (Mount(RO, each) for each in sorted(shown))
+    for home in homes:
+        for name in _SECRETS:
+            path = os.path.join(home, name)
+            if _is_beneath(path, shown) and os.path.lexists(path) and not os.path.islink(path):
+                yield Mount(HIDE if os.path.isdir(path) else BLANK, path)
+    yield Mount(HIDE, os.path.join(root, ".rookery"))
+
+
+def own_mounts(
+    worktree: str, repository: Repository, packed: str, folders: Sequence[str] = (), fixed: Sequence[str] = ()
+) -> Iterator[Mount]:
+    """What is the agent's own, and what of that it cannot change: `fixed`, and what git would obey.
+
+    Git makes a lock in the repository's folder whenever it deletes a ref, so that one must be writable, and the real
+    one cannot be: what the repository shares is mounted into an empty one, with `packed` for its packed refs.
+    """
+    git, own = repository.common, repository.own
+    yield Mount(HIDE, git)
+    yield from (Mount(RO, os.path.join(git, name)) for name in _SHARED)
+    # Mounted, it cannot be replaced: whoever packs refs within would lose the agent's own branch out here.
+    yield Mount(RO, repository.packed_refs, packed)
+    yield Mount(RW, worktree)
+    yield Mount(RW, os.path.join(git, "objects"))
+    yield from (Mount(RO, os.path.join(git, "objects", name)) for name in ("info", "pack"))
+    yield Mount(RW, own)
+    # A mounted file can be neither replaced nor removed, and its folder not be renamed.
+    yield from (Mount(RO, os.path.join(own, name)) for name in (*_OBEYED, "commondir", "gitdir"))
+    yield Mount(RW, repository.branch_folder)
+    # The files and not their folders: whatever git runs out here, `git gc` too, appends to them and rewrites them, and
+    # would follow a link. The worktree's folder is an empty one, because git takes logs out of it that are not there.
+    yield Mount(HIDE, os.path.join(own, "logs"))
+    yield from (Mount(RW, each) for each in repository.logs)
+    yield Mount(RO, os.path.join(worktree, ".git"))
+    yield from (Mount(RW, each) for each in folders)
+    yield from (Mount(RO, each) for each in fixed)
+
+
+def make_places(repository: Repository) -> None:
+    """What bubblewrap mounts must exist; what git would make later is made now, so that nobody else can."""
+    for folder in (repository.branch_folder, *(os.path.dirname(each) for each in repository.logs)):
+        os.makedirs(folder, exist_ok=True)
+    for name in ("info", "pack"):
+        os.makedirs(os.path.join(repository.common, "objects", name), exist_ok=True)
+    for path in (*(os.path.join(repository.own, name) for name in _OBEYED), *repository.logs):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644))
+
+
+def _programs(homes: Sequence[str], search: str) -> Iterator[str]:
+    """The trees that programs on PATH run from, Python's and our own."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, package)
+    yield from (os.path.dirname(os.path.dirname(os.path.realpath(sys.executable))),)
+    for entry in search.split(os.pathsep):
+        if os.path.isabs(entry):
+            yield from _tree_of(os.path.normpath(entry), homes)
+
+
+def _tree_of(entry: str, homes: Sequence[str]) -> Iterator[str]:
+    above = os.path.dirname(entry)
+    for home in homes:
+        if above == os.path.join(home, ".local"):
+            yield from (os.path.join(above, name) for name in _LOCAL)
+            return
+        if above == os.path.join(home, ".cargo"):
+            yield os.path.join(home, ".rustup")
+    # `~/bin` must not show all of the home, nor `/tmp/bin` all of /tmp.
+    is_tree = os.path.basename(entry) in ("bin", "sbin", "shims") and above not in (*homes, *_HIDDEN, "/")
+    yield above if is_tree else entry
+
+
+def _can_hide(home: str) -> bool:
+    return os.path.isabs(home) and os.path.realpath(home) not in ("/", "/usr", "/etc", "/var", "/home")
+
+
+def _is_beneath(path: str, folders: Iterable[str]) -> bool:
+    return any(path == each or path.startswith(each + os.sep) for each in folders)
+
+
+def _read_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().strip()
+    except OSError as error:
+        raise InvalidState(f"{path} cannot be read: {error.strerror}", hint="a sandbox needs a git worktree") from error

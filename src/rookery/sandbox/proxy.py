@@ -1,0 +1,220 @@
+"""Outside the sandbox: lets an agent without a network reach the hosts that the configuration lists, and no others.
+
+It speaks what programs speak to an HTTP proxy: CONNECT, and plain requests with a whole address. A name is looked up
+here, once; it must not lead into the machine or its own network, whatever it is called. An address that is meant to be
+reached there is listed as an address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from contextlib import suppress
+
+from rookery.base.clock import stamp
+from rookery.base.errors import InvalidInput, Refused
+from rookery.base.record import Record
+from rookery.config.environ import now
+from rookery.sandbox.relay import pump
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_WEB = (80, 443)
+_MOST = 256
+_LONGEST_HEAD = 65536
+_SECONDS = 30.0
+_CHUNK = 65536
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class NotAllowed(Refused):
+    """A host that is not on the list, or leads to where it must not."""
+
+    code = "host_not_allowed"
+
+
+class Rule(Record):
+    """A host, or all beneath it, and a port; without one the web's."""
+
+    host: str
+    port: int | None
+    is_beneath: bool = False
+
+    def fits(self, host: str, port: int) -> bool:
+        """True if the rule lets this through."""
+        if port not in ((self.port,) if self.port else _WEB):
+            return False
+        return host.endswith("." + self.host) if self.is_beneath else host == self.host
+
+
+def read_rule(text: str) -> Rule:
+    """`example.org`, `*.example.org:8443`, `10.0.0.5:5432`, `[::1]:80`."""
+    host, port = split_address(text.strip().lower(), None)
+    is_beneath = host.startswith("*.")
+    name = host.removeprefix("*.").rstrip(".")
+    if not name or "*" in name or "/" in name or " " in name:
+        raise InvalidInput(f"{text!r} is no host for sandbox.allow", hint="such as example.org or *.example.org:8443")
+    return Rule(_plain(name), port, is_beneath)
+
+
+def split_address(text: str, default: int | None) -> tuple[str, int | None]:
+    """Host and port of `host:port`, `[v6]:port`, or either without a port."""
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    else:
+        host, port = text, ""
+    if port and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
+        raise InvalidInput(f"{text!r} names no port", hint="a number from 1 to 65535")
+    return host, int(port) if port else default
+
+
+def find_address(rules: Sequence[Rule], host: str, port: int) -> Address:
+    """Where to connect to; raises NotAllowed. Asks for the address of a name only if the name itself is allowed."""
+    name = _plain(host.lower().rstrip("."))
+    if not any(rule.fits(name, port) for rule in rules):
+        raise NotAllowed(f"{name}:{port} is not in sandbox.allow")
+    if (literal := _address(name)) is not None:
+        return literal
+    try:
+        found = {str(each[4][0]).partition("%")[0] for each in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError) as error:
+        raise NotAllowed(f"{name} has no address") from error
+    addresses = [ipaddress.ip_address(each) for each in sorted(found)]
+    if not all(is_public(each) for each in addresses):
+        raise NotAllowed(f"{name} leads to {', '.join(sorted(found))}, which is not in the open network")
+    return addresses[0]
+
+
+def is_public(address: Address) -> bool:
+    """True if it lies in the open network, also seen through what wraps one address into another."""
+    return all(each.is_global and not each.is_multicast for each in (address, *_wrapped(address)))
+
+
+def _wrapped(address: Address) -> Iterator[Address]:
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        for inner in (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())):
+            if inner is not None:
+                yield inner
+
+
+class Proxy:
+    """Listens on a socket; every connection has a thread of its own. Refusals are written to a log."""
+
+    def __init__(self, path: str, allow: Sequence[str], log: str) -> None:
+        self._rules = tuple(read_rule(each) for each in allow)
+        self._log = log
+        self._room = threading.BoundedSemaphore(_MOST)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(path)
+        self._listener.listen(_MOST)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            line, _ = self._listener.accept()
+            if not self._room.acquire(blocking=False):
+                line.close()
+                continue
+            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+
+    def _serve(self, line: socket.socket) -> None:
+        try:
+            with line, suppress(OSError):
+                line.settimeout(_SECONDS)
+                try:
+                    self._forward(line, _read_head(line))
+                except Refused as error:
+                    self._note(error.message)
+                    _refuse(line, error.message)
+        finally:
+            self._room.release()
+
+    def _forward(self, line: socket.socket, received: tuple[bytes, bytes]) -> None:
+        head, rest = received
+        first, _, headers = head.partition(b"\r\n")
+        words = first.decode("latin-1").split(" ")
+        if len(words) != 3:
+            raise InvalidInput("that is no request to a proxy")
+        method, target, version = words
+        if method == "CONNECT":
+            host, port = split_address(target, 443)
+            begin, answer = rest, b"HTTP/1.1 200 Connection established\r\n\r\n"
+        else:
+            host, port, path = _split_url(target)
+            begin = f"{method} {path} {version}\r\n".encode("latin-1") + _once(headers) + b"\r\n\r\n" + rest
+            answer = b""
+        with self._connect(host, port or 80) as far:
+            line.settimeout(None)
+            far.settimeout(None)
+            line.sendall(answer)
+            far.sendall(begin)
+            pump(line, far)
+
+    def _connect(self, host: str, port: int) -> socket.socket:
+        address = find_address(self._rules, host, port)
+        try:
+            return socket.create_connection((str(address), port), _SECONDS)
+        except OSError as error:
+            raise NotAllowed(f"{host}:{port} does not answer: {error.strerror or error}") from error
+
+    def _note(self, message: str) -> None:
+        with suppress(OSError), open(self._log, "a", encoding="utf-8") as file:
+            file.write(f"{stamp(now())}  refused: {message}\n")
+
+
+def _read_head(line: socket.socket) -> tuple[bytes, bytes]:
+    """The head of a request, without its empty line, and what has come after it."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        chunk = line.recv(_CHUNK)
+        if not chunk or len(data) > _LONGEST_HEAD:
+            raise InvalidInput("that is no request to a proxy")
+        data += chunk
+    head, _, rest = data.partition(b"\r\n\r\n")
+    return head, rest
+
+
+def _split_url(url: str) -> tuple[str, int | None, str]:
+    if not url.startswith("http://"):
+        raise InvalidInput(f"{url[:100]!r} is no address for a proxy")
+    place, slash, path = url.removeprefix("http://").partition("/")
+    host, port = split_address(place.rpartition("@")[2], 80)
+    return host, port, slash + path or "/"
+
+
+def _once(headers: bytes) -> bytes:
+    """The headers for the server itself. One request a connection: the next may be for somebody else."""
+    kept = [each for each in headers.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
+    return b"\r\n".join([*kept, b"Connection: close"])
+
+
+def _refuse(line: socket.socket, message: str) -> None:
+    body = f"rook: {message}\n".encode()
+    head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+    line.sendall(head.encode() + b"\r\n" + body)
+
+
+def _plain(host: str) -> str:
+    """An address in its one usual spelling; a name as it is."""
+    found = _address(host)
+    return host if found is None else str(found)
+
+
+def _address(host: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""Sessions and turns: their tables, states, journals and logs."""

@@ -1,0 +1,39 @@
+"""One record of what an agent did: in the telemetry, and in the files of its session."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.events.telemetry import Telemetry
+from rookery.sessions import log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write_record(
+    root: str,
+    *,
+    at: str,
+    agent: str,
+    session_id: str,
+    turn_id: str | None,
+    kind: str,
+    name: str = "",
+    is_error: bool = False,
+    millis: int | None = None,
+    data: dict[str, Any],
+) -> None:
+    """Write one record down, redacted and bounded."""
+    folder = os.path.join(root, ".rookery", "sessions", session_id)
+    kept = log.clean(data, log.read_secrets(root, folder))
+    telemetry = Telemetry(os.path.join(root, ".rookery", "telemetry.db"))
+    who: dict[str, Any] = {"agent": agent, "session_id": session_id, "turn_id": turn_id}
+    try:
+        telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)
+    finally:
+        telemetry.close()
+    log.append(
+        folder, {"at": at, **who, "kind": kind, "name": name, "is_error": is_error, "millis": millis, "data": kept}
+    )

@@ -1,0 +1,1 @@
+"""What every agent is doing, derived on read, and what has happened."""

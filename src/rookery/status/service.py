@@ -1,0 +1,239 @@
+"""Who does what: the state of every agent, derived on read."""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.record import Record
+from rookery.events.telemetry import Telemetry
+from rookery.sessions import store
+from rookery.sessions.log import describe
+from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn
+from rookery.tasks import store as tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rookery.db.database import Database
+    from rookery.sessions.home import Home
+
+_RECENT = 10
+_MOST_DOMAINS = 8
+_DOMAIN_DEPTH = 2
+
+
+class AgentStatus(Record):
+    """One agent at a glance."""
+
+    agent: str
+    role: str
+    state: str
+    outcome: str | None
+    reason: str | None
+    task_id: str | None
+    task_title: str | None
+    parent: str
+    depth: int
+    runtime: str
+    mode: str
+    turns: int
+    unread: int
+    dollars: float
+    branch: str
+    worktree: str
+    active_at: str
+    session_id: str
+    sandbox: str
+    """`bubblewrap` if it is in force, else why it is not."""
+    doing: str | None = None
+    """What it did last, as far as it is known."""
+
+
+class Identity(Record):
+    """An agent across its lives."""
+
+    name: str
+    roles: tuple[str, ...]
+    sessions: int
+    completed: int
+    first_seen: str
+    last_seen: str
+    domains: tuple[str, ...]
+    """The folders that it has changed most, the first one first."""
+    recent_tasks: tuple[dict[str, str | None], ...]
+
+
+class Metric(Record):
+    """One life in numbers."""
+
+    agent: str
+    role: str
+    task_id: str | None
+    outcome: str | None
+    turns: int
+    seconds: float | None
+    tokens: int
+    dollars: float
+    session_id: str
+
+
+class RunReport(Record):
+    """A run and its agents."""
+
+    run: Run
+    agents: tuple[AgentStatus, ...]
+    dollars: float
+
+
+def status(
+    home: Home, *, everybody: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
+) -> list[AgentStatus]:
+    """Every living agent, or everybody of the last lives too."""
+    with home.db.read() as db:
+        found = store.sessions(db, alive=not everybody, run_id=run_id)
+        last = {session.agent: session for session in found}
+        shown = [_status(db, session) for session in last.values()]
+    doings = _doings(home, [each.session_id for each in shown if each.outcome is None])
+    return [
+        each.replace(doing=doings.get(each.session_id) or _last_line((screens or {}).get(each.agent, "")))
+        for each in shown
+    ]
+
+
+def _doings(home: Home, session_ids: list[str]) -> dict[str, str]:
+    """What each did last, by its session."""
+    path = home.path("telemetry.db")
+    if not session_ids or not os.path.exists(path):
+        return {}
+    telemetry = Telemetry(path)
+    try:
+        newest = (telemetry.read(session_id=each, limit=1, newest=True) for each in session_ids)
+        return {each.session_id: f"{each.name} {describe(each.data)}".strip() for found in newest for each in found}
+    finally:
+        telemetry.close()
+
+
+def _last_line(screen: str) -> str | None:
+    lines = [line.strip() for line in screen.splitlines() if any(char.isalnum() for char in line)]
+    return lines[-1] if lines else None
+
+
+def find(db: Database, name: str) -> Session:
+    """The agent's present life, or its last; raises NoSuchAgent."""
+    found = store.latest(db, name)
+    if found is None:
+        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
+    return found
+
+
+def identity(home: Home, name: str) -> Identity:
+    """What an agent has been and done, over all its lives."""
+    db = home.db
+    find(db, name)
+    lives = store.sessions(db, agent=name)
+    recent = [
+        {"task_id": life.task_id, "title": _title(db, life.task_id), "outcome": life.outcome, "ended_at": life.ended_at}
+        for life in reversed(lives)
+    ]
+    return Identity(
+        name,
+        tuple(dict.fromkeys(life.role for life in lives)),
+        len(lives),
+        sum(life.outcome == COMPLETED for life in lives),
+        lives[0].created_at,
+        lives[-1].active_at,
+        _domains(home, name),
+        tuple(recent[:_RECENT]),
+    )
+
+
+def _domains(home: Home, name: str) -> tuple[str, ...]:
+    """Where in the repository an agent is at home: the folders of the files that it has changed."""
+    path = home.path("telemetry.db")
+    if not os.path.exists(path):
+        return ()
+    telemetry = Telemetry(path)
+    try:
+        changed = telemetry.changed_files(name)
+    finally:
+        telemetry.close()
+    often: dict[str, int] = {}
+    for file, times in changed.items():
+        folder = "/".join(file.split("/")[:-1][:_DOMAIN_DEPTH]) or "."
+        often[folder] = often.get(folder, 0) + times
+    return tuple(sorted(often, key=lambda folder: (-often[folder], folder))[:_MOST_DOMAINS])
+
+
+def metrics(db: Database, last: int) -> list[Metric]:
+    """The newest lives in numbers."""
+    rows = db.all(
+        "SELECT s.agent, s.role, s.task_id, s.outcome, (SELECT count(*) FROM turns n WHERE n.session_id = s.id), "
+        "round((julianday(s.ended_at) - julianday(s.created_at)) * 86400, 3), "
+        "coalesce((SELECT sum(u.input + u.output + u.cache_read + u.cache_write) FROM turn_usage u "
+        "JOIN turns n ON n.id = u.turn_id WHERE n.session_id = s.id), 0), "
+        f"{_DOLLARS}, s.id FROM sessions s ORDER BY s.seq DESC LIMIT ?",
+        (last or -1,),
+    )
+    return [Metric(*row) for row in rows]
+
+
+def run_report(home: Home, run: Run) -> RunReport:
+    """A run with everybody who was slung in it, and all that was spent on it."""
+    from rookery.costs.store import sum_up
+
+    agents = status(home, everybody=True, run_id=run.id)
+    spent = sum_up(home.db, "run", agent=None, run=run.id, since=None)
+    return RunReport(run, tuple(agents), spent.total.dollars)
+
+
+_DOLLARS = (
+    "coalesce((SELECT sum(u.cost_micros) FROM turn_usage u JOIN turns n ON n.id = u.turn_id "
+    "WHERE n.session_id = s.id), 0) / 1000000.0"
+)
+
+
+def _status(db: Database, session: Session) -> AgentStatus:
+    row = db.one(
+        "SELECT (SELECT count(*) FROM turns n WHERE n.session_id = s.id), "
+        f"(SELECT count(*) FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL), {_DOLLARS} "
+        "FROM sessions s WHERE s.id = ?",
+        (session.id,),
+    )
+    turns, unread, dollars = row or (0, 0, 0.0)
+    return AgentStatus(
+        agent=session.agent,
+        role=session.role,
+        state=session.state,
+        outcome=session.outcome,
+        reason=session.reason,
+        task_id=session.task_id,
+        task_title=_title(db, session.task_id),
+        parent=session.parent,
+        depth=session.depth,
+        runtime=session.runtime,
+        mode=session.mode,
+        turns=turns,
+        unread=unread,
+        dollars=dollars,
+        branch=session.branch,
+        worktree=session.worktree,
+        active_at=session.active_at,
+        session_id=session.id,
+        sandbox=session.settings.sandbox,
+    )
+
+
+def _title(db: Database, task_id: str | None) -> str | None:
+    found = tasks.get_many(db, [task_id]) if task_id else {}
+    return found[task_id].title if task_id in found else None
+
+
+class Inspection(Record):
+    """One agent at length."""
+
+    status: AgentStatus
+    session: Session
+    turns: tuple[Turn, ...]
+    children: tuple[str, ...]
+    screen: str | None

@@ -1,0 +1,139 @@
+"""The end of an agent's life: its outcome, its task, its mail, and the news for its parent, in one transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rookery.base.errors import NoRepository, ProgramFailed, Refused, StorageFailed
+from rookery.base.text import one_line
+from rookery.config import steps
+from rookery.mail import service as mail
+from rookery.roles.model import NOTHING, find_role
+from rookery.sessions import journal, store
+from rookery.sessions.model import COMPLETED, ENDED, TURN_LOST, Session
+from rookery.status.identity import renew_identity
+from rookery.tasks import lifecycle
+from rookery.tasks import store as tasks
+from rookery.tasks.model import IN_PROGRESS
+from rookery.tasks.store import Author
+from rookery.turns.usage import read_spent
+from rookery.worktrees import service as worktrees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.sessions.home import Home
+
+
+def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
+    """End a life once; whoever comes second finds it ended."""
+    found = store.session(home.db, session_id)
+    turn = store.running_turn(home.db, session_id)
+    commit, spent = find_tip(home, found), read_spent(home, found, turn)
+    with home.db.write() as db:
+        session = store.session(db, session_id)
+        if session.state == ENDED:
+            return session
+        now = home.now()
+        running = store.running_turn(db, session.id)
+        if running is not None:
+            store.change_turn(db, running, state=TURN_LOST, ended_at=now)
+            store.add_usage(db, running.id, spent)
+            mail.redeliver(db, running.id, now)
+        ended = settle_end(home, session, outcome, reason, commit, tell_parent=tell_parent)
+    if turn is not None:
+        journal.remove(home.root, turn.id)
+    finish_end(home, ended)
+    return ended
+
+
+def settle_end(
+    home: Home,
+    session: Session,
+    outcome: str,
+    reason: str,
+    commit: str | None,
+    *,
+    tell_parent: bool = True,
+    is_swept: bool = True,
+) -> Session:
+    """Within the caller's transaction: the life is over; `commit` holds its work, as `find_tip` found it before.
+
+    If not `is_swept`, the loop ends the processes that are left. `finish_end` follows after the transaction.
+    """
+    db, now = home.db, home.now()
+    ended = store.change_session(
+        db,
+        session,
+        "agent.ended",
+        actor=session.agent,
+        at=now,
+        move="end",
+        outcome=outcome,
+        reason=reason,
+        ended_at=now,
+        swept_at=now if is_swept else None,
+        runner_pid=None,
+        runner_start=None,
+    )
+    _settle_task(home, ended, commit, Author(session.agent, now))
+    if tell_parent and outcome != COMPLETED:
+        mail.send_from_system(
+            db,
+            session.parent,
+            one_line(f"{session.agent} {outcome}: {reason}", 200),
+            f"{session.agent}, a {session.role}, has ended ({outcome}): {reason}\n"
+            f"Its branch is {session.branch}; nothing that it made is lost.",
+            type="worker_died",
+            payload={"agent": session.agent, "task_id": session.task_id or "", "reason": reason[:2000]},
+            priority="high",
+            now=now,
+        )
+    store.note_identity(db, session.agent, session.id)
+    return ended
+
+
+def finish_end(home: Home, session: Session) -> None:
+    """After the transaction that ended a session: bring the agent's identity file up to date.
+
+    What cannot be written now is left to the loop, which tries again and tells a person in the end.
+    """
+    steps.reached("session ended")
+    with suppress(OSError, StorageFailed):
+        renew_identity(home, session.agent)
+
+
+def _settle_task(home: Home, session: Session, commit: str | None, author: Author) -> None:
+    """What becomes of the task that the agent held, if it did not say so itself."""
+    db = home.db
+    if session.task_id is None or db.value("SELECT 1 FROM tasks WHERE id = ?", (session.task_id,)) is None:
+        return
+    task = tasks.get(db, session.task_id)
+    if task.state != IN_PROGRESS or task.assignee != session.agent:
+        return
+    role = find_role(session.role)
+    open_children = tasks.has_unfinished_children(db, task.id)
+    if session.outcome != COMPLETED or (role.can_spawn and open_children):
+        lifecycle.release(db, task.id, author, agent=session.agent)
+    elif role.writes == NOTHING:
+        try:
+            lifecycle.complete(db, task.id, author, agent=session.agent, result=_last_report(home, session))
+        except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
+            lifecycle.release(db, task.id, author, agent=session.agent)
+    else:
+        lifecycle.submit(db, task, author, commit=commit)
+
+
+def find_tip(home: Home, session: Session) -> str | None:
+    """The commit that holds the agent's work."""
+    try:
+        return worktrees.open_repository(home.root, home.config.vcs).branch_tip(session.branch)
+    except (NoRepository, ProgramFailed):
+        return None  # the end of a life must not depend on it
+
+
+def _last_report(home: Home, session: Session) -> str | None:
+    found = home.db.value(
+        "SELECT body FROM messages WHERE session_id = ? AND sender = ? ORDER BY seq DESC LIMIT 1",
+        (session.id, session.agent),
+    )
+    return None if found is None else str(found)

@@ -1,0 +1,125 @@
+"""Starting an agent's program: what it is told, and a terminal for an interactive one."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rookery.base import call as calls
+from rookery.base.errors import ProgramFailed
+from rookery.config.compiled import section
+from rookery.environment.service import project_environ
+from rookery.processes.holder import of
+from rookery.processes.proctree import Identity, identify
+from rookery.roles.model import NOTHING, find_role
+from rookery.runtimes.model import Launch
+from rookery.sandbox.wrap import wrap
+from rookery.sessions import store
+from rookery.sessions.home import agent_environ, provided_environ
+from rookery.turns.overlay import first_prompt
+from rookery.turns.pane_program import adopting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rookery.processes.holder import HolderId
+    from rookery.sessions.home import Home
+    from rookery.sessions.model import Session
+    from rookery.terminal.tmux import Tmux
+
+_POLL_SECONDS = 0.03
+_LOOK_AGAIN_SECONDS = 0.2
+_PRESS_AGAIN_SECONDS = 0.3
+_LAST_LINES = 15
+
+
+def launch_of(home: Home, session: Session) -> Launch:
+    """What the runtime is told about the session."""
+    return Launch(
+        session_id=session.id,
+        agent=session.agent,
+        role=session.role,
+        worktree=session.worktree,
+        folder=home.runtime_folder(session.id),
+        model=session.model,
+        profile=session.profile,
+        runtime_session=session.runtime_session,
+        settings=section(home.config, session.runtime)
+        | {"instructions": os.path.join(home.folder(session.id), "instructions.md")}
+        | ({"spec": session.settings.spec} if session.settings.spec else {}),
+        task_id=session.task_id,
+        parent=session.parent,
+        may_write=find_role(session.role).writes != NOTHING,
+        environ=project_environ(home.root),
+    )
+
+
+def start_terminal(home: Home, session: Session) -> HolderId:
+    """Start an interactive agent in tmux, wait until it is ready, and give it its task; its program's process."""
+    from rookery.runtimes.registry import open_runtime
+    from rookery.terminal.tmux import Tmux
+
+    runtime = open_runtime(session.runtime)
+    command = runtime.terminal_command(launch_of(home, session), first_prompt(session))
+    tmux = Tmux(home.tmux_socket)
+    name = session.terminal
+    if not tmux.has(name):
+        provided = provided_environ(home, session)
+        env = agent_environ(home, session, provided) | command.env
+        argv = wrap(home, session, command, env, provided, terminal=True)
+        if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
+            argv = adopting(argv, session.worktree, env)
+        tmux.new_session(name, session.worktree, argv, env)
+    deadline = time.monotonic() + home.config.agents.boot_timeout
+    if not command.has_prompt:
+        _wait_until(home, session, tmux, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
+        tmux.send_text(name, first_prompt(session))
+    pressed = [0.0]
+
+    def has_begun() -> bool:
+        """True once the program's hook has begun a turn. An Enter that comes too early is lost, so it is repeated."""
+        if store.turns(home.db, session.id):
+            return True
+        if not command.has_prompt and time.monotonic() - pressed[0] >= _PRESS_AGAIN_SECONDS:
+            tmux.enter(name)
+            pressed[0] = time.monotonic()
+        return False
+
+    _wait_until(home, session, tmux, deadline, has_begun, "did not take its task")
+    pane = tmux.list().get(name)
+    process = None if pane is None else identify(pane.pid)
+    return of(process or Identity(0, ""))  # one that has ended already is found to be gone
+
+
+def _wait_until(
+    home: Home, session: Session, tmux: Tmux, deadline: float, holds: Callable[[], bool], problem: str
+) -> None:
+    """Wait for it as long as the program lives and may take; raises ProgramFailed with its last words."""
+    name = session.terminal
+    looked = 0.0
+    while not holds():
+        now = time.monotonic()
+        if now - looked >= _LOOK_AGAIN_SECONDS:
+            looked = now
+            pane = tmux.list().get(name)
+            if pane is None or pane.dead:
+                status = None if pane is None else pane.exit_status
+                raise ProgramFailed(
+                    f"{session.runtime} ended at once with status {status}:\n{_last_lines(_screen(tmux, name))}"
+                )
+        if now > deadline:
+            limit = home.config.agents.boot_timeout
+            raise ProgramFailed(
+                f"{session.runtime} {problem} within {limit:g} s:\n{_last_lines(_screen(tmux, name))}",
+                hint="its hooks must be able to run; agents.boot_timeout says how long it may take",
+            )
+        calls.sleep(_POLL_SECONDS)
+
+
+def _screen(tmux: Tmux, name: str) -> str:
+    return tmux.capture(name) if tmux.has(name) else ""
+
+
+def _last_lines(screen: str) -> str:
+    return "\n".join(screen.rstrip().splitlines()[-_LAST_LINES:])

@@ -1,0 +1,65 @@
+"""How a runner sees to it that a loop runs: whatever ran it may have been killed, and at night no command comes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+
+from rookery.base.errors import RookError
+from rookery.config.environ import unmarked_environ
+from rookery.config.project import loop_lock, make_state_folder
+from rookery.processes import locks
+from rookery.processes.detach import start_detached
+from rookery.processes.proctable import RUNNER
+from rookery.processes.python import module_command
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+# By name: it stands above us, and is another program to us.
+_LOOP = "rookery.flows.loop_start"
+
+
+def keep_loop(root: str) -> None:
+    """Have a thread wait until no loop runs, and start one, again and again; ever more slowly if that is no help."""
+    threading.Thread(target=_keep, args=(root,), daemon=True).start()
+
+
+def start_loop(root: str) -> bool:
+    """Start a loop unless one runs; False if one does."""
+    if locks.is_locked(loop_lock(root)):
+        return False
+    logs = os.path.join(root, ".rookery", "logs")
+    make_state_folder(logs)
+    with suppress(RookError):
+        start_detached(
+            [*module_command(_LOOP), root],
+            cwd=root,
+            env=unmarked_environ() | {RUNNER: "loop"},  # else it would end with this agent's other processes
+            output=os.path.join(logs, "loop.log"),
+        )
+    return True
+
+
+def _keep(root: str) -> None:
+    pause = _FIRST_PAUSE
+    with suppress(OSError):  # the project is gone
+        while True:
+            _wait_for_lock(loop_lock(root))
+            # The daemon's fork server and a person's next call start one sooner; of many runners one comes first.
+            time.sleep(pause * (1 + random.random()))  # noqa: S311
+            if start_loop(root):
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                pause = _FIRST_PAUSE
+
+
+def _wait_for_lock(path: str) -> None:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+    finally:
+        os.close(file)

@@ -1,0 +1,1 @@
+"""Git, through its command line."""

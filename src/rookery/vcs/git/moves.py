@@ -1,0 +1,135 @@
+"""Moving a branch: one transaction of git's, which also keeps commits and holds the fence of the merger.
+
+The fence is a ref for each base, `refs/rookery/lease/<base>`. Who takes the lease of a base over from another process
+writes a new value there before anything else, and a landing moves the base only if the ref still has the value that it
+had when its lease was acquired. Git compares both in the transaction that moves the base. So a merger that was replaced
+cannot move it any more, however long it hung and wherever.
+
+The value is a small blob that no other takeover has. A lease that was released by its holder needs no new one: that
+holder is through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from time import time
+
+from rookery.base.errors import ProgramFailed
+from rookery.vcs.git.repository import HEADS, SAVED, failure, flat_name
+from rookery.vcs.model import moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rookery.vcs.git.repository import GitStore
+
+LEASES = "lease/"
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_LONGEST = 30.0
+_LONGEST_NAME = 200
+
+
+class Fenced(Exception):
+    """Another merger has taken the base over; nothing was changed."""
+
+
+def fence_ref(base: str) -> str:
+    """The ref that holds the fence of a base; a name that is too long for a file is replaced by its hash."""
+    name = flat_name(base)
+    if len(name) > _LONGEST_NAME:
+        name = hashlib.sha256(name.encode()).hexdigest()
+    return SAVED + LEASES + name
+
+
+def read_fence(store: GitStore, base: str) -> str:
+    """The value of a base's fence, empty if nobody ever took its lease over."""
+    return store.ref(fence_ref(base)) or ""
+
+
+def write_fence(store: GitStore, base: str, words: str, seen: str) -> str:
+    """Give the fence a new value, if it has the one that was seen; raises Fenced. The words make it unique."""
+    value = store.read_bytes("hash-object", "-w", "--stdin", stdin=words.encode("utf-8", "surrogateescape"))
+    new, ref = value.decode().strip(), fence_ref(base)
+    change = _transaction([("update", ref, new, seen or _absent(new))])
+    done = store.run(*_NO_HOOKS, "update-ref", "--no-deref", "-z", "--stdin", stdin=change)
+    if done.ok:
+        return new
+    if read_fence(store, base) != seen:
+        raise Fenced(f"another merger has taken over {base}")
+    raise failure(done, ("update-ref", ref))
+
+
+def keep_refs(store: GitStore, kept: Mapping[str, str]) -> None:
+    """Keep commits under `refs/rookery/`, whatever was kept there before; all of them by one git."""
+    words = ("update-ref", "--no-deref", "-m", "rook: keep", "-z", "--stdin")
+    store.write(*_NO_HOOKS, *words, stdin=_transaction(_keeping(kept)))
+
+
+def move_branch(
+    store: GitStore,
+    branch: str,
+    commit: str,
+    expected: str,
+    why: str,
+    *,
+    fence: str | None = None,
+    kept: Mapping[str, str] | None = None,
+) -> None:
+    """Move a branch that is still at `expected`, else raises RefMoved; the user's hooks hear of it and may refuse.
+
+    With a `fence`, raises Fenced unless the branch's fence has that value. What is `kept` goes under `refs/rookery/`.
+    All of it happens, or nothing. A hook that hangs is ended with git, and the locks that git held go with it.
+    """
+    ref = HEADS + branch
+    lines = _keeping(kept or {})
+    if fence is not None:
+        lines.append(("verify", fence_ref(branch), fence or _absent(commit)))
+    lines.append(("update", ref, commit, expected))
+    words = ("update-ref", "-m", f"rook: {why}", "-z", "--stdin")
+    started = time()
+    try:
+        done = store.within(_LONGEST).run(*words, stdin=_transaction(lines), env={"GIT_TERMINAL_PROMPT": "0"})
+    except ProgramFailed as error:
+        _remove_locks(store, [each[1] for each in lines], started)
+        hint = "see the hook `reference-transaction` of the repository"
+        raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
+    if done.ok:
+        return
+    current = store.ref(ref)
+    if current == commit:
+        return
+    if fence is not None and read_fence(store, branch) != fence:
+        raise Fenced(f"another merger has taken over {branch}")
+    if current == expected:
+        raise ProgramFailed(
+            f"git could not move {branch}: {done.last_words}",
+            hint="a hook of the repository may have refused it, or another git holds the branch",
+        )
+    raise moved(branch, expected, current)
+
+
+def _keeping(kept: Mapping[str, str]) -> list[tuple[str, ...]]:
+    return [("update", SAVED + name, commit, "") for name, commit in kept.items()]
+
+
+def _transaction(lines: list[tuple[str, ...]]) -> str:
+    """What `update-ref -z --stdin` reads; git does all of it, or nothing."""
+    return "".join(f"{command} " + "".join(f"{word}\0" for word in words) for command, *words in lines)
+
+
+def _absent(like: str) -> str:
+    """The id that stands for a ref that is not there, as long as another id."""
+    return "0" * len(like)
+
+
+def _remove_locks(store: GitStore, refs: list[str], since: float) -> None:
+    """Take away the locks of a git that we have just killed; one that was there before is not ours."""
+    for name in (*refs, "packed-refs", "HEAD"):
+        path = os.path.join(store.common, name + ".lock")
+        try:
+            if os.stat(path).st_mtime >= since - 1:
+                os.unlink(path)
+        except FileNotFoundError:
+            continue

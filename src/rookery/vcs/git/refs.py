@@ -1,0 +1,129 @@
+"""Refs and checkouts, read from the files in which git keeps them: a landing asks often, and a git takes 2 ms.
+
+What is not a plain file with an id in it is left to git: a symbolic ref, a half-written file, another kind of storage.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from rookery.vcs.git.processes import linked_worktrees
+
+_IS_ID = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\n?").fullmatch
+_OTHER_STORAGE = "reftable"
+_DOTS = ("", ".", "..")
+_SYMBOLIC = "ref: "
+_HEAD = "ref: refs/heads/"
+# Settings by which the folder above `.git` is no checkout, or that lie elsewhere.
+_UNUSUAL = re.compile(r"(?im)^\s*(bare\b(?!\s*=\s*false\s*$)|worktree\b|\[include)")
+
+
+class AskGit(Exception):
+    """The files do not tell."""
+
+
+class RefFiles:
+    """The refs of the repository whose worktrees share a folder."""
+
+    def __init__(self, common: str) -> None:
+        self._common = common
+        self._is_plain = os.path.isfile(os.path.join(common, "HEAD")) and not os.path.exists(
+            os.path.join(common, _OTHER_STORAGE)
+        )
+
+    def read(self, ref: str) -> str | None:
+        """The id that a ref holds, None if there is none; raises AskGit.
+
+        First the ref's own file, then the packed ones: git packs a ref before it removes the file.
+        """
+        self._check(ref)
+        return self._loose(ref) or self._packed(ref).get(ref)
+
+    def target(self, ref: str) -> str | None:
+        """The ref that a symbolic one leads to, None if there is no such file; raises AskGit."""
+        self._check(ref)
+        if not os.path.lexists(os.path.join(self._common, ref)):
+            return None  # git packs no symbolic ref
+        found = _read(self._common, ref)
+        if not found.startswith(_SYMBOLIC):
+            raise AskGit(ref)
+        return found.removeprefix(_SYMBOLIC).strip()
+
+    def under(self, prefix: str) -> dict[str, str]:
+        """The refs in a folder of refs, those in folders below it too; raises AskGit."""
+        loose = {ref: found for ref in self._loose_names(prefix) if (found := self._loose(ref)) is not None}
+        return dict(sorted((self._packed(prefix) | loose).items()))
+
+    def names_under(self, prefix: str) -> set[str]:
+        """The names of the same, without a look at what they hold; raises AskGit."""
+        return {*self._packed(prefix), *self._loose_names(prefix)}
+
+    def _loose_names(self, prefix: str) -> list[str]:
+        self._check(prefix.rstrip("/"))
+        top = os.path.join(self._common, prefix)
+        return [
+            prefix + os.path.relpath(os.path.join(place, name), top)
+            for place, _, names in os.walk(top)
+            for name in names
+            if not name.startswith(".") and not name.endswith(".lock")
+        ]
+
+    def _check(self, ref: str) -> None:
+        if not self._is_plain or any(part in _DOTS for part in ref.split("/")):
+            raise AskGit(ref)
+
+    def _loose(self, ref: str) -> str | None:
+        try:
+            with open(os.path.join(self._common, ref), "rb") as file:
+                content = file.read(100)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise AskGit(ref) from error
+        if not _IS_ID(content):
+            raise AskGit(ref)
+        return content.strip().decode()
+
+    def _packed(self, start: str) -> dict[str, str]:
+        """The packed refs whose names begin so."""
+        try:
+            with open(os.path.join(self._common, "packed-refs"), "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise AskGit(start) from error
+        found = {}
+        begin = b" " + os.fsencode(start)
+        at = content.find(begin)
+        while at >= 0:  # not line by line: there may be very many
+            line = content.rfind(b"\n", 0, at) + 1
+            end = content.find(b"\n", at)
+            end = len(content) if end < 0 else end
+            if _IS_ID(content[line:at]):
+                found[os.fsdecode(content[at + 1 : end])] = content[line:at].decode()
+            at = content.find(begin, end)
+        return found
+
+    def checkouts(self) -> dict[str, str]:
+        """Every checkout, the main one first: its folder and the branch that it is on, if any; raises AskGit."""
+        top, name = os.path.split(self._common)
+        has_own = os.path.exists(os.path.join(self._common, "config.worktree"))
+        if not self._is_plain or name != ".git" or has_own or _UNUSUAL.search(_read(self._common, "config")):
+            raise AskGit(self._common)
+        linked = {folder: _branch_of(own) for own, folder in linked_worktrees(self._common).items()}
+        return {top: _branch_of(self._common)} | linked
+
+
+def _branch_of(own: str) -> str:
+    head = _read(own, "HEAD")
+    return head.rstrip("\n").removeprefix(_HEAD) if head.startswith(_HEAD) else ""
+
+
+def _read(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError as error:
+        raise AskGit(folder) from error

@@ -1,0 +1,66 @@
+"""A repository of its own for trying things out: the objects of another, and nothing else of it.
+
+A gate or an agent that commits, switches or rewrites history in there reaches no ref, index or setting of the real
+repository.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.vcs.git.merging import objects_of
+from rookery.vcs.git.repository import HEADS, GitStore
+
+# What changes how files look in a checkout, and who commits.
+_TAKEN = r"^(core\.(autocrlf|eol|filemode|symlinks|ignorecase|safecrlf|precomposeunicode)|user\..*|filter\..*|lfs\..*)$"
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> GitStore:
+    """Check a commit out in a new folder, on no branch; `branch` is there too, where the real one is."""
+    os.makedirs(folder)
+    form = store.read("rev-parse", "--show-object-format").strip()
+    inner = open_scratch(folder, store.timeout)
+    inner.write("init", "--quiet", "--template=", f"--object-format={form}", "--initial-branch=rook-scratch")
+    info = os.path.join(folder, ".git", "objects", "info")
+    os.makedirs(info, exist_ok=True)
+    with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(objects_of(store) + "\n")
+    settings = store.ask("config", "-z", "--get-regexp", _TAKEN) or ""
+    for entry in settings.split("\0")[:-1]:
+        key, _, value = entry.partition("\n")
+        inner.write("config", "--add", key, value)
+    inner.write("update-ref", HEADS + branch, at)
+    inner.write(*_NO_HOOKS, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit)
+    return inner
+
+
+def open_scratch(folder: str, timeout: float) -> GitStore:
+    """One that is there."""
+    return GitStore(folder, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)})
+
+
+def hide(folder: str, paths: list[str]) -> None:
+    """Keep files out of what `write_tree` takes."""
+    info = os.path.join(folder, ".git", "info")
+    os.makedirs(info, exist_ok=True)
+    with open(os.path.join(info, "exclude"), "a", encoding="utf-8", errors="surrogateescape") as file:
+        file.write("".join(f"{path}\n" for path in paths))
+
+
+def changed_files(folder: str, timeout: float) -> set[str]:
+    """The files of the commit that is checked out which are no longer as it has them."""
+    words = ("-c", "core.fsmonitor=false", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--")
+    return set(open_scratch(folder, timeout).read(*_NO_HOOKS, *words).split("\0")[:-1])
+
+
+def write_tree(store: GitStore, folder: str, commit: str) -> str:
+    """All that lies in a scratch folder, made of a commit, as a tree of the real repository.
+
+    Whatever was committed or switched in there does not count, and is not needed: the files do.
+    """
+    inner = open_scratch(folder, store.timeout)
+    env = {"GIT_OBJECT_DIRECTORY": objects_of(store), "GIT_INDEX_FILE": os.path.join(folder, ".git", "rookery-index")}
+    inner.write("read-tree", commit, env=env)
+    inner.write(*_NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)
+    return inner.read("write-tree", env=env).strip()

@@ -1,0 +1,56 @@
+"""The paths in which two trees differ, with what each of them has there."""
+
+from __future__ import annotations
+
+from rookery.base.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.vcs.git.repository import GitStore
+
+NOTHING = "000000"
+DIFF_TREE = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+
+
+class TreeChange(Record):
+    """A path in which two commits differ; a mode of zeros says that a commit has nothing there."""
+
+    path: str
+    old_mode: str
+    new_mode: str
+    old_oid: str
+    new_oid: str
+
+    @property
+    def is_added(self) -> bool:
+        """True if only the new commit has it."""
+        return self.old_mode == NOTHING
+
+    @property
+    def is_deleted(self) -> bool:
+        """True if only the old commit has it."""
+        return self.new_mode == NOTHING
+
+    @property
+    def inverse(self) -> TreeChange:
+        """The way back."""
+        return TreeChange(self.path, self.new_mode, self.old_mode, self.new_oid, self.old_oid)
+
+
+def tree_changes(store: GitStore, old: str, new: str) -> list[TreeChange]:
+    """Every path in which two commits differ; a rename is a deletion and an addition. Both are ids."""
+    key = ("changes", old, new)
+    if key not in store.known:
+        store.known[key] = parse_changes(store.read(*DIFF_TREE, old, new))
+    found: list[TreeChange] = store.known[key]
+    return found
+
+
+def parse_changes(text: str) -> list[TreeChange]:
+    """The paths of `--raw -z`."""
+    fields = text.split("\0")[:-1]
+    found = []
+    for about, path in zip(fields[::2], fields[1::2], strict=False):
+        old_mode, new_mode, old_oid, new_oid, _ = about.strip("\n").removeprefix(":").split(" ")
+        found.append(TreeChange(path, old_mode, new_mode, old_oid, new_oid))
+    return found

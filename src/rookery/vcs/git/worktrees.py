@@ -1,0 +1,325 @@
+"""Linked worktrees of git: made, taken away, and given ignored files of their own.
+
+Everything can be repeated after a kill. Git itself marks a worktree that it has not finished by a lock whose reason
+is `initializing`; such a one is finished, any other lock is somebody's wish.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from rookery.base import call as calls
+from rookery.base.draft import write_whole
+from rookery.base.errors import InvalidState, ProgramFailed
+from rookery.base.record import Record
+from rookery.config.environ import child_environ
+from rookery.vcs import cage, folders
+from rookery.vcs.git.porcelain import parse_locks, parse_worktrees
+from rookery.vcs.git.repository import HEADS, failure
+from rookery.vcs.git.unfinished import MARK as _UNFINISHED
+from rookery.vcs.model import UnknownRevision, named_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rookery.vcs.git.repository import GitStore
+
+EXCLUDES = "rookery-exclude"
+_OWN = "worktree"
+"""The scope of a worktree's own configuration."""
+_OURS = "# What Rookery generated in this worktree; rewritten by it."
+_WAITS = (0.01, 0.05, 0.1, 0.3, 1.0)
+_RUNNING = {
+    "MERGE_HEAD": "merge",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+}
+
+
+class _Registered(Record):
+    """What git knows of a linked worktree: its branch, and why it is locked (None if it is not)."""
+
+    branch: str
+    lock: str | None
+
+
+def add(store: GitStore, folder: str, branch: str) -> None:
+    """Check an existing branch out in a folder of its own; there already is fine."""
+    store.check_branch_name(branch)
+    place = folders.real_place(folder)
+    folders.refuse_link(place)
+    if store.find_commit(HEADS + branch) is None:
+        raise UnknownRevision(f"there is no branch {branch}")
+    found = _registered(store).get(place)
+    if found is not None and found.lock == _UNFINISHED:
+        _clear_or_finish(store, place, branch)
+    elif found is not None and not folders.is_empty(place):
+        _check_is_on(place, found, branch)
+        return
+    elif found is not None:
+        _refuse_locked(place, found)
+        _unregister(store, place)
+    if found is None or folders.is_empty(place):
+        _clear_pointer(store, place)
+        _add_new(store, place, branch)
+
+
+def remove(store: GitStore, folder: str) -> None:
+    """Take a worktree away; the caller has proved that nothing is lost."""
+    place = folders.real_place(folder)
+    folders.refuse_link(place)
+    found = _registered(store).get(place)
+    if found is not None:
+        _refuse_locked(place, found)
+    elif os.path.lexists(place) and not _points_here(store, place):
+        raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
+    folders.put_aside(place)
+    if found is not None:
+        _unregister(store, place)
+    folders.delete_aside(place)
+    cage.forget(place)
+
+
+def lock_reason(store: GitStore, folder: str) -> str | None:
+    """Why the worktree is locked ('' without a reason); None if it is not, or was locked by its own making."""
+    found = _registered(store).get(folders.real_place(folder))
+    return None if found is None or found.lock == _UNFINISHED else found.lock
+
+
+def running_step(store: GitStore) -> str | None:
+    """The merge, rebase or the like that has begun here and not ended."""
+    folder = git_folder(store)
+    for name, step in _RUNNING.items():
+        if os.path.exists(os.path.join(folder, name)):
+            return step
+    return None
+
+
+def git_folder(store: GitStore) -> str:
+    """The folder that git keeps for this worktree alone."""
+    return store.read("rev-parse", "--absolute-git-dir").rstrip("\n")
+
+
+def submodules(store: GitStore, root: str) -> list[str]:
+    """The submodules that are checked out here."""
+    listed = store.read("ls-files", "-z", "--stage").split("\0")
+    paths = [entry.partition("\t")[2] for entry in listed if entry.startswith("160000 ")]
+    return [path for path in paths if os.path.lexists(os.path.join(root, path, ".git"))]
+
+
+def exclude(store: GitStore, patterns: Sequence[str]) -> None:
+    """Keep generated files out of what is committed in this worktree, and in no other.
+
+    Git reads `info/exclude` for all worktrees together, so this one gets an ignore file by configuration of its own;
+    what the user ignores everywhere is copied into it. A tracked file cannot be ignored: it is marked `skip-worktree`,
+    so that what lies there instead is never committed.
+    """
+    folder = _linked_folder(store)
+    _enable_own_configuration(store)
+    path = os.path.join(folder, EXCLUDES)
+    wanted = dict.fromkeys([*_read_own(path), *patterns])
+    listed = _excludes_files(store)
+    _write_excludes(listed, path, wanted)
+    if [each for scope, each in listed if scope == _OWN][-1:] != [path]:
+        _configure(store, "--worktree", "core.excludesFile", path)
+    tracked = _tracked(store, patterns)
+    if tracked:
+        # In a sparse checkout git takes the mark from files that are there, unless it is told to expect them.
+        if store.ask("config", "--type=bool", "--get", "core.sparseCheckout") == "true\n":
+            _set_own(store, "sparse.expectFilesOutsideOfPatterns", "true")
+        store.write("update-index", "-z", "--skip-worktree", "--stdin", stdin="".join(f"{each}\0" for each in tracked))
+
+
+def include(store: GitStore, root: str, patterns: Sequence[str]) -> None:
+    """Take back `exclude`; a tracked file is again as the repository has it."""
+    path = os.path.join(_linked_folder(store), EXCLUDES)
+    if not os.path.exists(path):
+        return
+    _write_excludes(_excludes_files(store), path, [each for each in _read_own(path) if each not in patterns])
+    hidden = [each for each in _tracked(store, patterns) if each in _hidden(store)]
+    if hidden:
+        listed = "".join(f"{each}\0" for each in hidden)
+        store.write("update-index", "-z", "--no-skip-worktree", "--stdin", stdin=listed)
+        for each in hidden:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(root, each))
+        store.write("checkout-index", "-z", "--force", "--stdin", stdin=listed)
+
+
+def excluded(store: GitStore) -> list[str]:
+    """What `exclude` was asked for in this worktree."""
+    return _read_own(os.path.join(git_folder(store), EXCLUDES))
+
+
+def _registered(store: GitStore) -> dict[str, _Registered]:
+    """Every linked worktree by its folder."""
+    text = store.read("worktree", "list", "--porcelain", "-z")
+    locks = parse_locks(text)
+    return {folder: _Registered(branch, locks.get(folder)) for folder, branch, _ in parse_worktrees(text)[1:]}
+
+
+def _check_is_on(place: str, found: _Registered, branch: str) -> None:
+    if not os.path.isfile(os.path.join(place, ".git")):
+        raise InvalidState(
+            f"{place} holds files, and is no checkout any more", hint="move them away, and run `git worktree prune`"
+        )
+    if found.branch != branch:
+        raise InvalidState(f"{place} is on {found.branch or 'no branch'}, not on {branch}", hint="switch it back")
+
+
+def _refuse_locked(place: str, found: _Registered) -> None:
+    if found.lock is not None and found.lock != _UNFINISHED:
+        reason = f": {found.lock}" if found.lock else ""
+        raise InvalidState(f"the worktree {place} is locked{reason}", hint=f"`git worktree unlock {place}`")
+
+
+def _clear_or_finish(store: GitStore, place: str, branch: str) -> None:
+    """Go on with a worktree whose making was killed. Files that git has not made are left where they are."""
+    inner = store.at(place)
+    if os.path.isfile(os.path.join(place, ".git")) and inner.run("rev-parse", "--git-dir").ok:
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(git_folder(inner), "index.lock"))
+        inner.write("symbolic-ref", "-m", "rook: finish", "HEAD", HEADS + branch)
+        inner.write("reset", "--hard", "--quiet", "--no-recurse-submodules")
+        store.write("worktree", "unlock", place)
+        return
+    if os.path.isdir(place) and os.listdir(place) == [".git"]:
+        os.unlink(os.path.join(place, ".git"))
+    if not folders.is_empty(place):
+        raise InvalidState(f"{place} holds files that no checkout made", hint="move them away first")
+    _unregister(store, place)
+
+
+def _unregister(store: GitStore, place: str) -> None:
+    """Make git forget a worktree whose folder is gone or empty; with an empty one it would refuse."""
+    if os.path.isdir(place):
+        os.rmdir(place)
+    store.write("worktree", "remove", "--force", "--force", place)
+
+
+def _clear_pointer(store: GitStore, place: str) -> None:
+    """Remove a lone `.git` file that leads to a registration that is gone; refuse any other content."""
+    if folders.is_empty(place):
+        return
+    if os.path.isdir(place) and os.listdir(place) == [".git"] and _points_here(store, place):
+        os.unlink(os.path.join(place, ".git"))
+        return
+    raise InvalidState(f"{place} holds files that are no checkout of this repository", hint="move them away first")
+
+
+def _points_here(store: GitStore, place: str) -> bool:
+    """True if the folder's `.git` file leads into this repository's worktrees."""
+    try:
+        with open(os.path.join(place, ".git"), encoding="utf-8", errors="surrogateescape") as file:
+            target = file.read().removeprefix("gitdir:").strip()
+    except OSError:
+        return False
+    common = store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+    return os.path.dirname(os.path.join(place, target)) == os.path.join(common, "worktrees")
+
+
+def _add_new(store: GitStore, place: str, branch: str) -> None:
+    done = store.run("worktree", "add", "--quiet", place, branch, env={"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"})
+    if done.ok:
+        return
+    if "already checked out" in done.stderr or "already used by worktree" in done.stderr:
+        raise InvalidState(f"branch {branch} is checked out elsewhere: {done.last_words}", hint="switch it away there")
+    raise failure(done, ("worktree", "add"))
+
+
+def _linked_folder(store: GitStore) -> str:
+    folder = git_folder(store)
+    if os.path.basename(os.path.dirname(folder)) != "worktrees":
+        raise InvalidState("this is the main checkout: nothing can be ignored here alone", hint="use a linked worktree")
+    return folder
+
+
+def _enable_own_configuration(store: GitStore) -> None:
+    """Let worktrees have settings of their own.
+
+    From then on git reads `core.bare` and `core.worktree` for linked worktrees too, where they are wrong, so the main
+    checkout's move to its own file: written there first, taken from the shared file last.
+    """
+    if store.ask("config", "--type=bool", "--get", "extensions.worktreeConfig") == "true\n":
+        return
+    common = store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+    shared, own = os.path.join(common, "config"), os.path.join(common, "config.worktree")
+    moved = {}
+    for key, harmless in (("core.bare", "false"), ("core.worktree", None)):
+        value = store.ask("config", f"--file={shared}", "--get", key)
+        if value is not None and value.rstrip("\n") != harmless:
+            moved[key] = value.rstrip("\n")
+    for key, value in moved.items():
+        _configure(store, f"--file={own}", key, value)
+    _configure(store, f"--file={shared}", "extensions.worktreeConfig", "true")
+    for key in moved:
+        _configure(store, f"--file={shared}", "--unset-all", key)
+
+
+def _set_own(store: GitStore, key: str, value: str) -> None:
+    if store.ask("config", "--worktree", "--get", key) != value + "\n":
+        _configure(store, "--worktree", key, value)
+
+
+def _configure(store: GitStore, *args: str) -> None:
+    """Change a configuration file; another git may hold its lock for a moment."""
+    for wait in (*_WAITS, None):
+        done = store.run("config", *args, env={"LC_ALL": "C"})
+        if done.ok or ("--unset-all" in args and done.status == 5):
+            return
+        if wait is None or "could not lock" not in done.stderr:
+            raise ProgramFailed(f"git could not be configured: {done.last_words}")
+        calls.sleep(wait)
+
+
+def _write_excludes(listed: Sequence[tuple[str, str]], path: str, patterns: Iterable[str]) -> None:
+    text = _user_excludes(listed) + "\n".join((_OURS, *patterns)) + "\n"
+    write_whole(path, text.encode("utf-8", "surrogateescape"))
+
+
+def _read_own(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            _, _, ours = file.read().partition(_OURS + "\n")
+    except FileNotFoundError:
+        return []
+    return ours.splitlines()
+
+
+def _excludes_files(store: GitStore) -> list[tuple[str, str]]:
+    """Where each scope of the configuration says that ignored files are listed, the last one counts."""
+    text = store.ask("config", "-z", "--show-scope", "--type=path", "--get-all", "core.excludesFile") or ""
+    fields = text.split("\0")
+    return list(zip(fields[:-1:2], fields[1::2], strict=True))
+
+
+def _user_excludes(listed: Sequence[tuple[str, str]]) -> str:
+    """What the user ignores in every repository."""
+    given = [path for scope, path in listed if scope != _OWN]
+    env = child_environ()
+    home = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
+    path = given[-1] if given else os.path.join(home, "git", "ignore")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    except OSError:
+        return ""
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _tracked(store: GitStore, patterns: Sequence[str]) -> list[str]:
+    """Those of the patterns that name one tracked file."""
+    names = [named_path(pattern) for pattern in patterns if not pattern.endswith("/")]
+    if not names:
+        return []
+    listed = store.read("ls-files", "-z", "--", *names, env={"GIT_LITERAL_PATHSPECS": "1"}).split("\0")
+    return [path for path in listed if path in names]
+
+
+def _hidden(store: GitStore) -> set[str]:
+    """Tracked files that are marked `skip-worktree`."""
+    return {entry[2:] for entry in store.read("ls-files", "-z", "-t").split("\0") if entry.startswith("S ")}

@@ -1,0 +1,1 @@
+"""Jujutsu, through its command line."""

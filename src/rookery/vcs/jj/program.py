@@ -1,0 +1,139 @@
+"""Running jj for one workspace, and what every question about it needs: its commit, its bookmarks, its git store."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from rookery.base import call as calls
+from rookery.base.draft import write_whole
+from rookery.base.errors import InvalidState, ProgramFailed, Refused
+from rookery.config.environ import child_environ
+from rookery.config.project import main_checkout
+from rookery.processes.process import run
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.jj.view import BOOKMARK_TEMPLATE, HERE, HERE_TEMPLATE, parse_bookmarks, parse_here
+from rookery.vcs.model import Conflicted, UnknownRevision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rookery.processes.process import Finished
+    from rookery.vcs.jj.view import Here
+
+AS_IT_IS = "--ignore-working-copy"
+_MEMORY = "rookery-branch"
+_LOCK = "rookery.lock"
+
+
+class JjProgram:
+    """A jj workspace, without the questions and steps that are asked of it."""
+
+    def __init__(self, root: str, timeout: float) -> None:
+        self.root = root
+        self._timeout = timeout
+        self._opened: GitStore | None = None
+
+    def main_root(self) -> str:
+        """The folder of the repository's first workspace."""
+        return main_checkout(self.root) or self.root
+
+    def list_files(self, files: str) -> list[str]:
+        """The tracked files that a fileset names; what has changed on disk since jj last looked is not taken in."""
+        return self._jj("file", "list", AS_IT_IS, '--template=path ++ "\\0"', files).split("\0")[:-1]
+
+    def _here(self, *config: str) -> Here:
+        """The working copy, with what is on disk now: `jj log` takes it in first."""
+        return parse_here(self._jj(*show(HERE, HERE_TEMPLATE), *config))
+
+    def _bookmarks(self) -> dict[str, list[str]]:
+        """Every bookmark. With a `.git` beside it jj also takes in what git did to the branches, unless it is told
+        to ignore the working copy."""
+        return parse_bookmarks(self._jj("bookmark", "list", "--template=" + BOOKMARK_TEMPLATE))
+
+    def _tip(self, name: str) -> str:
+        found = self._bookmarks()
+        if name not in found:
+            raise UnknownRevision(f"there is no bookmark {name}")
+        return one(name, found[name])
+
+    def _identity(self) -> list[str]:
+        """Options that name the user where the user has not: as git knows him, else as Rookery."""
+        given = self._run("config", "list", "user", "--template=" + 'name ++ "\\n"').stdout.split()
+        return [
+            f"--config={key}={quoted(value)}" for key, value in self._store().identity().items() if key not in given
+        ]
+
+    def _remember(self, branch: str) -> None:
+        path = os.path.join(self.root, ".jj", _MEMORY)
+        write_whole(path, branch)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Only one of us at a time moves bookmarks: jj itself lets two succeed and calls the bookmark conflicted."""
+        with open(os.path.join(self.main_root(), ".jj", "repo", _LOCK), "w", encoding="utf-8") as file:
+            calls.lock(file)
+            yield
+
+    def _store(self) -> GitStore:
+        if self._opened is None:
+            folder = self._jj("git", "root", AS_IT_IS).rstrip("\n")
+            self._opened = GitStore(self.root, self._timeout, options=(f"--git-dir={folder}",))
+        return self._opened
+
+    def _jj(self, *args: str) -> str:
+        done = self._run(*args)
+        if not done.ok:
+            raise failed(done)
+        return done.stdout
+
+    def _run(self, *args: str) -> Finished:
+        argv = ["jj", "--no-pager", "--color=never", "--quiet", f"--repository={self.root}", *args]
+        return run(argv, cwd=self.root, timeout=self._timeout, env=child_environ(), check=False)
+
+
+def failed(done: Finished) -> Refused:
+    if "working copy is stale" in done.stderr:
+        return InvalidState(
+            "this workspace is stale: its commit was changed from elsewhere",
+            hint="run `jj workspace update-stale` here",
+        )
+    command = " ".join(word for word in done.argv[1:] if not word.startswith("-"))
+    return ProgramFailed(f"`jj {command[:100]}` exited with {done.status}: {done.last_words}")
+
+
+def show(revisions: str, template: str) -> tuple[str, ...]:
+    """Arguments that print commits by a template."""
+    return ("log", "--no-graph", f"--revisions={revisions}", f"--template={template}")
+
+
+def quoted(text: str) -> str:
+    """A string of jj's own languages, and of TOML."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def one(name: str, commits: list[str]) -> str:
+    """The one commit that a bookmark is at."""
+    if len(commits) != 1:
+        raise conflicted(name)
+    return commits[0]
+
+
+def conflicted(name: str) -> Conflicted:
+    """The error for a bookmark that is in two places."""
+    return Conflicted(f"bookmark {name} is conflicted", hint=f"say where it belongs: `jj bookmark set {name} -r …`")
+
+
+def remembered(root: str) -> str:
+    """The bookmark that was last switched to or committed on in a workspace."""
+    try:
+        with open(os.path.join(root, ".jj", _MEMORY), encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def jj_version(timeout: float = 10) -> str:
+    """What `jj --version` says of itself; raises ProgramFailed."""
+    return run(["jj", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("jj ").strip()

@@ -1,0 +1,206 @@
+"""Workspaces of jj beside the first one, snapshots of them, and what they ignore.
+
+Snapshots are made by git in the store beneath, so that conflicted files are taken as they lie on disk.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.draft import write_whole
+from rookery.base.errors import InvalidState
+from rookery.vcs import capture as snapshots
+from rookery.vcs import folders
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.unfinished import refuse_foreign_files
+from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
+from rookery.vcs.jj.view import PATH_TEMPLATE
+from rookery.vcs.model import named_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from rookery.vcs.git.merging import Merging
+
+_NAMES = 'name ++ "\\0" ++ root ++ "\\0"'
+_PREFIX = "rook-"
+_OURS = "# What Rookery generates; rewritten by it."
+_END = "# End of what Rookery generates."
+
+
+class JjWorkspaces(JjProgram):
+    """What the Protocol asks of checkouts and snapshots."""
+
+    def add_checkout(self, folder: str, branch: str) -> None:
+        """A workspace that stands on an existing bookmark. Jj lets several stand on the same one."""
+        self._store().check_branch_name(branch)
+        place = folders.real_place(folder)
+        folders.refuse_link(place)
+        tip = self._tip(branch)
+        name = self._workspaces().get(place)
+        if not folders.is_empty(place) and os.listdir(place) != [".jj"]:
+            _check_is_on(place, name is not None, branch, tip)
+            return
+        if os.path.isdir(os.path.join(place, ".jj")):
+            folders.delete_tree(os.path.join(place, ".jj"))
+        if name is not None:
+            self._jj("workspace", "forget", AS_IT_IS, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        fresh = _PREFIX + os.path.basename(place)
+        # Without a git worktree beside it, for which jj wants a newer git than every machine has.
+        self._jj("workspace", "add", "--no-colocate", *self._identity(), f"--name={fresh}", f"--revision={tip}", place)
+        JjProgram(place, self._timeout)._remember(branch)
+
+    def remove_checkout(self, folder: str) -> None:
+        """Take a workspace away; the first one stays."""
+        place = folders.real_place(folder)
+        folders.refuse_link(place)
+        name = self._workspaces().get(place)
+        if place == os.path.realpath(self.main_root()):
+            raise InvalidState(f"{place} is the repository's first workspace", hint="it was left as it is")
+        if name is None and os.path.lexists(place) and not self._leads_here(place):
+            raise InvalidState(f"{place} is no workspace of this repository", hint="it was left as it is")
+        folders.put_aside(place)
+        if name is not None:
+            self._jj("workspace", "forget", AS_IT_IS, name)
+        folders.delete_aside(place)
+
+    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
+        """Remove the folder of a workspace that jj had not come to note before it was killed."""
+        place = folders.real_place(folder)
+        folders.refuse_link(place)
+        names = os.listdir(place) if os.path.isdir(place) else []
+        if names and not (is_new and self._leads_here(place)):
+            return
+        noted = self._workspaces().get(place)
+        if set(names) - {".jj"}:
+            if noted is not None:
+                return
+            files = self._store().read("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tip(branch))
+            refuse_foreign_files(place, files.split("\0"), beside=".jj")
+        if noted is not None:
+            self._jj("workspace", "forget", AS_IT_IS, noted)
+        folders.put_aside(place)
+        folders.delete_aside(place)
+
+    def lock_state(self, _folder: str) -> str | None:
+        """Jj locks no workspace."""
+        return None
+
+    def running_step(self) -> str | None:
+        """Jj finishes every step at once; conflicts are part of a commit."""
+        return None
+
+    def snapshot(
+        self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
+    ) -> str | None:
+        """Keep all that is in the workspace under `refs/rookery/<name>` in the git store."""
+        return snapshots.take(self._checkout(), name, message, include_ignored=include_ignored, replace=replace)
+
+    def restore(self, commit: str, rescue: str) -> str | None:
+        """Make the files equal to a commit's; jj sees that as any other change of them."""
+        return snapshots.restore(self._checkout(), commit, rescue)
+
+    def ignored_files(self) -> Sequence[str]:
+        """Every file that is ignored here, by git's rules."""
+        return snapshots.ignored_files(self._checkout())
+
+    def inner_repositories(self) -> Sequence[str]:
+        """Folders with a repository that this one does not track; jj has no submodules."""
+        return [path for path in snapshots.inner_repositories(self._checkout()) if path != ".jj"]
+
+    def merging(self) -> Merging:
+        """What merges without a workspace, in the git store."""
+        from rookery.vcs.jj.bookmarks import JjMerging
+
+        return JjMerging(self)
+
+    def exclude(self, patterns: Sequence[str]) -> None:
+        """Keep generated files out of what jj takes in.
+
+        Jj has no ignore file of a single workspace, so the patterns hold in all of them, where they hide untracked
+        files only. A file that is tracked cannot be hidden from jj at all: that raises InvalidState.
+        """
+        names = [named_path(pattern) for pattern in patterns if not pattern.endswith("/")]
+        committed, taken = self._files_of("@-"), self._files_of("@")
+        tracked = [name for name in names if name in committed]
+        if tracked:
+            raise InvalidState(
+                f"{', '.join(tracked)} is tracked, and jj cannot hide a tracked file", hint="untrack it, or use git"
+            )
+        self._change_excludes(patterns)
+        for name in names:
+            if name in taken:  # jj has taken it in already, and goes on until it is told
+                self._jj("file", "untrack", f"root-file:{quoted(name)}")
+
+    def include(self, _patterns: Sequence[str]) -> None:
+        """Nothing is taken back: other workspaces may need the same patterns."""
+
+    def excluded(self) -> Sequence[str]:
+        """What `exclude` was asked for in any workspace."""
+        _, _, ours = _read(self._excludes()).partition(_OURS + "\n")
+        return ours.partition(_END)[0].splitlines()
+
+    def _files_of(self, revision: str) -> set[str]:
+        import json
+
+        listed = self._jj("file", "list", AS_IT_IS, f"--revision={revision}", "--template=" + PATH_TEMPLATE, "root:.")
+        return {json.loads(path) for path in listed.split("\0")[:-1]}
+
+    def _change_excludes(self, patterns: Iterable[str]) -> None:
+        path = self._excludes()
+        with self._locked():
+            before, _, rest = _read(path).partition(_OURS + "\n")
+            after = rest.partition(_END + "\n")[2]
+            wanted = dict.fromkeys([*rest.partition(_END)[0].splitlines(), *patterns])
+            if before and not before.endswith("\n"):
+                before += "\n"
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            text = "\n".join((before + _OURS, *wanted, _END)) + "\n" + after
+            write_whole(path, text.encode("utf-8", "surrogateescape"))
+
+    def _excludes(self) -> str:
+        return os.path.join(self._jj("git", "root", AS_IT_IS).rstrip("\n"), "info", "exclude")
+
+    def _workspaces(self) -> dict[str, str]:
+        """The folder of every workspace and its name."""
+        fields = self._jj("workspace", "list", AS_IT_IS, "--template=" + _NAMES).split("\0")[:-1]
+        return {root: name for name, root in zip(*[iter(fields)] * 2, strict=True)}
+
+    def _leads_here(self, place: str) -> bool:
+        try:
+            with open(os.path.join(place, ".jj", "repo"), encoding="utf-8", errors="surrogateescape") as file:
+                target = os.path.join(place, ".jj", file.read())
+        except OSError:
+            return False
+        return os.path.realpath(target) == os.path.realpath(os.path.join(self.main_root(), ".jj", "repo"))
+
+    def _checkout(self) -> snapshots.Checkout:
+        folder = self._jj("git", "root", AS_IT_IS).rstrip("\n")
+        store = GitStore(self.root, self._timeout, options=(f"--git-dir={folder}", f"--work-tree={self.root}"))
+        index = os.path.join(self.root, ".jj", "rookery-index")
+        return snapshots.Checkout(store, self._here().base, index, outside=(".jj", ".git"))
+
+
+def _check_is_on(place: str, is_known: bool, branch: str, tip: str) -> None:
+    """Raise unless the folder is a workspace on the bookmark; one that a kill left without its bookmark gets it."""
+    if not is_known or not os.path.isdir(os.path.join(place, ".jj")):
+        raise InvalidState(f"{place} holds files that are no workspace of this repository", hint="move them away first")
+    workspace = JjProgram(place, 60)
+    on = remembered(place)
+    if not on:
+        workspace._jj("workspace", "update-stale")
+        if workspace._here().base == tip:
+            workspace._remember(branch)
+            on = branch
+    if on != branch:
+        raise InvalidState(f"{place} is on {on or 'no bookmark'}, not on {branch}", hint="switch it back")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,1 @@
+"""Worktrees of agents: made, provisioned, snapshotted and removed without losing anything."""

@@ -1,0 +1,210 @@
+"""Removes a worktree so that a kill at any point is followed up, and publishes its event once, when it is gone.
+
+A row of `cleanings` says what is about to happen before anything is touched, and goes in the transaction that publishes
+`worktree.cleaned`. So a row whose process is dead is a cleaning that was cut off: if the folder is still in its place,
+nothing has happened and the row is dropped; if it is gone, the rest is done and told.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from rookery.base import call as calls
+from rookery.base.errors import InvalidState
+from rookery.base.record import Record
+from rookery.config import steps
+from rookery.config.project import FOLDER, from_stored, root_of, to_stored
+from rookery.events.store import publish
+from rookery.processes import holder as holders
+from rookery.processes import locks
+from rookery.processes.holder import HolderId
+from rookery.sessions import store
+from rookery.vcs.folders import delete_aside
+from rookery.vcs.git.repository import UNDONE, undone_name
+from rookery.vcs.model import RefMoved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    from rookery.config.model import Config
+    from rookery.db.database import Database
+    from rookery.sessions.model import Session
+    from rookery.vcs.model import Vcs
+else:
+    Protocol = object
+
+_POLL = 0.02
+_COLUMNS = "path, agent, branch, rescue, inode, actor, pid, pid_start, at"
+
+
+class Project(Protocol):
+    """What is needed of the project: an operation's context has it, and so have others."""
+
+    @property
+    def root(self) -> str: ...
+    @property
+    def db(self) -> Database: ...
+    @property
+    def config(self) -> Config: ...
+    def now(self) -> str: ...
+
+
+class Cleaning(Record):
+    """A worktree that is being taken away."""
+
+    path: str
+    agent: str
+    branch: str
+    rescue: str | None
+    """The whole name of the ref under which its work was saved."""
+    inode: int | None
+    """What tells the folder from a later one in the same place; None if there was none."""
+    actor: str
+    holder: HolderId
+    at: str
+
+
+@contextmanager
+def alone(root: str) -> Iterator[None]:
+    """One process at a time takes worktrees away: two at once would both tell of it, and be in each other's way."""
+    path = os.path.join(root, FOLDER, "run", "clean.lock")
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    while (file := locks.take(path)) is None:
+        calls.sleep(_POLL)
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+def take_away(
+    project: Project, vcs: Vcs, path: str, agent: str, branch: str, *, base: str | None, rescue: str | None, actor: str
+) -> bool:
+    """Remove a worktree in which nothing is unsaved, and its branch if that has landed: True if it had.
+
+    Under `alone`. What raises before the folder has left its place leaves everything as it was.
+    """
+    cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), project.now())
+    with project.db.write() as db:
+        _insert(db, cleaning)
+    steps.reached("cleaning noted")
+    try:
+        if os.path.islink(path):
+            os.unlink(path)  # the link alone: what it leads to is not ours
+        vcs.remove_checkout(path)
+    except BaseException:
+        if _inode(path) == cleaning.inode:
+            with project.db.write() as db:
+                _forget(db, path)
+        raise
+    steps.reached("removed")
+    is_deleted = delete_branch(vcs, branch, base, store.latest(project.db, agent))
+    steps.reached("branch settled")
+    _tell(project, cleaning)
+    steps.reached("told")
+    return is_deleted
+
+
+def settle_left(project: Project, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
+    """Follow up a cleaning that was cut off; gives it if its worktree is gone now. Under `alone`."""
+    cleaning = _read(project.db, path)
+    if cleaning is None:
+        return None
+    inode = _inode(path)
+    if inode is not None and inode == cleaning.inode:
+        with project.db.write() as db:
+            _forget(db, path)  # nothing was removed, and what is in the folder may have changed since
+        return None
+    if inode is not None or store.living(project.db, cleaning.agent) is not None:
+        delete_aside(path)  # there is, or will be, a new worktree in its place
+    else:
+        vcs.remove_checkout(path)
+        delete_branch(vcs, cleaning.branch, base, store.latest(project.db, cleaning.agent))
+    steps.reached("removed")
+    _tell(project, cleaning)
+    return cleaning
+
+
+def pending(db: Database) -> list[Cleaning]:
+    """Every worktree that is being taken away, or was when its process was killed."""
+    return [_cleaning(db, row) for row in db.all(f"SELECT {_COLUMNS} FROM cleanings ORDER BY path")]
+
+
+def drop_all(db: Database) -> None:
+    """Forget the cleanings of a copied project: they are the original's."""
+    db.execute("DELETE FROM cleanings")
+
+
+def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
+    """True if the base has an agent's work, and it was neither undone nor reverted."""
+    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE):
+        return False
+    return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
+
+
+def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> bool:
+    """Delete a branch that has landed on the base; any other stays, also one whose landing was undone."""
+    tip = vcs.branch_tip(branch) if branch else None
+    if tip is None or base is None or branch == base or not has_landed(vcs, tip, base, session):
+        return False
+    try:
+        vcs.delete_branch(branch, tip)
+    except (RefMoved, InvalidState):
+        return False
+    return True
+
+
+def base_of(project: Project, vcs: Vcs) -> str | None:
+    """The branch that work lands on, if it is there."""
+    name = project.config.project.base or vcs.default_branch()
+    return name if name is not None and vcs.branch_tip(name) is not None else None
+
+
+def _tell(project: Project, cleaning: Cleaning) -> None:
+    """Publish the event and drop the row; nothing if another process has done so."""
+    stored = to_stored(root_of(project.db.path), cleaning.path)
+    data = {"path": stored, "branch": cleaning.branch, "rescue": cleaning.rescue}
+    with project.db.write() as db:
+        if _forget(db, cleaning.path):
+            publish(db, "worktree.cleaned", cleaning.agent, data, actor=cleaning.actor, at=project.now())
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _insert(db: Database, each: Cleaning) -> None:
+    stored = to_stored(root_of(db.path), each.path)
+    row = (stored, each.agent, each.branch, each.rescue, each.inode, each.actor)
+    statement = f"INSERT INTO cleanings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    db.execute(statement, (*row, each.holder.pid, each.holder.text, each.at))
+
+
+def _forget(db: Database, path: str) -> bool:
+    db.execute("DELETE FROM cleanings WHERE path = ?", (to_stored(root_of(db.path), path),))
+    return db.changed == 1
+
+
+def _read(db: Database, path: str) -> Cleaning | None:
+    row = db.one(f"SELECT {_COLUMNS} FROM cleanings WHERE path = ?", (to_stored(root_of(db.path), path),))
+    return None if row is None else _cleaning(db, row)
+
+
+def _cleaning(db: Database, row: tuple[object, ...]) -> Cleaning:
+    path, agent, branch, rescue, inode, actor, pid, start, at = row
+    return Cleaning(
+        from_stored(root_of(db.path), str(path)),
+        str(agent),
+        str(branch),
+        None if rescue is None else str(rescue),
+        inode if isinstance(inode, int) else None,
+        str(actor),
+        holders.read(int(str(pid)), str(start)),
+        str(at),
+    )

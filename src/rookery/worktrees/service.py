@@ -1,0 +1,247 @@
+"""An agent's worktree: made on a branch of its own, looked at, and taken back if nothing was done in it.
+
+It lies in `.rookery/worktrees/<agent>`. What it is found to be is compared with what it should be, because an agent
+in a wrong folder or on a wrong branch does harm without anybody seeing it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rookery.base.draft import write_whole
+from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
+from rookery.base.record import Record
+from rookery.config import steps
+from rookery.config.project import FOLDER
+from rookery.sessions.model import check_name
+from rookery.vcs.detect import is_bare, open_vcs
+from rookery.vcs.git.porcelain import UNTRACKED
+from rookery.vcs.model import RefMoved, ignore_line
+from rookery.worktrees import provision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rookery.config.model import VcsConfig
+    from rookery.vcs.model import Vcs
+
+
+class WrongWorktree(InvalidState):
+    """A worktree is not what it was made to be."""
+
+    code = "wrong_worktree"
+
+
+class WorktreeState(Record):
+    """What is in a worktree, and what it stands on."""
+
+    path: str
+    is_missing: bool = False
+    is_symlink: bool = False
+    is_broken: bool = False
+    """It is there, and is no checkout of this repository any more."""
+    lock: str | None = None
+    """Why the user locked it; None if it is not locked."""
+    branch: str | None = None
+    """The branch that it is on, which need not be the one that it was made for."""
+    is_other_branch: bool = False
+    commit: str | None = None
+    uncommitted: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Ignored files that neither Rookery nor the setup command made."""
+    unmerged: int = 0
+    """Commits that the base does not contain."""
+    inner: tuple[str, ...] = ()
+    """Repositories inside it, submodules included."""
+    step: str | None = None
+    """A merge, rebase or the like that has begun and not ended."""
+
+    @property
+    def is_there(self) -> bool:
+        """True if it is a checkout that can be looked into."""
+        return not (self.is_missing or self.is_symlink or self.is_broken)
+
+    @property
+    def is_clean(self) -> bool:
+        """True if everything that git would keep is committed."""
+        return not self.uncommitted and not self.untracked and self.step is None
+
+
+def path_of(root: str, agent: str) -> str:
+    """Where an agent's worktree lies."""
+    return os.path.join(os.path.realpath(root), FOLDER, "worktrees", check_name(agent))
+
+
+def open_repository(root: str, settings: VcsConfig) -> Vcs:
+    """The project's repository, also where it has no checkout of its own."""
+    try:
+        return open_vcs(root, settings)
+    except NoRepository:
+        if not is_bare(root):
+            raise
+        from rookery.vcs.git.checkout import Git
+
+        return Git(os.path.realpath(root), settings.timeout)
+
+
+def create(root: str, settings: VcsConfig, *, agent: str, branch: str, base_commit: str) -> str:
+    """Make the branch at its base, and a worktree on it; there already, untouched, is fine. Returns the folder."""
+    path = path_of(root, agent)
+    vcs = open_repository(root, settings)
+    _make_parent(root, path)
+    was_there = os.path.lexists(path)
+    vcs.create_branch(branch, base_commit)
+    steps.reached("branch made")
+    vcs.add_checkout(path, branch)
+    steps.reached("worktree made")
+    here = check(path, settings, branch=branch, commit=base_commit)
+    if was_there:
+        changes = here.status().changes
+        if changes:
+            raise WrongWorktree(
+                f"{path} was there already, and holds {len(changes)} changes", hint="`rook worktree clean` saves them"
+            )
+    return path
+
+
+def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = None) -> Vcs:
+    """The worktree, proved to be a checkout by itself, on its branch and (if given) at a commit."""
+    here = open_vcs(path, settings)
+    if here.root != os.path.realpath(path) or os.path.islink(path):
+        raise WrongWorktree(f"{path} is no checkout: it belongs to {here.root}", hint="`rook worktree clean`")
+    found = here.current_branch()
+    if found != branch:
+        raise WrongWorktree(f"{path} is on {found or 'no branch'}, not on {branch}", hint=f"switch it to {branch}")
+    at = here.current_commit()
+    if commit is not None and at != commit:
+        raise WrongWorktree(f"{path} is at {(at or 'no commit')[:12]}, not at {commit[:12]}", hint="look what moved it")
+    return here
+
+
+def undo(
+    root: str,
+    settings: VcsConfig,
+    *,
+    agent: str,
+    branch: str,
+    base_commit: str,
+    session_folder: str | None = None,
+    is_new: bool = False,
+) -> str:
+    """Take back a worktree in which nothing was done, with its branch; else say what is kept, and keep it all.
+
+    `is_new` says that its making was not finished, and that no folder was there before.
+    """
+    vcs = open_repository(root, settings)
+    path = path_of(root, agent)
+    try:
+        vcs.discard_unfinished(path, branch, is_new=is_new)
+    except InvalidState as error:
+        return f"{error.message}, so it and {branch} are kept"
+    tip = vcs.branch_tip(branch)
+    if tip is None and not os.path.lexists(path):
+        vcs.remove_checkout(path)  # a registration may be left
+        return ""
+    if tip not in (None, base_commit):
+        return f"{branch} holds commits, so it and {path} are kept"
+    state = inspect(root, settings, path=path, branch=branch, session_folder=session_folder)
+    kept = _why_kept(state)
+    if kept:
+        return f"{path} {kept}, so it and {branch} are kept"
+    try:
+        vcs.remove_checkout(path)
+        steps.reached("worktree taken back")
+        if tip is not None:
+            vcs.delete_branch(branch, base_commit)
+    except (RefMoved, InvalidState) as error:
+        return f"not all was taken back: {error.message}"
+    return ""
+
+
+def inspect(
+    root: str,
+    settings: VcsConfig,
+    *,
+    path: str,
+    branch: str,
+    base: str | None = None,
+    session_folder: str | None = None,
+) -> WorktreeState:
+    """What is in a worktree. A link in its place is not followed; commits are counted against `base` if it is given."""
+    vcs = open_repository(root, settings)
+    tip = vcs.branch_tip(branch)
+    unmerged = 0 if base is None or tip is None else vcs.count_commits(tip, base)
+    state = WorktreeState(path, lock=vcs.lock_state(path), unmerged=unmerged)
+    if os.path.islink(path):
+        return state.replace(is_symlink=True)
+    if not os.path.lexists(path):
+        return state.replace(is_missing=True)
+    try:
+        here = open_vcs(path, settings)
+        if here.root != os.path.realpath(path) or here.main_root() != vcs.main_root():
+            return state.replace(is_broken=True)
+        status = here.status()
+    except NoRepository:
+        return state.replace(is_broken=True)
+    untracked = tuple(change.path for change in status.changes if change.kind == UNTRACKED)
+    return state.replace(
+        branch=status.branch,
+        is_other_branch=status.branch != branch,
+        commit=status.commit,
+        uncommitted=tuple(change.path for change in status.changes if change.kind != UNTRACKED),
+        untracked=untracked,
+        ignored=tuple(_own_ignored(here, session_folder)),
+        inner=tuple(here.inner_repositories()),
+        step=here.running_step(),
+    )
+
+
+def write_instructions(settings: VcsConfig, worktree: str, name: str, text: str) -> None:
+    """Write a generated file into a worktree, out of sight of commits, also where the repository tracks that file."""
+    target = os.path.join(worktree, name)
+    inside = os.path.realpath(worktree)
+    if os.path.commonpath([inside, os.path.realpath(target)]) != inside:
+        raise Refused(f"{name} leads out of the worktree", hint="a link in the repository points elsewhere")
+    open_vcs(worktree, settings).exclude([ignore_line(name)])
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    write_whole(target, text)
+
+
+def _make_parent(root: str, path: str) -> None:
+    parent = os.path.dirname(path)
+    try:
+        os.makedirs(parent, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(f"{parent} cannot be made: {error.strerror}", hint="see what lies in its place") from error
+    if os.path.realpath(parent) != parent and not os.path.realpath(parent).startswith(os.path.realpath(root) + os.sep):
+        raise Refused(f"{parent} leads out of the project", hint="remove the link")
+
+
+def _why_kept(state: WorktreeState) -> str:
+    """What speaks against taking the worktree away without a trace."""
+    if state.is_symlink:
+        return "is a link"
+    if state.is_missing:
+        return ""
+    if state.is_broken:
+        return "is no checkout any more"
+    if state.lock is not None:
+        return "is locked"
+    if not state.is_clean:
+        return f"holds {len(state.uncommitted) + len(state.untracked)} changes" + (
+            f" and a {state.step} under way" if state.step else ""
+        )
+    if state.ignored:
+        return f"holds {len(state.ignored)} ignored files that somebody made"
+    return "holds repositories of their own" if state.inner else ""
+
+
+def _own_ignored(here: Vcs, session_folder: str | None) -> Sequence[str]:
+    """Ignored files that are neither generated nor of the provisioning as it was left."""
+    made = provision.read_manifest(session_folder)
+    generated = set(here.excluded()) - {ignore_line(path) for path in made.excluded}
+    return [
+        path for path in here.ignored_files() if ignore_line(path) not in generated and not made.covers(here.root, path)
+    ]

@@ -1,0 +1,38 @@
+"""What we offer of the snapshots of an agent's turns."""
+
+from __future__ import annotations
+
+from rookery.ops.operation import AGENTS, INTEGER, Param, arg, flag, op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rookery.ops.context import Context
+    from rookery.worktrees.snapshots import Restored, Snapshot
+
+
+@op("agent snapshots", arg("name", "The agent."), needs="agent.read", view="worktrees.snapshots")
+def snapshots(ctx: Context, name: str) -> list[Snapshot]:
+    """List the snapshots of an agent's worktree, one for each turn, with what each turn changed."""
+    from rookery.worktrees.snapshots import list_snapshots
+
+    return list_snapshots(ctx, name)
+
+
+@op(
+    "agent restore",
+    arg("name", "The agent."),
+    Param("turn", "The turn of its last life to go back to.", kind=INTEGER, required=True),
+    flag("force", "Also where changes are not committed; they are saved first."),
+    needs="worktree.write",
+    owns={"name": AGENTS},
+    view="worktrees.restored",
+)
+def restore(ctx: Context, name: str, turn: int, force: bool) -> Restored:
+    """Make an agent's worktree as it was at the end of a turn.
+
+    Its branch stays where it is. What was there before is kept under `refs/rookery/rescue/`. A worktree that was
+    cleaned is made again, without its provisioning.
+    """
+    from rookery.worktrees.snapshots import restore as bring_back
+
+    return bring_back(ctx, name, turn, force=force, actor=ctx.actor)
