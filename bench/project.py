@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import dataclass
 
 from rookery.base.clock import stamp
 from rookery.base.ids import EVENT, LEARNING, TASK, new_id
@@ -29,6 +30,7 @@ COMMON_WORD = "common"
 """A word that every third task holds."""
 
 
+@dataclass(frozen=True, slots=True)
 class Size(Record):
     """How large the project is and how often things are measured."""
 
@@ -63,6 +65,7 @@ QUICK = Size(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Row(Record):
     """A task of the project, while it is made."""
 

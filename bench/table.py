@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 _FAR = 1.5
 _HEADINGS = ("", "baseline", "measured", "best", "p95", "cpu", "ratio", "aim", "met")
 
 
+@dataclass(frozen=True, slots=True)
 class Figure(Record):
     """One thing that was measured, beside its baseline."""
 
@@ -64,6 +67,7 @@ class Figure(Record):
         return self.least_ratio is not None and self.ratio * _FAR < self.least_ratio
 
 
+@dataclass(frozen=True, slots=True)
 class Table(Record):
     """A topic: what the baseline is, the figures, and what else is to be known."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.agents.reserve import Request
 from rookery.agents.sling import sling as sling_agent
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NAME = arg("name", "The agent.")
 
 
+@dataclass(frozen=True, slots=True)
 class Stopped(Record):
     """Who was stopped, and what became of the worktrees."""
 
@@ -32,6 +34,7 @@ class Stopped(Record):
     cleaned: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Nudged(Record):
     """A reminder that was sent."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from rookery.sessions.home import Home
 
 
+@dataclass(frozen=True, slots=True)
 class Request(Record):
     """What a caller asks for when it slings an agent."""
 
@@ -57,7 +59,7 @@ class Request(Record):
     mode: str = ""
     profile: str = ""
     parent: str | None = None
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
 
 
 def reserve(home: Home, request: Request) -> Session:

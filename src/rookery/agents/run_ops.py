@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _RUN = arg("run", "The run's id, or the beginning of it; by default the one that is under way.", required=False)
 
 
+@dataclass(frozen=True, slots=True)
 class Spec(Record):
     """A task's specification."""
 

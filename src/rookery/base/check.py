@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ WARNING = "warning"
 ERROR = "error"
 
 
+@dataclass(frozen=True, slots=True)
 class Place(Record):
     """Where the doctor looks: the project, if there is one, and the folder that it was called in."""
 
@@ -26,6 +29,7 @@ class Place(Record):
     """Why the state of the project that is there must not be opened."""
 
 
+@dataclass(frozen=True, slots=True)
 class Finding(Record):
     """One thing that was looked at, how it is, and how to mend it."""
 

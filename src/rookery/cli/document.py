@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.base.text import visible
 
@@ -24,10 +26,12 @@ STYLES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Block(Record):
     """Something to show."""
 
 
+@dataclass(frozen=True, slots=True)
 class Paragraph(Block):
     """Lines of text; `indent` columns from the left."""
 
@@ -35,12 +39,14 @@ class Paragraph(Block):
     indent: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Fields(Block):
     """Names and values, aligned."""
 
     rows: tuple[tuple[str, Line], ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Table(Block):
     """Rows under headings. The `stretch` column takes what room is left, and is cut there."""
 
@@ -49,6 +55,7 @@ class Table(Block):
     stretch: int = -1
 
 
+@dataclass(frozen=True, slots=True)
 class Tree(Block):
     """A line and what is beneath it."""
 

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from rookery.base.call import current
 from rookery.base.record import Record
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 HUMAN = "human"
 
 
+@dataclass(frozen=True, slots=True)
 class Environ(Record):
     """What the environment says."""
 

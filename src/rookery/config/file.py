@@ -6,6 +6,7 @@ The file is composed into nodes and never constructed into objects, because only
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -22,6 +23,7 @@ _MAX_DEPTH = 16
 _MAX_MESSAGE = 500
 
 
+@dataclass(frozen=True, slots=True)
 class Mistake(Record):
     """Something that may not stand where it stands."""
 
@@ -33,6 +35,7 @@ class Mistake(Record):
         return f"{self.where}: {one_line(self.message, _MAX_MESSAGE)}"
 
 
+@dataclass(frozen=True, slots=True)
 class Written(Record):
     """A value that a file gives to a key, and where."""
 
@@ -41,6 +44,7 @@ class Written(Record):
     column: int
 
 
+@dataclass(frozen=True, slots=True)
 class Read(Record):
     """What a file says, and what is wrong with it."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from rookery.base.errors import ConfigInvalid
@@ -31,6 +31,7 @@ FILE = "config.yaml"
 LOCAL_FILE = "config.local.yaml"
 
 
+@dataclass(frozen=True, slots=True)
 class Origin(Record):
     """Where a value comes from: its layer, and the file and line, the variable or the flag."""
 
@@ -43,6 +44,7 @@ class Origin(Record):
         return self.layer if not self.source else self.source + (f":{self.line}" if self.line else "")
 
 
+@dataclass(frozen=True, slots=True)
 class Said(Record):
     """What one layer says of a key."""
 
@@ -50,6 +52,7 @@ class Said(Record):
     origin: Origin
 
 
+@dataclass(frozen=True, slots=True)
 class Gathered(Record):
     """What all layers say of each key, the lowest first, and what is wrong with them."""
 
@@ -57,6 +60,7 @@ class Gathered(Record):
     mistakes: tuple[Mistake, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Loaded(Record):
     """The configuration in force, and how it came about."""
 

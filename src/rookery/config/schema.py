@@ -9,7 +9,7 @@ import ast
 import inspect
 import textwrap
 import types
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -29,6 +29,7 @@ _KINDS: dict[object, str] = {str: TEXT, bool: BOOLEAN, int: INTEGER, float: NUMB
 _COLLECTIONS: dict[object, str] = {tuple: TEXTS, list: TEXTS}
 
 
+@dataclass(frozen=True, slots=True)
 class Key(Record):
     """One setting: what it may hold and what it is for."""
 
@@ -77,6 +78,7 @@ class Key(Record):
         return words + (", or nothing" if self.optional else "")
 
 
+@dataclass(frozen=True, slots=True)
 class Section(Record):
     """Keys that belong together."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 DATED = "2026-11-01"
 
 
+@dataclass(frozen=True, slots=True)
 class Price(Record):
     """Dollars for a million tokens of each kind, which is the same as millionths of a dollar for one."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.dialect import marks
@@ -24,6 +26,7 @@ GROUPINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Cost(Record):
     """What one agent, task, run … used."""
 
@@ -36,6 +39,7 @@ class Cost(Record):
     dollars: float
 
 
+@dataclass(frozen=True, slots=True)
 class Costs(Record):
     """What everything used, by something, the dearest first."""
 
@@ -44,6 +48,7 @@ class Costs(Record):
     total: Cost
 
 
+@dataclass(frozen=True, slots=True)
 class OneShot(Record):
     """One prompt to an agent program: who is said to have asked, why, and on whose behalf."""
 
@@ -78,10 +83,10 @@ def add_one_shot(db: Database, shot: OneShot, usage: Iterable[dict[str, Any]]) -
     for each in usage:
         known = sums.setdefault(each["model"], [0] * len(_COUNTS))
         sums[each["model"]] = [so_far + each[count] for so_far, count in zip(known, _COUNTS, strict=True)]
-    columns = ", ".join((*OneShot.__fields__, "model", *_COUNTS))
+    columns = ", ".join((*OneShot.field_names(), "model", *_COUNTS))
     db.execute_many(
         f"INSERT INTO one_shots ({columns}) VALUES ({marks(13)}) ON CONFLICT (id, model) DO NOTHING",
-        [(*shot._values(), model, *counts) for model, counts in sums.items()],
+        [(*shot.as_tuple(), model, *counts) for model, counts in sums.items()],
     )
 
 
@@ -112,5 +117,5 @@ def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: 
 def add_up(by: str, rows: Iterable[Cost]) -> Costs:
     """Rows and their sum, the dearest first."""
     costs = tuple(sorted(rows, key=lambda cost: (-cost.dollars, cost.name)))
-    sums = [sum(getattr(cost, name) for cost in costs) for name in Cost.__fields__[1:]]
+    sums = [sum(getattr(cost, name) for cost in costs) for name in Cost.field_names()[1:]]
     return Costs(by, costs, Cost("total", *sums))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
@@ -31,6 +32,7 @@ _KINDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Used(Record):
     """What was used since, by model, and how far that has been read. Both are plain enough for JSON."""
 

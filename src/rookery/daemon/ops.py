@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from dataclasses import dataclass
 
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
@@ -31,6 +32,7 @@ _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 2.0
 
 
+@dataclass(frozen=True, slots=True)
 class DaemonStatus(Record):
     """How a project's daemon is."""
 
@@ -52,6 +54,7 @@ class DaemonStatus(Record):
     log: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class LogLine(Record):
     """One line of the daemon's log."""
 

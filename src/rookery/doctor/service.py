@@ -6,6 +6,7 @@ The doctor is called when something is broken, so nothing that a check does can 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib import import_module
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
@@ -29,6 +30,7 @@ CATEGORIES = {
 """Each category and the module whose `CHECKS` belong to it."""
 
 
+@dataclass(frozen=True, slots=True)
 class Checked(Record):
     """One finding as it is told."""
 
@@ -41,6 +43,7 @@ class Checked(Record):
     """What was done to mend it; empty if nothing was."""
 
 
+@dataclass(frozen=True, slots=True)
 class Report(Record):
     """Everything that was found; `status` is the worst of it."""
 

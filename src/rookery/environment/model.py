@@ -10,6 +10,7 @@ refuses to work if one of them is missing. They are kept, replaced and given as 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.base.secret_names import is_secret_name
@@ -56,6 +57,7 @@ _LONGEST = 128 * 1024
 """The kernel starts no program with a longer `NAME=VALUE`."""
 
 
+@dataclass(frozen=True, slots=True)
 class Variables(Record):
     """An environment as it is recorded, in two parts."""
 
@@ -78,6 +80,7 @@ class Variables(Record):
 NOTHING = Variables({}, {})
 
 
+@dataclass(frozen=True, slots=True)
 class Change(Record):
     """What became of one variable."""
 

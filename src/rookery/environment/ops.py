@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.environment import service, store
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 SAME, MISSING = "same", "missing"
 
 
+@dataclass(frozen=True, slots=True)
 class Variable(Record):
     """One variable. The value of a credential is never told."""
 
@@ -32,6 +35,7 @@ class Variable(Record):
     """The same variable in your shell now: `same`, `changed`, `missing`; `added` if only your shell has it."""
 
 
+@dataclass(frozen=True, slots=True)
 class ProjectEnvironment(Record):
     """What is recorded, and how your shell differs from it."""
 
@@ -48,6 +52,7 @@ class ProjectEnvironment(Record):
     variables: tuple[Variable, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Refreshed(Record):
     """What was recorded, or would be."""
 

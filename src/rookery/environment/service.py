@@ -12,6 +12,7 @@ import os
 import stat
 from collections import deque
 from contextvars import ContextVar
+from dataclasses import dataclass
 from weakref import WeakSet
 
 from rookery.base import call as calls
@@ -47,6 +48,7 @@ SLING, REFRESH = "sling", "env refresh"
 _SOCKETS = ("SSH_AUTH_SOCK",)
 
 
+@dataclass(frozen=True, slots=True)
 class Recorded(Record):
     """What recording a shell's environment did."""
 

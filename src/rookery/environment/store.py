@@ -17,6 +17,7 @@ import json
 import os
 import stat
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.draft import unique, write_whole
@@ -54,6 +55,7 @@ class RecordedElsewhere(EnvironmentUnusable):
     """The record is that of the place from which the project was copied or moved."""
 
 
+@dataclass(frozen=True, slots=True)
 class Stored(Record):
     """The record as it lies on the disk."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -13,6 +15,7 @@ _FAILURES = frozenset({"turn.lost", "merge.failed"})
 _FAILED = ("crashed", "failed")
 
 
+@dataclass(frozen=True, slots=True)
 class Event(Record):
     """One entry of the outbox. `seq` grows by the order of commits."""
 

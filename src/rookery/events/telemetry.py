@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import apsw
 
 from rookery.base.ids import EVENT, new_id
@@ -57,6 +59,7 @@ _VERSION = 3
 _RECENT_CHANGES = 1_000
 
 
+@dataclass(frozen=True, slots=True)
 class Entry(Record):
     """One thing that an agent did or said. `name` is the tool of a tool call, the path of a file change."""
 
@@ -158,16 +161,11 @@ class Telemetry:
         if errors:
             where.append("is_error = 1")
         rows = self.db.all(
-            f"SELECT {', '.join(Entry.__fields__)} FROM records WHERE {' AND '.join(where)} "
+            f"SELECT {', '.join(Entry.field_names())} FROM records WHERE {' AND '.join(where)} "
             f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
             [*values, limit],
         )
-        entries = [
-            Entry(
-                **(dict(zip(Entry.__fields__, row, strict=True)) | {"is_error": bool(row[8]), "data": loads(row[10])})
-            )
-            for row in rows
-        ]
+        entries = [Entry(*row).replace(is_error=bool(row[8]), data=loads(row[10])) for row in rows]
         return entries[::-1] if newest else entries
 
     def _last_before(self, since: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.sessions import store
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 NAME = "identities"
 
 
+@dataclass(frozen=True, slots=True)
 class Facts(Record):
     """One file that is to be written."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 NAME = "jobs"
 
 
+@dataclass(frozen=True, slots=True)
 class Facts(Record):
     """A job that runs, or has ended and is not settled."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, Timer
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 NAME = "landings"
 
 
+@dataclass(frozen=True, slots=True)
 class Facts(Record):
     """A base on which something is under way."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
@@ -25,6 +27,7 @@ _LONGEST = 86_400.0
 _ACTIONS = {SCRATCH: "remove scratch", CLEANING: "finish cleaning"}
 
 
+@dataclass(frozen=True, slots=True)
 class Facts(Record):
     """What is to go as soon as its holder no longer needs it."""
 

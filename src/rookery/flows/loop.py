@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
@@ -40,6 +41,7 @@ class Unchanged(RookError):
     """An action had no effect. Decided again at once, it would be done for ever."""
 
 
+@dataclass(frozen=True, slots=True)
 class Look(Record):
     """What one look at the facts has led to."""
 

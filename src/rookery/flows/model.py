@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.processes.proctable import Identity
@@ -20,6 +22,7 @@ MOST_FAILURES = 8
 """An action that has failed so often is left to a person."""
 
 
+@dataclass(frozen=True, slots=True)
 class Action(Record):
     """Something to do. Doing it twice, or when it is no longer needed, changes nothing more."""
 
@@ -39,6 +42,7 @@ class Action(Record):
         return f"{self.name} {self.subject}"
 
 
+@dataclass(frozen=True, slots=True)
 class Timer(Record):
     """A moment at which to look again though nothing has happened."""
 
@@ -48,6 +52,7 @@ class Timer(Record):
     """What happens then, as far as is known now."""
 
 
+@dataclass(frozen=True, slots=True)
 class Plan(Record):
     """What a flow decides: what to do now, and what to look again for."""
 
@@ -63,6 +68,7 @@ class NeedsPerson(RookError):
     """Trying an action again cannot help: it is left to a person at once."""
 
 
+@dataclass(frozen=True, slots=True)
 class Failure(Record):
     """An action that failed, and when it is tried again."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.clock import stamp
 from rookery.base.record import Record
 from rookery.config.project import loop_lock
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
+@dataclass(frozen=True, slots=True)
 class Failed(Record):
     """Something that is to be done, and has failed."""
 
@@ -29,6 +32,7 @@ class Failed(Record):
     """When it is tried again; None if it is left to a person."""
 
 
+@dataclass(frozen=True, slots=True)
 class Alarm(Record):
     """A moment at which the loop looks again by itself."""
 
@@ -36,6 +40,7 @@ class Alarm(Record):
     why: str
 
 
+@dataclass(frozen=True, slots=True)
 class Explained(Record):
     """What the loop sees, what it decides, and when it looks again by itself."""
 
@@ -51,6 +56,7 @@ class Explained(Record):
     """The next one first."""
 
 
+@dataclass(frozen=True, slots=True)
 class Ran(Record):
     """What was done."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 
 from rookery.base.clock import stamp
@@ -42,6 +43,7 @@ _LONGEST_LOG = 100_000
 _LONGEST_LINE = 500
 
 
+@dataclass(frozen=True, slots=True)
 class Facts(Record):
     """What the radar has not seen."""
 

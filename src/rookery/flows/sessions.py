@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.agents import sling
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
@@ -28,6 +30,7 @@ _USE, _PROJECT = "use the environment", "project"
 NONE, ALIVE, GONE, ELSEWHERE = "none", "alive", "gone", "elsewhere"
 
 
+@dataclass(frozen=True, slots=True)
 class Driver(Record):
     """A process that has the agent in hand: `rook sling`, `rook stop`, or the program in its terminal."""
 
@@ -35,6 +38,7 @@ class Driver(Record):
     process: Identity | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Facts(Record):
     """One session, as far as it matters here."""
 

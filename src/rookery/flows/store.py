@@ -21,7 +21,7 @@ def record(db: Database, failure: Failure) -> None:
         "INSERT INTO loop_failures (key, count, next_at, error, at, seen) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (key) DO UPDATE SET count = excluded.count, next_at = excluded.next_at, error = excluded.error, "
         "at = excluded.at, seen = excluded.seen",
-        failure._values(),
+        failure.as_tuple(),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.guard import tools
 from rookery.guard.paths import ANYWHERE, AT_THE_TOP, SECRETS, SYSTEM_SECRETS
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from rookery.roles.model import Role
 
 
+@dataclass(frozen=True, slots=True)
 class Point(Record):
     """One thing that is allowed, asked or denied, with its examples."""
 
@@ -25,6 +28,7 @@ class Point(Record):
     names: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Explanation(Record):
     """A role in a profile, as the guard sees it."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 ALLOW, DENY, ASK = "allow", "deny", "ask"
 
 
+@dataclass(frozen=True, slots=True)
 class Call(Record):
     """A tool that an agent wants to use, as its program describes it."""
 
@@ -21,6 +24,7 @@ class Call(Record):
     input: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
 class Bounds(Record):
     """What an agent has of its own."""
 
@@ -44,6 +48,7 @@ class Bounds(Record):
     operation, its values, the folder and the reach. Without it, `rook` changes nothing that may be somebody's."""
 
 
+@dataclass(frozen=True, slots=True)
 class Verdict(Record):
     """The answer. `rule` is a short name that stays the same; `hint` tells the agent what to do instead."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 MAIN, WHILE, FOR = "", "while", "for"
 
 
+@dataclass(frozen=True, slots=True)
 class Scene(Record):
     """The surroundings of one simple command."""
 

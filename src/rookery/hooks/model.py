@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 DENIED = 2
 """The exit status that keeps a tool from running."""
 
 
+@dataclass(frozen=True, slots=True)
 class Answer(Record):
     """What the program is told."""
 
@@ -16,6 +19,7 @@ class Answer(Record):
     err: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Caller(Record):
     """The agent whose program calls, as its row says."""
 

@@ -6,6 +6,7 @@ Only `.claude/settings.local.json` of the checkout is touched: it is the person'
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
@@ -22,6 +23,7 @@ EVENTS = {"SessionStart": SESSION_START, "UserPromptSubmit": PROMPT, "PreCompact
 """What a person's session calls us for; at their tool calls we have nothing to say."""
 
 
+@dataclass(frozen=True, slots=True)
 class Installed(Record):
     """How our hooks stand in a settings file."""
 

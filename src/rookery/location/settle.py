@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from rookery.agents.sling import instruct
 from rookery.base import call as calls
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from rookery.sessions.model import Session
 
 
+@dataclass(frozen=True, slots=True)
 class Settled(Record):
     """What was done."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.mail import directory
@@ -29,6 +31,7 @@ ROLE_GROUPS = {
 KIN_GROUPS = ("all", "children", "siblings", "lead", "parent")
 
 
+@dataclass(frozen=True, slots=True)
 class Addressee(Record):
     """Somebody who gets a message, and the group on whose account."""
 

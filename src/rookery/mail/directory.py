@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.mail.model import TurnOver
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from rookery.ops.caller import Caller
 
 
+@dataclass(frozen=True, slots=True)
 class Life(Record):
     """As much of an agent's session as mail has to know."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
 from rookery.events.store import publish
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 MAX_NAME = 48
 
 
+@dataclass(frozen=True, slots=True)
 class Group(Record):
     """A named group."""
 

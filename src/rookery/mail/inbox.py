@@ -7,6 +7,7 @@ shown is read. A person who looks into somebody else's inbox leaves no mark.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 50
 
 
+@dataclass(frozen=True, slots=True)
 class Checked(Record):
     """What was new in an inbox."""
 
@@ -47,6 +49,7 @@ class Checked(Record):
         return {name: value for name, value in self.as_dict().items() if name != "text" or value is not None}
 
 
+@dataclass(frozen=True, slots=True)
 class Opened(Record):
     """A message, and the thread that it stands in as far as the caller may see it."""
 
@@ -63,6 +66,7 @@ class Opened(Record):
         return {**self.message.to_json(), "thread": [each.id for each in self.thread]}
 
 
+@dataclass(frozen=True, slots=True)
 class Filter(Record):
     """Which messages to list or to wait for; conditions add up."""
 

@@ -7,6 +7,8 @@ would not see is made visible.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.json import dumps
 from rookery.base.record import Record
 from rookery.base.text import one_line, visible
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from rookery.mail.model import Message
 
 
+@dataclass(frozen=True, slots=True)
 class Limits(Record):
     """How much mail a prompt takes."""
 

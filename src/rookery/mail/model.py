@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import Refused
 from rookery.base.record import Record
 
@@ -50,6 +52,7 @@ class TurnOver(Refused):
     default_hint = "a later turn sees the mail; what a turn leaves running must not take it away"
 
 
+@dataclass(frozen=True, slots=True)
 class Field(Record):
     """One entry of a payload: its type (`text`, `integer`, `list`), whether it has to be there, and what it says."""
 
@@ -59,6 +62,7 @@ class Field(Record):
     help: str
 
 
+@dataclass(frozen=True, slots=True)
 class MessageType(Record):
     """A kind of message: what it is for, what it carries, and whether it ends the sender's work."""
 
@@ -135,6 +139,7 @@ TYPES: dict[str, MessageType] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Message(Record):
     """One message to one recipient."""
 
@@ -178,6 +183,7 @@ class Message(Record):
         }
 
 
+@dataclass(frozen=True, slots=True)
 class Draft(Record):
     """What somebody wants to say."""
 
@@ -191,6 +197,7 @@ class Draft(Record):
     """A message of the thread that it goes on with; without one it begins its own."""
 
 
+@dataclass(frozen=True, slots=True)
 class Sent(Record):
     """What was sent: one message a recipient, in one thread."""
 

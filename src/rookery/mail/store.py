@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.ids import MESSAGE, parse_id, resolve_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     Condition = tuple[list[str], list[object]]
 
-_COLUMNS = Message.__fields__
+_COLUMNS = Message.field_names()
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in _COLUMNS) + " FROM messages m"
 _INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({marks(len(_COLUMNS))})"
 _URGENT_FIRST = (
@@ -34,6 +36,7 @@ _NEW = (
 _CHUNK = 500
 
 
+@dataclass(frozen=True, slots=True)
 class Query(Record):
     """Which messages to list; conditions add up."""
 
@@ -53,7 +56,7 @@ class Query(Record):
 def insert(db: Database, message: Message) -> None:
     """Add a message. Its body stays out of the events."""
     payload = None if message.payload is None else dumps(message.payload)
-    db.execute(_INSERT, message.replace(payload=payload)._values())
+    db.execute(_INSERT, message.replace(payload=payload).as_tuple())
     told = {
         "id": message.id,
         "from": message.sender,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.clock import stamp
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _POLL = 0.02
 
 
+@dataclass(frozen=True, slots=True)
 class Lease(Record):
     """The right to land on a base."""
 
@@ -45,6 +47,7 @@ class Lease(Record):
     """The value that the base's fence in git has while the lease is ours."""
 
 
+@dataclass(frozen=True, slots=True)
 class Holder(Record):
     """Who has it."""
 
@@ -62,6 +65,7 @@ def acquire(desk: Desk, base: str) -> Lease | Holder:
     return found if isinstance(found, Holder) else fenced(desk, found)
 
 
+@dataclass(frozen=True, slots=True)
 class LeaseState(Record):
     """What is known, before the transaction that takes a lease, of who asks for it and of who has it."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 
@@ -71,6 +73,7 @@ class NothingToLand(Refused):
     code = "nothing_to_land"
 
 
+@dataclass(frozen=True, slots=True)
 class Entry(Record):
     """One branch on its way to one base. In `landing` and after, `candidate` is the commit that the base gets."""
 
@@ -113,6 +116,7 @@ class Entry(Record):
         return self.as_dict() | {"commit": self.candidate if self.state in (LANDED, UNDONE) else None}
 
 
+@dataclass(frozen=True, slots=True)
 class Outcome(Record):
     """What came of working through the queue once."""
 
@@ -132,6 +136,7 @@ class Outcome(Record):
         return 0 if all(each.state == LANDED for each in self.entries) else 1
 
 
+@dataclass(frozen=True, slots=True)
 class FileOutcome(Record):
     """What one tier did to one conflicted file."""
 
@@ -147,6 +152,7 @@ class FileOutcome(Record):
 RESOLVED, DECLINED, REFUSED = "resolved", "declined", "refused"
 
 
+@dataclass(frozen=True, slots=True)
 class Explained(Record):
     """An entry and everything that was done to bring it in."""
 
@@ -161,6 +167,7 @@ class Explained(Record):
         return self.entry.id
 
 
+@dataclass(frozen=True, slots=True)
 class GateRun(Record):
     """One run of one gate."""
 

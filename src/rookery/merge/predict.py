@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SKIPPED = "skipped"
 
 
+@dataclass(frozen=True, slots=True)
 class Predicted(Record):
     """How a branch would land."""
 

@@ -6,6 +6,7 @@ The commits are made again in the object database first. Only when all of them a
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rookery.merge.desk import Desk
 
 
+@dataclass(frozen=True, slots=True)
 class Rebased(Record):
     """What became of a branch."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
@@ -83,6 +84,7 @@ def enqueue(
         return insert(desk, planned)
 
 
+@dataclass(frozen=True, slots=True)
 class Plan(Record):
     """What is about to be queued, and what was known of it when git was asked."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rookery.db.database import Database, Row
 
-_COLUMNS = ", ".join(Entry.__fields__)
+_COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"
 """Urgent first, then old; every attempt that failed counts as one step less urgent."""
 
@@ -283,5 +283,5 @@ def recent_failures(db: Database, count: int) -> tuple[int, int]:
 
 
 def _entry(row: Row) -> Entry:
-    values = dict(zip(Entry.__fields__, row, strict=True))
+    values = dict(zip(Entry.field_names(), row, strict=True))
     return Entry(**(values | {"files": tuple(json.loads(values["files"])), "forced": bool(values["forced"])}))

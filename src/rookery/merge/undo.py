@@ -5,6 +5,8 @@ The commit stays kept under `refs/rookery/merge/<id>`, and what the base was und
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidState, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 MOVED_BACK, REVERTED = "moved back", "reverted"
 
 
+@dataclass(frozen=True, slots=True)
 class Undone(Record):
     """A landing that was taken back."""
 

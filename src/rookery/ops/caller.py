@@ -22,6 +22,7 @@ given to another one.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.call import current
 from rookery.base.errors import Refused
@@ -44,6 +45,7 @@ class ForgedSender(Refused):
     default_hint = "an agent's own processes carry ROOKERY_AGENT and ROOKERY_TOKEN; do not set or unset them by hand"
 
 
+@dataclass(frozen=True, slots=True)
 class Caller(Record):
     """A caller that is who it says it is."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.errors import NotFound, NotInitialised
@@ -13,6 +14,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import arg, op
 
 
+@dataclass(frozen=True, slots=True)
 class Setting(Record):
     """One key with the value in force. Durations are seconds; `shown` is for people."""
 
@@ -22,6 +24,7 @@ class Setting(Record):
     origin: Origin
 
 
+@dataclass(frozen=True, slots=True)
 class LayerValue(Record):
     """What one layer says of a key."""
 
@@ -31,6 +34,7 @@ class LayerValue(Record):
     origin: Origin
 
 
+@dataclass(frozen=True, slots=True)
 class Explained(Record):
     """All there is to know of one key; `layers` has the lowest first, and the last one is in force."""
 

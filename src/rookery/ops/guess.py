@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.config.model import GateConfig
@@ -19,6 +20,7 @@ _MOST = 1_000_000
 _PACKAGE_MANAGERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 
 
+@dataclass(frozen=True, slots=True)
 class Guess(Record):
     """A gate that fits, and the program that it needs if that is not there."""
 

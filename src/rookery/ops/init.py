@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refused, StorageFailed
@@ -25,6 +26,7 @@ from rookery.ops.state import check_state
 from rookery.vcs.model import Vcs
 
 
+@dataclass(frozen=True, slots=True)
 class Initialised(Record):
     """What `rook init` found, made and kept."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 
 from rookery.base.clock import stamp
@@ -46,6 +47,7 @@ _NOTICE = "notice"
 _COLUMNS = "id, path, folder, changed, host, namespace"
 
 
+@dataclass(frozen=True, slots=True)
 class Location(Record):
     """A project's place."""
 
@@ -61,6 +63,7 @@ class Location(Record):
     namespace: str
 
 
+@dataclass(frozen=True, slots=True)
 class Finding(Record):
     """What became of a project, and where it was."""
 
@@ -172,7 +175,7 @@ def write(root: str, db: Database, project_id: str) -> None:
             f"INSERT INTO location (one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET "
             "id = excluded.id, path = excluded.path, folder = excluded.folder, changed = excluded.changed, "
             "host = excluded.host, namespace = excluded.namespace",
-            present._values(),
+            present.as_tuple(),
         )
 
 

@@ -13,6 +13,8 @@ anybody's.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -47,6 +49,7 @@ CHECKOUTS = "checkout"
 HERE = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Param(Record):
     """One parameter: positional or `--option`, with its type and what it means."""
 
@@ -90,6 +93,7 @@ def flag(name: str, help: str) -> Param:
     return Param(name, help, kind=FLAG, default=False)
 
 
+@dataclass(frozen=True, slots=True)
 class Op(Record):
     """A declared operation."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from rookery.base.record import Record
 from rookery.ops.operation import FLAG, Param
 
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+@dataclass(frozen=True, slots=True)
 class Globals(Record):
     """What holds for every command, before or after its name."""
 
@@ -19,7 +22,7 @@ class Globals(Record):
     version: bool = False
     help: bool = False
     directory: str = ""
-    config: dict[str, str] = {}
+    config: dict[str, str] = field(default_factory=dict)
 
 
 GLOBALS = (

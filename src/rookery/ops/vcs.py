@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput, NoRepository
 from rookery.base.record import Record
 from rookery.ops.operation import CHECKOUTS, HERE, INTEGER, Param, arg, flag, op, option
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 NONE = "none"
 
 
+@dataclass(frozen=True, slots=True)
 class Detected(Record):
     """Which version control is here; `kind` is git, jj or none."""
 
@@ -26,6 +29,7 @@ class Detected(Record):
     commit: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Difference(Record):
     """What a checkout has that its base has not; `patch` only when it was asked for."""
 
@@ -34,6 +38,7 @@ class Difference(Record):
     patch: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Committed(Record):
     """A commit that was made, and the branch that it is on."""
 

@@ -10,6 +10,7 @@ namespace of this host (a container, a sandbox), mean other processes there: suc
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.record import Record
@@ -17,6 +18,7 @@ from rookery.processes import proctable
 from rookery.processes.proctable import Identity
 
 
+@dataclass(frozen=True, slots=True)
 class HolderId(Record):
     """One holder."""
 

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
@@ -31,6 +32,7 @@ _CHUNK = 65536
 _LAST_LINES = 12
 
 
+@dataclass(frozen=True, slots=True)
 class Finished(Record):
     """How a child ended and what it said."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 
@@ -25,6 +26,7 @@ _STOPPED = "Tt"
 _PS_COLUMNS = "pid=,ppid=,uid=,stat=,lstart="
 
 
+@dataclass(frozen=True, slots=True)
 class Identity(Record):
     """A process for good: its number, and when it started, so that a number given out again is never mistaken."""
 
@@ -32,6 +34,7 @@ class Identity(Record):
     start: str
 
 
+@dataclass(frozen=True, slots=True)
 class Row(Record):
     """One process at one moment."""
 

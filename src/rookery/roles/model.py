@@ -7,6 +7,7 @@ operations a role may call is in `rights`.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
@@ -19,6 +20,7 @@ NOTHING, SCOPE = "nothing", "scope"
 """What a role may write: nothing, or its worktree within its file scope."""
 
 
+@dataclass(frozen=True, slots=True)
 class Role(Record):
     """One kind of agent."""
 

@@ -7,6 +7,8 @@ agents under it as well, or to anything. A permission without roles is for peopl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -64,6 +66,7 @@ RIGHTS: dict[str, Mapping[str, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Refusal(Record):
     """Why a role may not call an operation, and what works instead."""
 

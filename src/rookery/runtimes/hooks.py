@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 
@@ -27,6 +28,7 @@ SESSION_END = "session-end"
 NOTIFICATION = "notification"
 
 
+@dataclass(frozen=True, slots=True)
 class Hook(Record):
     """What a program says of one of its events."""
 

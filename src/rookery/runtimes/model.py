@@ -5,6 +5,8 @@ The caller starts the child, reads its lines and ends it; a runtime only knows w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -29,6 +31,7 @@ TMUX = "tmux"
 MODES = (HEADLESS, TMUX)
 
 
+@dataclass(frozen=True, slots=True)
 class Launch(Record):
     """Everything that a runtime may need to know to start an agent or one turn of it."""
 
@@ -53,6 +56,7 @@ class Launch(Record):
     """What the program will have in its environment, beside what its command adds; None for the caller's own."""
 
 
+@dataclass(frozen=True, slots=True)
 class Command(Record):
     """A child to start in the worktree; `env` adds to what every agent gets."""
 
@@ -65,6 +69,7 @@ class Command(Record):
     """The prompt is among the words, so that nothing has to be typed."""
 
 
+@dataclass(frozen=True, slots=True)
 class TurnEvent(Record):
     """Something that an agent did or said.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.errors import Refused
 from rookery.base.record import Record
@@ -57,6 +58,7 @@ class NoSandbox(Refused):
     code = "no_sandbox"
 
 
+@dataclass(frozen=True, slots=True)
 class Mount(Record):
     """One place and how the sandbox sees it: later ones lie over earlier ones."""
 
@@ -76,6 +78,7 @@ class Mount(Record):
         return ("--bind-try" if self.kind == RW else "--ro-bind-try", self.source or self.path, self.path)
 
 
+@dataclass(frozen=True, slots=True)
 class Plan(Record):
     """Everything that the host needs to know. It lies in a file, and holds no value of the user's environment."""
 

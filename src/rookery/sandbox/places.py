@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
@@ -57,6 +58,7 @@ _SHARED = (
 _OBEYED = ("config.worktree", "rookery-exclude")
 
 
+@dataclass(frozen=True, slots=True)
 class Repository(Record):
     """Where git keeps what belongs to one worktree, and what belongs to all."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
@@ -47,6 +48,7 @@ _PERMIT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Probe(Record):
     """What was found."""
 

@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, Refused
@@ -38,6 +39,7 @@ class NotAllowed(Refused):
     code = "host_not_allowed"
 
 
+@dataclass(frozen=True, slots=True)
 class Rule(Record):
     """A host, or all beneath it, and a port; without one the web's."""
 

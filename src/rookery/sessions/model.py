@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
 
@@ -74,6 +76,7 @@ class NotAllowedToSpawn(Refused):
     code = "not_allowed_to_spawn"
 
 
+@dataclass(frozen=True, slots=True)
 class Settings(Record):
     """What was said when the agent was slung, beyond its task."""
 
@@ -90,12 +93,13 @@ class Settings(Record):
     sandbox: str = ""
     """`bubblewrap` if it is in force, else why it is not."""
     umask: int = 0o022
-    limits: dict[str, Any] = {}
+    limits: dict[str, Any] = field(default_factory=dict)
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
     is_new: bool = False
     """Nothing was in the place of its worktree when it was slung: what a killed sling leaves there is its own."""
 
 
+@dataclass(frozen=True, slots=True)
 class Session(Record):
     """One life of an agent."""
 
@@ -152,6 +156,7 @@ class Session(Record):
         return data
 
 
+@dataclass(frozen=True, slots=True)
 class Turn(Record):
     """One prompt-to-answer run."""
 
@@ -169,6 +174,7 @@ class Turn(Record):
     ended_at: str | None
 
 
+@dataclass(frozen=True, slots=True)
 class Run(Record):
     """Everything that was slung for one goal."""
 

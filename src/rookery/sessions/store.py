@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rookery.db.database import Database, Row
 
-_SESSION = ", ".join(Session.__fields__)
-_TURN = ", ".join(Turn.__fields__)
-_RUN = ", ".join(Run.__fields__)
+_SESSION = ", ".join(Session.field_names())
+_TURN = ", ".join(Turn.field_names())
+_RUN = ", ".join(Run.field_names())
 
 
 def insert_session(db: Database, session: Session, *, actor: str, at: str) -> None:
@@ -115,7 +115,7 @@ def children(db: Database, agent: str, *, alive: bool = True) -> list[Session]:
 
 def insert_turn(db: Database, turn: Turn, agent: str, *, at: str) -> None:
     """A turn begins."""
-    db.execute(f"INSERT INTO turns ({_TURN}) VALUES ({', '.join('?' * len(Turn.__fields__))})", turn._values())
+    db.execute(f"INSERT INTO turns ({_TURN}) VALUES ({', '.join('?' * len(Turn.field_names()))})", turn.as_tuple())
     data = {"turn_id": turn.id, "number": turn.number, "cause": turn.cause, "session_id": turn.session_id}
     publish(db, "turn.started", agent, data, actor=agent, at=at)
 
@@ -157,7 +157,7 @@ def running_turn(db: Database, session_id: str) -> Turn | None:
 
 def insert_run(db: Database, run: Run) -> None:
     """A run begins."""
-    db.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?)", run._values())
+    db.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?)", run.as_tuple())
     publish(db, "run.started", run.id, {"title": run.title}, actor=run.started_by, at=run.created_at)
 
 
@@ -232,7 +232,7 @@ def lease_ports(db: Database, session_id: str, first: int, count: int, last: int
 
 
 def _session(db: Database, row: Row) -> Session:
-    values = dict(zip(Session.__fields__, row, strict=True))
+    values = dict(zip(Session.field_names(), row, strict=True))
     root = root_of(db.path)
     values["worktree"] = from_stored(root, values["worktree"])
     settings = loads(values["settings"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.db.commits import Commits
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _LONGEST_SECONDS = 60.0
 
 
+@dataclass(frozen=True, slots=True)
 class Moment(Record):
     """One thing that happened."""
 
@@ -39,6 +41,7 @@ class Moment(Record):
     data: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
 class Filter(Record):
     """Which moments are wanted."""
 

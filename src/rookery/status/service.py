@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.events.telemetry import Telemetry
@@ -23,6 +24,7 @@ _MOST_DOMAINS = 8
 _DOMAIN_DEPTH = 2
 
 
+@dataclass(frozen=True, slots=True)
 class AgentStatus(Record):
     """One agent at a glance."""
 
@@ -50,6 +52,7 @@ class AgentStatus(Record):
     """What it did last, as far as it is known."""
 
 
+@dataclass(frozen=True, slots=True)
 class Identity(Record):
     """An agent across its lives."""
 
@@ -64,6 +67,7 @@ class Identity(Record):
     recent_tasks: tuple[dict[str, str | None], ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Metric(Record):
     """One life in numbers."""
 
@@ -78,6 +82,7 @@ class Metric(Record):
     session_id: str
 
 
+@dataclass(frozen=True, slots=True)
 class RunReport(Record):
     """A run and its agents."""
 
@@ -229,6 +234,7 @@ def _title(db: Database, task_id: str | None) -> str | None:
     return found[task_id].title if task_id in found else None
 
 
+@dataclass(frozen=True, slots=True)
 class Inspection(Record):
     """One agent at length."""
 

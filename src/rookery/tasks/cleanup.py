@@ -6,6 +6,8 @@ else stays, with the reason.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
 from rookery.tasks import store
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rookery.vcs.model import Vcs
 
 
+@dataclass(frozen=True, slots=True)
 class Branch(Record):
     """A branch of a task, and what becomes of it."""
 

@@ -76,7 +76,7 @@ def stored(db: Database) -> Replayed:
     with db.rows("SELECT task_id, blocker_id FROM task_blockers") as rows:
         for task_id, blocker_id in rows:
             state.blocked_by.setdefault(task_id, set()).add(blocker_id)
-    columns = ", ".join(Learning.__fields__)
+    columns = ", ".join(Learning.field_names())
     with db.rows(f"SELECT {columns} FROM learnings") as rows:
         for row in rows:
             state.learnings.setdefault(row[1], {})[row[0]] = Learning(*row).as_dict()

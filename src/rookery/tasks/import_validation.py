@@ -83,7 +83,7 @@ def _records(document: dict[str, Any], name: str, path: str) -> list[Any]:
 
 
 def _task(raw: Any, where: str) -> tuple[Task, list[str]]:
-    _check_fields(raw, {*Task.__fields__, "blocked_by"}, where)
+    _check_fields(raw, {*Task.field_names(), "blocked_by"}, where)
     for name in _TEXTS:
         _check(isinstance(raw[name], str), f"{where}.{name}", "is not text")
     for name in _OPTIONAL_TEXTS:
@@ -111,11 +111,11 @@ def _task(raw: Any, where: str) -> tuple[Task, list[str]]:
             check_text(name, raw[name] or "")
     except RookError as error:
         raise _wrong(where, error.message) from error
-    return Task(**{name: raw[name] for name in Task.__fields__}), blockers
+    return Task(**{name: raw[name] for name in Task.field_names()}), blockers
 
 
 def _learning(raw: Any, where: str) -> Learning:
-    _check_fields(raw, set(Learning.__fields__), where)
+    _check_fields(raw, set(Learning.field_names()), where)
     for name in ("id", "task_id", "content", "created_at"):
         _check(isinstance(raw[name], str), f"{where}.{name}", "is not text")
     _check(is_id(LEARNING, raw["id"]), f"{where}.id", f"{raw['id']!r} is no learning id")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.tasks import ready, store
@@ -26,6 +28,7 @@ _WAITS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Query(Record):
     """Which tasks to list; conditions add up."""
 

@@ -5,6 +5,8 @@ The transitions are data: every change of a task's state is a step of the table,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
 
@@ -140,6 +142,7 @@ class ImportInvalid(Refused):
     code = "import_invalid"
 
 
+@dataclass(frozen=True, slots=True)
 class Task(Record):
     """A task as it is stored."""
 
@@ -180,6 +183,7 @@ class Task(Record):
         return self.state == IN_PROGRESS and not self.is_available(now)
 
 
+@dataclass(frozen=True, slots=True)
 class Learning(Record):
     """Something that was found out, where it is kept and which task it came from."""
 
@@ -190,6 +194,7 @@ class Learning(Record):
     created_at: str
 
 
+@dataclass(frozen=True, slots=True)
 class TaskView(Record):
     """A task with everything that follows from its place in the graph."""
 
@@ -262,6 +267,7 @@ _REST = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class TaskTree(Record):
     """A task and what is beneath it."""
 
@@ -269,6 +275,7 @@ class TaskTree(Record):
     children: tuple[TaskTree, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Progress(Record):
     """How far a part of the graph is. Every task counts once, under its state; ready and blocked count beside it."""
 

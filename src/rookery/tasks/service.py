@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.ids import TASK, new_id
 from rookery.base.record import Record
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from rookery.tasks.model import Progress
 
 
+@dataclass(frozen=True, slots=True)
 class Draft(Record):
     """What a person says of a new task."""
 

@@ -5,6 +5,8 @@ Only `take_step` changes a task's state, as the table of transitions allows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
@@ -19,14 +21,15 @@ if TYPE_CHECKING:
 
     from rookery.db.database import Database, Row
 
-COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.__fields__)
+COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.field_names())
 SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
 SELECT = f"{SELECT_COLUMNS} FROM tasks t"
-_LEARNING_COLUMNS = ", ".join(Learning.__fields__)
+_LEARNING_COLUMNS = ", ".join(Learning.field_names())
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
 _CHUNK = 500
 
 
+@dataclass(frozen=True, slots=True)
 class Author(Record):
     """Who changes something, and when."""
 
@@ -191,7 +194,7 @@ def search(db: Database, query: str, limit: int) -> list[Task]:
 
 def insert(db: Database, task: Task, author: Author) -> None:
     """Add a task."""
-    db.execute(_INSERT, task._values())
+    db.execute(_INSERT, task.as_tuple())
     publish(db, "task.created", task.id, {"task": task.as_dict()}, actor=author.name, at=author.now)
 
 
@@ -261,7 +264,7 @@ def insert_learning(db: Database, learning: Learning, author: Author) -> Learnin
     )
     if row is not None:
         return Learning(*row)
-    db.execute(f"INSERT INTO learnings ({_LEARNING_COLUMNS}) VALUES (?, ?, ?, ?, ?)", learning._values())
+    db.execute(f"INSERT INTO learnings ({_LEARNING_COLUMNS}) VALUES (?, ?, ?, ?, ?)", learning.as_tuple())
     publish(db, "learning.added", learning.id, {"learning": learning.as_dict()}, actor=author.name, at=author.now)
     return learning
 
@@ -295,7 +298,7 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     matched = match_words(query)
     if not matched:
         return []
-    columns = ", ".join(f"l.{name}" for name in Learning.__fields__)
+    columns = ", ".join(f"l.{name}" for name in Learning.field_names())
     rows = db.all(
         f"SELECT {columns} FROM learnings l JOIN ({best_matches('learnings_search')}) hit ON hit.seq = l.seq "
         f"ORDER BY hit.score, l.id",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import Refused
@@ -32,6 +33,7 @@ _MOST_BACKUPS = 5
 _REPORT_EVERY = 100
 
 
+@dataclass(frozen=True, slots=True)
 class Exported(Record):
     """What was written."""
 
@@ -40,6 +42,7 @@ class Exported(Record):
     learnings: int
 
 
+@dataclass(frozen=True, slots=True)
 class Imported(Record):
     """What was read, and what it took the place of."""
 
@@ -56,7 +59,7 @@ def export_file(db: Database, path: str, now: str) -> Exported:
         with db.rows(f"{store.SELECT} ORDER BY t.id") as rows:
             tasks = [Task(*row).as_dict() for row in rows]
         blocked_by = store.blockers(db, [task["id"] for task in tasks])
-        columns = ", ".join(Learning.__fields__)
+        columns = ", ".join(Learning.field_names())
         with db.rows(f"SELECT {columns} FROM learnings ORDER BY id") as rows:
             learnings = [Learning(*row).as_dict() for row in rows]
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exported_at": now}

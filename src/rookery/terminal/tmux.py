@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import stat
+from dataclasses import dataclass
 
 from rookery.base.draft import unique
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
@@ -51,6 +52,7 @@ OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class PaneInfo(Record):
     """An agent's pane."""
 

@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.draft import unique
@@ -35,6 +36,7 @@ _DEAD = "rook-dead"
 _PANES = "list-panes -a -f '#{==:#{window_index}.#{pane_index},0.0}' -F '#{session_name} #{window_id} #{pane_id}'"
 
 
+@dataclass(frozen=True, slots=True)
 class Event(Record):
     """Something happened to an agent's pane: it is new, it printed, its program ended, or its session is gone."""
 

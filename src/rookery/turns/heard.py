@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.runtimes.model import DENIED, ERROR, FILE, LIMIT, RESULT, SESSION, TOOL, USAGE
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rookery.runtimes.model import TurnEvent
 
 
+@dataclass(frozen=True, slots=True)
 class Said(Record):
     """One thing that the program did or said."""
 

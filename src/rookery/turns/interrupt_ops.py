@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
+@dataclass(frozen=True, slots=True)
 class Interrupted(Record):
     """A turn that was asked to end."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.clock import stamp
 from rookery.base.errors import ProgramFailed, RookError
@@ -40,6 +41,7 @@ _LINGERING_SECONDS = 60
 """How long a program may take to end after it has given its result."""
 
 
+@dataclass(frozen=True, slots=True)
 class Order(Record):
     """Everything that a runner has to know."""
 

@@ -15,6 +15,7 @@ import json
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -30,6 +31,7 @@ _PLAN = "plan"
 _LINK, _MODULE = "120000", "160000"
 
 
+@dataclass(frozen=True, slots=True)
 class _Plan(Record):
     """What there was: files by the names of their copies, and folders; `new_folders` were not there."""
 

@@ -9,6 +9,7 @@ agent could have replaced does without.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
@@ -31,6 +32,7 @@ _HARMLESS = frozenset(
 _PLAIN = ("-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false")
 
 
+@dataclass(frozen=True, slots=True)
 class Cage(Record):
     """What stands before git in one worktree."""
 

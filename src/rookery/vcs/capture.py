@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from rookery.base.errors import InvalidState
@@ -42,6 +43,7 @@ QUIET = tuple(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Checkout(Record):
     """What a snapshot is made of: the store with its files, the commit beneath, and an index to begin with."""
 

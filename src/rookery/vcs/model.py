@@ -6,6 +6,8 @@ on one backend is readable on the other.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
@@ -64,6 +66,7 @@ class UnknownRevision(Refused):
     default_hint = "name a branch, a tag or a commit; `rook vcs log` shows the last ones"
 
 
+@dataclass(frozen=True, slots=True)
 class Change(Record):
     """One changed path: `kind` is added, modified, deleted, renamed, copied, type_changed, untracked or conflicted."""
 
@@ -73,6 +76,7 @@ class Change(Record):
     old_path: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Status(Record):
     """The state of a checkout."""
 
@@ -86,6 +90,7 @@ class Status(Record):
         return not self.changes
 
 
+@dataclass(frozen=True, slots=True)
 class LogEntry(Record):
     """One commit, newest first in a log."""
 
@@ -95,6 +100,7 @@ class LogEntry(Record):
     at: str
 
 
+@dataclass(frozen=True, slots=True)
 class FileDiff(Record):
     """What happened to one path between two states; line counts are None for binary files."""
 

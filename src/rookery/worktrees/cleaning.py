@@ -8,6 +8,7 @@ first, then the folder and the branch, and the event last (`worktrees/removal.py
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
@@ -37,6 +38,7 @@ KEPT = "kept"
 _MEGABYTE = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
 class Place(Record):
     """A worktree and whose it is."""
 
@@ -46,6 +48,7 @@ class Place(Record):
     session: Session | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Listed(Record):
     """A worktree as it is listed. `state` and `outcome` are those of its agent's last session."""
 
@@ -58,6 +61,7 @@ class Listed(Record):
     size: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Cleaned(Record):
     """What became of a worktree, or would."""
 
@@ -76,6 +80,7 @@ class Cleaned(Record):
     """Ignored files of the agent that went with it, unsaved."""
 
 
+@dataclass(frozen=True, slots=True)
 class Wish(Record):
     """How a cleaning is to be done."""
 

@@ -7,6 +7,7 @@ What it made is kept out of commits, and remembered, so that it is not taken for
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.draft import draft_name, write_whole
 from rookery.base.errors import InvalidInput, ProgramFailed, Refused, StorageFailed
@@ -40,6 +41,7 @@ class ProvisionFailed(Refused):
     code = "provision_failed"
 
 
+@dataclass(frozen=True, slots=True)
 class Manifest(Record):
     """What provisioning made, and when it was done."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
@@ -52,6 +53,7 @@ class Project(Protocol):
     def now(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True)
 class Cleaning(Record):
     """A worktree that is being taken away."""
 

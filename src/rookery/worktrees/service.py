@@ -7,6 +7,7 @@ in a wrong folder or on a wrong branch does harm without anybody seeing it.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
@@ -33,6 +34,7 @@ class WrongWorktree(InvalidState):
     code = "wrong_worktree"
 
 
+@dataclass(frozen=True, slots=True)
 class WorktreeState(Record):
     """What is in a worktree, and what it stands on."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, NotFound
 from rookery.base.record import Record
@@ -25,6 +26,7 @@ PREFIX = "snapshots/"
 _SHORT = 8
 
 
+@dataclass(frozen=True, slots=True)
 class Snapshot(Record):
     """The end of one turn."""
 
@@ -37,6 +39,7 @@ class Snapshot(Record):
     """What changed since the turn before, or since the worktree was made."""
 
 
+@dataclass(frozen=True, slots=True)
 class Restored(Record):
     """A worktree that was brought back to a turn."""
 

@@ -7,6 +7,8 @@ command, and pipes bind closer than `&&`. Here every command gets what is its ow
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.guard.case import WRITE_IT_OUT
 
@@ -24,6 +26,7 @@ AND, OR = "&&", "||"
 _PIPES = ("|", "|&")
 
 
+@dataclass(frozen=True, slots=True)
 class Stage(Record):
     """A command, simple or compound, with its redirections; None where there are only these."""
 
@@ -31,6 +34,7 @@ class Stage(Record):
     redirects: tuple[Node, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Link(Record):
     """A pipeline, and whether it runs after success (`&&`) or after failure (`||`) of what is before it."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from rookery.guard.shell.word import Word
 
 
+@dataclass(frozen=True, slots=True)
 class Options(Record):
     """What stands behind a program's name."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.guard.shell.word import names
 
@@ -17,6 +19,7 @@ PLAIN = names(
 """Programs and builtins that only read and print, whatever their options."""
 
 
+@dataclass(frozen=True, slots=True)
 class Careful(Record):
     """A program that only reads, but for some of its options."""
 

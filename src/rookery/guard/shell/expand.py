@@ -6,6 +6,7 @@ A piece of a word is literal (braces, `~` and patterns still count), quoted, or 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import pairwise
 
 from rookery.base.record import Record
@@ -28,6 +29,7 @@ _LONGEST = 2_000_000
 _MARKS = "*?["
 
 
+@dataclass(frozen=True, slots=True)
 class Piece(Record):
     """A part of a word; what has a meaning in a literal piece stands there alone."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.guard.shell.word import names
 
@@ -21,6 +23,7 @@ MAGIC = names(
 """Variables that the shell sets by itself."""
 
 
+@dataclass(frozen=True, slots=True)
 class Assignment(Record):
     """One place where a variable gets a value."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 
+@dataclass(frozen=True, slots=True)
 class Word(Record):
     """`text` is all of it if `known`, else what it surely begins with; with `glob`, a pattern that files may match."""
 

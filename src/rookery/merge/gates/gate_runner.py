@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
@@ -34,6 +35,7 @@ _LAST_LINES = 40
 _WRAP = 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"'
 
 
+@dataclass(frozen=True, slots=True)
 class Order(Record):
     """Everything that the process has to know."""
 

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.record import Record
@@ -36,6 +37,7 @@ _LOOK_AGAIN = 0.2
 """How often to look where nothing tells of files that change."""
 
 
+@dataclass(frozen=True, slots=True)
 class Taken(Record):
     """A job whose runner has ended, locked: nobody else settles it."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.merge.model import GateRun
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from rookery.ops.context import Context
 
 
+@dataclass(frozen=True, slots=True)
 class GateReport(Record):
     """What the gates say of a commit."""
 
@@ -24,6 +27,7 @@ class GateReport(Record):
         return 0 if all(each.is_ok for each in self.runs) else 1
 
 
+@dataclass(frozen=True, slots=True)
 class GateSummary(Record):
     """A gate, and how it did lately."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
@@ -37,6 +38,7 @@ MARK = "ROOKERY_SCRATCH"
 """What everything that is started in a scratch folder carries in its environment; it ends with the folder."""
 
 
+@dataclass(frozen=True, slots=True)
 class Scratch(Record):
     """A folder to try something in."""
 

@@ -12,6 +12,7 @@ import json
 import os
 from codecs import getincrementaldecoder
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rookery.merge.gates.scratch import Scratch
 
 
+@dataclass(frozen=True, slots=True)
 class Verdict(Record):
     """What the gates say of a commit."""
 

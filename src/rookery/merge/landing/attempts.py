@@ -6,6 +6,8 @@ person forces it, and then completes nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.merge import store
@@ -40,6 +42,7 @@ class Withdrawn(InvalidState):
     code = "withdrawn"
 
 
+@dataclass(frozen=True, slots=True)
 class Skipped(Record):
     """A branch that `merge --all` leaves alone, and why."""
 
@@ -49,6 +52,7 @@ class Skipped(Record):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
 class Survey(Record):
     """The agents' branches that are not on the base."""
 

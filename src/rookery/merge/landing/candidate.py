@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.merge.landing.approval import reviewer_of
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _SUBJECT = 72
 
 
+@dataclass(frozen=True, slots=True)
 class Candidate(Record):
     """A commit that is ready for the gates."""
 
@@ -32,6 +35,7 @@ class Candidate(Record):
     tier: str = CLEAN
 
 
+@dataclass(frozen=True, slots=True)
 class Clash(Record):
     """A branch that does not go together with what it would stand on."""
 

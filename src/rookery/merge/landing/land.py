@@ -9,6 +9,7 @@ back the rest.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import partial
 
 from rookery.base.errors import InvalidState, ProgramFailed, StorageFailed
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rookery.vcs.git.forward import Forward
 
 
+@dataclass(frozen=True, slots=True)
 class Held(Record):
     """A landing that has to wait for a person: a checkout has files in the way or is busy, or a hook refuses."""
 
@@ -41,6 +43,7 @@ class Held(Record):
     paths: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Moved(Record):
     """Somebody else moved the base, so the candidate is out of date."""
 

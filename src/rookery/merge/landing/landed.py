@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.merge import store
@@ -23,6 +25,7 @@ class Unclear(InvalidState):
     code = "unclear_branch"
 
 
+@dataclass(frozen=True, slots=True)
 class Redo(Record):
     """Work that landed and was reverted: the difference of two commits has it."""
 
@@ -32,6 +35,7 @@ class Redo(Record):
     """The commit that it came with."""
 
 
+@dataclass(frozen=True, slots=True)
 class Start(Record):
     """Where the work of a branch begins that its base lacks. Usually git sees that by itself."""
 

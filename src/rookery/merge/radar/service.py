@@ -8,6 +8,7 @@ agent's last snapshot counts, so that work which is not committed yet is seen.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge import store
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 OVERLAP, CONFLICT = "overlap", "conflict"
 
 
+@dataclass(frozen=True, slots=True)
 class Branch(Record):
     """Work that has not landed: whose it is, and the commit that tells how far it is."""
 
@@ -33,6 +35,7 @@ class Branch(Record):
     """The tip, or a snapshot on top of it."""
 
 
+@dataclass(frozen=True, slots=True)
 class Meeting(Record):
     """Two branches that changed the same files."""
 
@@ -47,6 +50,7 @@ class Meeting(Record):
     """Those of them in which they conflict."""
 
 
+@dataclass(frozen=True, slots=True)
 class Scan(Record):
     """What the radar sees."""
 

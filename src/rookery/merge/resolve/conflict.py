@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 from rookery.base.record import Record
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rookery.merge.resolve.regions import Lines, Region
 
 
+@dataclass(frozen=True, slots=True)
 class Answer(Record):
     """What one rule makes of one region."""
 

@@ -7,6 +7,7 @@ tier. Whatever the rules say, the result must have no conflict markers, parse if
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge.resolve import loss, text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _SYMLINK, _SUBMODULE = "120000", "160000"
 
 
+@dataclass(frozen=True, slots=True)
 class Settings(Record):
     """What the mechanical tier may do."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 
+@dataclass(frozen=True, slots=True)
 class Lockfile(Record):
     """How a lock file is made anew, in the folder that holds it, once its manifest is merged."""
 

@@ -7,6 +7,7 @@ both sides added may stand there once. What a rule left out knowingly it names, 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge.resolve import text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rookery.merge.resolve.model import Cover, Sides
 
 
+@dataclass(frozen=True, slots=True)
 class Loss(Record):
     """A line that one side has put in or taken out, which the result does not show."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ DELETED_BACK = "deleted_line_back"
 KEPT_MISSING = "kept_line_missing"
 
 
+@dataclass(frozen=True, slots=True)
 class Sides(Record):
     """One conflicted path; None where it is absent on that side.
 
@@ -35,6 +38,7 @@ class Sides(Record):
     theirs_history: tuple[bytes, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Cover(Record):
     """A line that a rule leaves out of, or back in, the result, and whose change that goes against."""
 
@@ -44,6 +48,7 @@ class Cover(Record):
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
 class Hunk(Record):
     """What was done to one region that both sides had changed, for people who ask why."""
 
@@ -61,6 +66,7 @@ class Hunk(Record):
     covers: tuple[Cover, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class Resolved(Record):
     """The whole content of the path, every region of it settled."""
 
@@ -74,6 +80,7 @@ class Resolved(Record):
         return tuple(cover for hunk in self.hunks for cover in hunk.covers)
 
 
+@dataclass(frozen=True, slots=True)
 class Declined(Record):
     """Nothing was resolved: the path is for another tier."""
 

@@ -5,6 +5,8 @@ Changes that touch each other count as one, as they do for git: whether they bel
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.merge.resolve.diff import matching
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     Lines = tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class Region(Record):
     """A stretch of the base, and what each side has in its place. Settled where at most one side changed it."""
 

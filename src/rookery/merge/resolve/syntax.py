@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -46,6 +48,7 @@ _HUSKS = frozenset(("document", "block_node", "block_mapping", "block_sequence")
 """Nodes of YAML that begin and end with what is in them."""
 
 
+@dataclass(frozen=True, slots=True)
 class Units(Record):
     """Whole nodes that fill a stretch of lines."""
 

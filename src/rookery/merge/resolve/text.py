@@ -5,11 +5,14 @@ Two sides that differ only in line ends then have the same lines, and no rule ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 _MARK = "\ufeff"
 
 
+@dataclass(frozen=True, slots=True)
 class Text(Record):
     """The lines of a file without their ends, and how they are ended."""
 

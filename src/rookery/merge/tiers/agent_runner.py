@@ -8,6 +8,7 @@ ORDER`: the last two are open files, the journal with its lock and what to do.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -30,6 +31,7 @@ _LAST_SECONDS = 10.0
 _MOST_LINE = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
 class Order(Record):
     """Everything that the process has to know."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
@@ -23,6 +25,7 @@ _VERSIONS = 40
 _MOST_TEXT = 4_000
 
 
+@dataclass(frozen=True, slots=True)
 class Case(Record):
     """One branch, what it is to stand on, and the tree so far: with markers in the files that still conflict."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
@@ -53,6 +54,7 @@ _PROMPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "r
 _FENCE = "````"
 
 
+@dataclass(frozen=True, slots=True)
 class Answer(Record):
     """What an agent made of it."""
 
@@ -62,6 +64,7 @@ class Answer(Record):
     summary: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Said(Record):
     """What an agent says of its work."""
 
@@ -74,6 +77,7 @@ class Said(Record):
 _NOTHING = Said({}, (), "")
 
 
+@dataclass(frozen=True, slots=True)
 class Failed(Record):
     """Why there is no answer."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import dataclass
 
 import yaml
 
@@ -33,6 +34,7 @@ DEFAULT = """
 """
 
 
+@dataclass(frozen=True, slots=True)
 class Step(Record):
     """One thing to do."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.record import Record
@@ -67,6 +68,7 @@ class HalfWritten(Refused):
     code = "checkout_half_written"
 
 
+@dataclass(frozen=True, slots=True)
 class Forward(Record):
     """A checkout on its way: its files are those of `new`, its index is still that of `old`."""
 

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
@@ -29,6 +30,7 @@ _LEASE = 600.0
 """How long, in seconds, a claim holds of whose process nobody here can see whether it lives: it takes moments."""
 
 
+@dataclass(frozen=True, slots=True)
 class Claim(Record):
     """The claim on the checkout whose index lies in a folder of git's."""
 

@@ -9,6 +9,7 @@ revert nothing.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.vcs.git.tree_diff import parse_changes, tree_changes
@@ -34,6 +35,7 @@ _LOG = (
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Landing(Record):
     """One time that work came onto a base."""
 
@@ -48,6 +50,7 @@ class Landing(Record):
     reverted_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Evidence(Record):
     """What is known of a branch beside git's history."""
 
@@ -59,6 +62,7 @@ class Evidence(Record):
     """Landings of others that the history does not show, because they were squashed or rebased."""
 
 
+@dataclass(frozen=True, slots=True)
 class Apart(Record):
     """How a commit and a base have come apart."""
 

@@ -25,6 +25,7 @@ import re
 import stat
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.draft import draft_name
@@ -56,6 +57,7 @@ _UNFINISHED = "packed-refs.new"
 """Written under `packed-refs.lock`, and git does not replace one that is there."""
 
 
+@dataclass(frozen=True, slots=True)
 class Held(Record):
     """A lock that stays: why it cannot be removed."""
 

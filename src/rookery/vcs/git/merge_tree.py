@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ _KINDS = {"contents": CONTENT}
 MERGE_TREE = ("merge-tree", "--write-tree", "--stdin")
 
 
+@dataclass(frozen=True, slots=True)
 class Side(Record):
     """What one side has at a path: a file's mode and the id of its content."""
 
@@ -24,6 +27,7 @@ class Side(Record):
     oid: str
 
 
+@dataclass(frozen=True, slots=True)
 class Conflict(Record):
     """A path on which two sides disagree. `kind` is git's own word: content, add/add, modify/delete, rename/delete …"""
 
@@ -34,6 +38,7 @@ class Conflict(Record):
     theirs: Side | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Merged(Record):
     """A merge: its tree, with conflict markers in it where it is not clean."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.processes import proctable
@@ -26,6 +27,7 @@ _SHARED = (
 _SHOWN = 80
 
 
+@dataclass(frozen=True, slots=True)
 class Process(Record):
     """A running process."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -12,6 +14,7 @@ NOTHING = "000000"
 DIFF_TREE = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
 
 
+@dataclass(frozen=True, slots=True)
 class TreeChange(Record):
     """A path in which two commits differ; a mode of zeros says that a commit has nothing there."""
 

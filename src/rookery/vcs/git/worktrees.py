@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.draft import write_whole
@@ -40,6 +41,7 @@ _RUNNING = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class _Registered(Record):
     """What git knows of a linked worktree: its branch, and why it is locked (None if it is not)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.vcs.git.porcelain import ADDED, CONFLICTED, DELETED, MODIFIED, RENAMED, TYPE_CHANGED
@@ -60,6 +61,7 @@ PATH_TEMPLATE = 'json(path) ++ "\\0"'
 DIFF_TEMPLATE = _FILES.replace("x.", "self.") + _END
 
 
+@dataclass(frozen=True, slots=True)
 class Bookmark(Record):
     """A bookmark at a commit; a conflicted one is at several."""
 
@@ -68,6 +70,7 @@ class Bookmark(Record):
     is_conflicted: bool
 
 
+@dataclass(frozen=True, slots=True)
 class Here(Record):
     """The working copy: its own commit, what that stands on, what it changed, and the nearest bookmarks."""
 

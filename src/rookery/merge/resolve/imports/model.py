@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rookery.base.record import Record
 
 TYPE_CHECKING = False
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from rookery.merge.resolve.regions import Lines
 
 
+@dataclass(frozen=True, slots=True)
 class Statement(Record):
     """One statement. Two with the same key may become one with the names of both."""
 

@@ -12,6 +12,7 @@ was taken over shows in several files at once; one file alone may be a coinciden
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge.resolve.model import OURS, THEIRS
@@ -33,6 +34,7 @@ _KEPT = 3
 """It may leave out one line of so many; a side that rewrote the file did not go on with it."""
 
 
+@dataclass(frozen=True, slots=True)
 class Lineage(Record):
     """Which side of a merge went on from what the other is now, and in how many files."""
 
