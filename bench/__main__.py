@@ -7,15 +7,12 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 from bench import agents, claude, cold, daemon, hard, hooks, in_process, landing, loop, mail, project, transfer, writers
 from bench.table import Table, render
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Topic = Callable[[str, project.Size], Table]
+Topic = Callable[[str, project.Size], Table]
 
 TOPICS: dict[str, Topic] = {
     "in-process": in_process.measure,

@@ -9,14 +9,11 @@ import subprocess
 import time
 
 from bench.cold import program_words
+from bench.project import Size
 from bench.table import Figure, Table
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.processes.proctable import holding, read_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bench.project import Size
 
 _FILES = 3000
 _WAITING = 50

@@ -13,16 +13,13 @@ from dev.model_server import ModelServer
 
 from bench.agents import make_repository
 from bench.cold import program_words
+from bench.project import Size
 from bench.table import Figure, Table
 from rookery.config.environ import child_environ
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.runtimes import claude
 from rookery.terminal.tmux import Tmux, socket_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bench.project import Size
 
 _OURS = os.path.abspath(".dev/claude/node_modules/.bin/claude")
 _SCRIPT = "```model-script\n- say: ready\n```"

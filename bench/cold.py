@@ -11,14 +11,11 @@ import sys
 import time
 
 import rookery
+from bench.project import Size
 from bench.table import Figure, Table
 from bench.timing import percentile
 from rookery.config.project import database_path
 from rookery.db.database import Database
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bench.project import Size
 
 _AIM = 3.5
 

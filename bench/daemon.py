@@ -12,9 +12,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 
 import rookery
 from bench.cold import program_words
+from bench.project import Size
 from bench.table import Figure, Table
 from bench.timing import percentile
 from rookery.agents.reserve import Request, reserve
@@ -30,12 +32,6 @@ from rookery.db.database import Database
 from rookery.sessions.home import CLIENT, Home
 from rookery.tasks import service
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from bench.project import Size
 
 _AGENTS = 16
 _SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(rookery.__file__)))

@@ -6,7 +6,7 @@ import os
 import random
 
 from bench.in_process import AUTHOR, NOW
-from bench.project import COMMON_WORD, Row, create, insert
+from bench.project import COMMON_WORD, Row, Size, create, insert
 from bench.table import Table
 from bench.timing import compare
 from rookery.base.ids import TASK, new_id
@@ -14,10 +14,6 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.tasks import service
 from rookery.tasks.listing import Query
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bench.project import Size
 
 _AIM = 10.0
 _EPOCH = 1_700_000_000.0

@@ -10,21 +10,17 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 from bench.agents import make_repository
 from bench.cold import program_words
+from bench.project import Size
 from bench.table import Figure, Table
 from bench.timing import percentile
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
 from rookery.sandbox.probe import probe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from bench.project import Size
 
 _AGENTS = 16
 _CALLS_A_SECOND = 2.0

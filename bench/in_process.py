@@ -7,7 +7,7 @@ import random
 
 import apsw
 
-from bench.project import word
+from bench.project import Size, word
 from bench.table import Table
 from bench.timing import compare
 from rookery.base.clock import stamp
@@ -16,10 +16,6 @@ from rookery.db.database import Database
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import Query
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bench.project import Size
 
 NOW = stamp(1_800_000_000.0)
 AUTHOR = Author("bench", NOW)

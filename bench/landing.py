@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 
 import rookery
+from bench.project import Size
 from bench.table import Figure, Table
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
@@ -21,12 +23,6 @@ from rookery.merge import predict, queue, service
 from rookery.merge.desk import Desk
 from rookery.merge.radar import service as radar
 from rookery.sessions.home import CLIENT, Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from bench.project import Size
 
 _FILES = 3000
 _BRANCHES = 50

@@ -8,20 +8,16 @@ import statistics
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 
 from bench.agents import make_repository
 from bench.cold import program_words
+from bench.project import Size
 from bench.table import Figure, Table
 from rookery.base.clock import seconds_of
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.sessions import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bench.project import Size
 
 _SCRIPT = "```rook-script\n- until: {mail_type: result}\n```"
 _PATIENCE = 120.0

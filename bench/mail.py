@@ -8,6 +8,7 @@ import sys
 import time
 
 from bench.cold import milliseconds, program_words
+from bench.project import Size
 from bench.table import Figure, Table
 from bench.timing import percentile
 from rookery.base.clock import stamp
@@ -16,10 +17,6 @@ from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft
 from rookery.ops.caller import PERSON
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bench.project import Size
 
 _SENDERS = 8
 _EACH = 50

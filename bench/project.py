@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rookery.base.clock import stamp
@@ -15,10 +16,6 @@ from rookery.base.ids import EVENT, LEARNING, TASK, new_id
 from rookery.base.record import Record
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SEED = 20
 _EPOCH = 1_750_000_000.0

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 
 from bench.table import Figure
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Work = Callable[[], object]
+Work = Callable[[], object]
 
 
 def compare(name: str, work: Work, baseline: Work | None, repeat: int, *, most: float | None = None) -> Figure:

@@ -12,11 +12,14 @@ import statistics
 import sys
 import threading
 import time
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from threading import BrokenBarrierError
 
 import apsw
 
 from bench.in_process import AUTHOR
+from bench.project import Size
 from bench.table import Figure, Table
 from bench.timing import percentile
 from rookery.base.call import Call, serving
@@ -25,13 +28,6 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.db.pool import Pool
 from rookery.tasks import service
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
-    from multiprocessing.synchronize import Barrier
-
-    from bench.project import Size
 
 _WRITERS = 16
 _LONGEST_WAIT = 2000.0

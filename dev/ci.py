@@ -10,12 +10,9 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from _pytest.terminal import TerminalReporter
+from _pytest.terminal import TerminalReporter
 
 MOST_FLAKY = 2
 SLOW_SECONDS = 1.0

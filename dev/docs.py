@@ -9,9 +9,9 @@ import argparse
 import difflib
 import pkgutil
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import rookery
 from rookery.base.errors import BUG, INTERRUPTED, RookError
@@ -24,9 +24,6 @@ from rookery.ops.operation import FLAG, Op, Param
 from rookery.ops.options import GLOBALS
 from rookery.sessions import model as sessions
 from rookery.tasks.model import ACTIVE, FINISHED, SATISFIES_BLOCKER, STATES, TRANSITIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 GENERATED = ("reference", "completions")

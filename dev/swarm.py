@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from dev.demo import Stage
+from dev.demo import Stage
 
 _DEADLINE_SECONDS = 120
 _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} is done"}}

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from conftest import Rook
 from living import Agent
 from rookery.hooks import service as hooks
+from rookery.hooks.model import Answer
 from rookery.mail import groups
 from rookery.ops import operation
 from rookery.ops.caller import PERSON
+from rookery.ops.operation import Op
 from rookery.tasks import learnings
 from support import AUTHOR, NOW, add, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.hooks.model import Answer
-    from rookery.ops.operation import Op
 
 
 class Scene(NamedTuple):

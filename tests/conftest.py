@@ -8,10 +8,10 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,9 +31,6 @@ from selection import pytest_testnodedown as pytest_testnodedown
 from selection import sample as sample
 from support import Ran, own_daemons, run_rook
 from templates import copy_database, copy_repository
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 writing.install()
 

@@ -9,22 +9,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rookery.client import frames
 from rookery.config.environ import read_daemon_environ
 from rookery.daemon import address as place
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import WORKER_NAME, name_of
+from rookery.daemon.hello import Guest
 from rookery.daemon.server import Daemon
 from rookery.processes.proctable import SERVES, Identity, environ_of, read_all
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rookery.daemon.hello import Guest
 
 _UMASK = 0o022
 

@@ -23,11 +23,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Any
 
 _CHUNK = 1 << 16
 _SIZE = 4

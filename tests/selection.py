@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from _pytest.terminal import TerminalReporter
+from _pytest.terminal import TerminalReporter
 
 T = TypeVar("T")
 

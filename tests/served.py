@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 from rookery.base.call import Call, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 
 def make_call(cwd: Path | str = "/", environ: Mapping[str, str] | None = None, umask: int = 0o022, **more: Any) -> Call:

@@ -58,7 +58,6 @@ ROOT_FILES = {
 }
 LATE_IMPORTS = {
     ("rookery.processes.process", "rookery.processes.child"): "most callers only wait for a child's end",
-    ("rookery.processes.proctable", "rookery.processes.process"): "asks `ps` where there is no /proc",
     ("rookery.db.database", "rookery.db.migrate"): "a database at the current schema never loads the migrations",
 }
 """Imports within a function that may close a circle, because both modules are complete by then."""
@@ -412,13 +411,6 @@ def test_exceptions_are_still_needed() -> None:
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
     assert ASKS_THE_CLOCK.keys() <= known.keys()
     assert USES_PROCESS_GLOBALS.keys() <= known.keys()
-
-
-def test_a_record_of_types_alone_stays_within_the_order() -> None:
-    """The one pair that looks upward, an operation that takes a context, is in one folder."""
-    known = source()
-    found = [each for each in imports(known["rookery.ops.operation"], known) if each.when == "typing"]
-    assert [each.target for each in found] == ["rookery.ops.context"]
 
 
 DOC = '"""Something."""\n'

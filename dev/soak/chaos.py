@@ -7,18 +7,13 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from dev.soak import processes
-from dev.soak.plan import CLEAN, FILL, FREEZE, JUMP, KILL, LAND, STOP
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dev.soak.plan import Deed
-    from dev.soak.processes import Process
-    from dev.soak.site import Site
+from dev.soak.plan import CLEAN, FILL, FREEZE, JUMP, KILL, LAND, STOP, Deed
+from dev.soak.processes import Process
+from dev.soak.site import Site
 
 _LOOK_SECONDS = 1.5
 _TRIES = 5

@@ -6,14 +6,11 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dev.soak.plan import JOBS_PER_EPIC, make_jobs
+from dev.soak.plan import JOBS_PER_EPIC, Job, make_jobs
 from dev.soak.scripts import describe_job
-
-if TYPE_CHECKING:
-    from dev.soak.plan import Job
-    from dev.soak.site import Site
+from dev.soak.site import Site
 
 _PAUSE = 0.4
 _SPARE_JOBS = 6

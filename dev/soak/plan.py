@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KILL, FREEZE, FILL, JUMP, STOP, CLEAN, LAND = "kill", "freeze", "fill", "jump", "stop", "clean", "land"
 

@@ -6,12 +6,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dev.soak.checks.known import Known
-    from dev.soak.checks.model import Violation
-    from dev.soak.site import Call
+from dev.soak.checks.known import Known
+from dev.soak.checks.model import Violation
+from dev.soak.site import Call
 
 _LONG = ("sling", "merge", "stop", "doctor", "worktree", "daemon", "init")
 """Calls that do work in a process of their own; all others are short."""

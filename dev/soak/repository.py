@@ -6,12 +6,10 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
-if TYPE_CHECKING:
-    from dev.soak.site import Site
+from dev.soak.site import Site
 
 BASE = "main"
 REGISTRY = "registry.md"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from dev.soak.plan import Job
+from dev.soak.plan import Job
 
 _HAND = Path(__file__).with_name("hand.py")
 _WAIT = {"wait": "mail"}

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from conftest import Rook
 from rookery.cli import main as cli
 from rookery.tasks import lifecycle, service
 from support import AUTHOR, add, everything, run_rook
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Rook
 
 _NONE = "task_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Rook
+from conftest import Rook
 
 _TITLES = [
     "two\nlines\r\n\ttab",

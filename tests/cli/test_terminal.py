@@ -7,17 +7,13 @@ import pty
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from conftest import Rook
 from support import child_environ, rook_argv, run_rook, start_rook
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from conftest import Rook
 
 _EVIL = "\x1b[31mred\x1b]0;title\x07\x9b2J\r\x08 tail \u202e"
 

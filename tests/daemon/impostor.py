@@ -6,12 +6,10 @@ import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from live import Live
 
 from rookery.daemon import address as place
-
-if TYPE_CHECKING:
-    from live import Live
 
 
 def write_lock(root: str, content: bytes) -> None:

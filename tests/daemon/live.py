@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,6 @@ from rookery.processes.proctable import Identity, holding
 from rookery.processes.proctree import is_alive
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, Ran, child_environ, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _CLIENT = "import sys; sys.path.insert(0, {!r}); from rookery.client.main import run; run()"
 

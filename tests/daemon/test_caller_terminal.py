@@ -13,9 +13,9 @@ import subprocess
 import termios
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from live import Live, client_argv
@@ -31,9 +31,6 @@ from rookery.daemon.hello import Guest, read_hello
 from rookery.processes.proctable import read_one
 from rookery.processes.proctree import descendants, identify
 from support import child_environ, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

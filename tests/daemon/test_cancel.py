@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,9 +21,6 @@ from rookery.processes.process import run
 from rookery.processes.proctable import Identity
 from rookery.processes.proctree import is_alive
 from support import child_environ, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT has_begun() UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 

@@ -7,8 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from impostor import Impostor
@@ -23,9 +23,6 @@ from rookery.daemon import address as place
 from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, child_environ
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import os
 import socket
 import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from live import Live, client_argv
@@ -20,9 +20,6 @@ from rookery.daemon import calls, server
 from rookery.daemon.hello import Guest
 from rookery.processes.proctree import is_alive
 from support import child_environ, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FILES = 64
 

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 import pytest
@@ -28,9 +29,6 @@ from rookery.db import pool
 from rookery.ops import index
 from rookery.processes.proctree import is_alive
 from support import SOURCE, child_environ, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECOND = 10**9
 

@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from impostor import Impostor
@@ -24,9 +24,6 @@ from rookery.client import frames, hook
 from rookery.daemon import address as place
 from rookery.daemon import calls, server
 from support import SOURCE, Ran, child_environ
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FINE = json.dumps({"session_id": "x", "tool_name": "Bash", "tool_input": {"command": "git status"}}).encode()
 LATE = b"rook: the guard did not answer in time"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import socket
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from live import Live
@@ -20,9 +20,6 @@ from rookery.daemon.link import Link
 from rookery.processes.proctree import is_alive
 from rookery.sandbox.model import socket_folder
 from support import child_environ, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from impostor import write_lock
@@ -31,9 +31,6 @@ from rookery.daemon import start
 from rookery.processes import holder, proctable
 from rookery.processes.proctree import is_alive
 from support import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FINE = json.dumps({"session_id": "x", "tool_name": "Bash", "tool_input": {"command": "git status"}}).encode()
 NOBODY = 65534

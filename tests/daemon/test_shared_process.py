@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from rookery.daemon.routing import CLIENT, PROCESS, THREAD, route
 from rookery.db.commits import SUFFIX
 from support import child_environ
 from test_architecture import PROCESS_GLOBALS, Module, _process_globals, make_tree, read_modules, source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OWNS_ITS_PROCESS = {
     "rookery.daemon.main": "is the daemon's process",

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from live import Live, client_argv, wait_for_dialogue
@@ -23,10 +22,7 @@ from rookery.processes import proctable
 from rookery.processes.proctable import is_apart
 from rookery.processes.proctree import is_alive, marked
 from rookery.sessions.home import MARK
-from support import SOURCE, child_environ, wait_until
-
-if TYPE_CHECKING:
-    from support import Ran
+from support import SOURCE, Ran, child_environ, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import apsw
 import pytest
@@ -11,9 +11,6 @@ from rookery.base.errors import StorageFailed
 from rookery.db import migrate
 from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, Database, patience
 from support import add, everything, refusal, run_together, start_python
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_a_transaction_is_whole_or_nothing(db: Database) -> None:

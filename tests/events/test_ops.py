@@ -3,21 +3,18 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conftest import Rook
 from rookery.base.clock import stamp
 from rookery.config.environ import now
 from rookery.events import store
 from rookery.tasks import learnings
 from rookery.tasks.store import Author
 from support import NOW, add, start_rook
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Rook
 
 
 class _Follower:

@@ -7,12 +7,13 @@ import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 import pytest
 
 import rookery
+from conftest import Rook
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.db.database import Database
@@ -21,9 +22,6 @@ from rookery.events.telemetry import Telemetry
 from rookery.sessions.home import Home
 from rookery.status import feed as moments
 from support import NOW, add
-
-if TYPE_CHECKING:
-    from conftest import Rook
 
 _ASKS = {
     "events": {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +13,8 @@ from rookery.db.database import Database
 from rookery.guard.model import Bounds
 from rookery.guard.ownership import check_owned
 from rookery.ops.caller import Caller
+from rookery.ops.operation import Op
 from support import add
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-    from typing import Any
-
-    from rookery.ops.operation import Op
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn
 
 
 def _ansi_c(word: str, digits: str) -> str:

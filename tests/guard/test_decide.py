@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,6 @@ from rookery.guard import tools
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.roles.model import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 READERS = [role for role in ROLES.values() if role.writes == NOTHING]
 

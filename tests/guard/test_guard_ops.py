@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from conftest import Rook
 from den import Den
 from rookery.guard.explain import explain
 from rookery.roles.model import PROFILES, ROLES
 from support import run_rook
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Rook
 
 
 @pytest.fixture(autouse=True)

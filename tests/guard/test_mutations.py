@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -14,9 +14,6 @@ from guard.mutations import AROUND, QUOTES, SCRIPTS, WRAPPERS, mutation
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, DENY, Bounds, Call
 from rookery.roles.model import ROLES, YOLO
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DENIED = {
     "git push": ["git", "push"],

@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.config.environ import Environ, read_environ
@@ -19,10 +21,6 @@ from rookery.ops.caller import PERSON, Caller, prove
 from rookery.processes.proctree import identify
 from support import child_environ, run_rook
 from templates import copy_database
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 NOW = "2026-01-31T12:00:00.000Z"
 LATER = "2026-01-31T12:05:00.000Z"

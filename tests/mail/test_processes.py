@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +12,6 @@ from rookery.mail import store
 from support import run_together, wait_until
 
 from .hive import Agent, Hive
-
-if TYPE_CHECKING:
-    import subprocess
 
 _SEND = """
 import sys

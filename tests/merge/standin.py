@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 import types
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from rookery.merge.resolve.files import Settings
 from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.resolve.loss import Loss
 from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
 
 seen: list[Sides] = []
 

@@ -87,7 +87,7 @@ def test_at_the_projects_socket_the_calling_process_is_looked_at(bee: Agent) -> 
     assert serve(plain) == "human"
     child = subprocess.Popen(["/bin/cat"], env={"ROOKERY_SESSION": "ses_1"}, stdin=subprocess.PIPE)
     try:
-        wait_until(lambda: "ROOKERY_SESSION" in proctable.environ_of(child.pid))  # before its exec it has ours
+        wait_until(lambda: "ROOKERY_SESSION=ses_1" in proctable.environ_of(child.pid))  # before its exec it has ours
         found = serve(plain, pid=child.pid)
         assert isinstance(found, ForgedSender)
         assert "ses_1" in found.message

@@ -229,7 +229,7 @@ def test_the_settings_of_version_control_reach_it(repo: Path, monkeypatch: pytes
         seen.append(config)
         return real(start, config)
 
-    monkeypatch.setattr(detect, "open_vcs", watch)
+    monkeypatch.setattr("rookery.ops.init.open_vcs", watch)
     init(context(repo, vcs_backend="git", vcs_timeout="7s"))
     assert [(config.backend, config.timeout) for config in seen] == [("git", 7.0)]
 

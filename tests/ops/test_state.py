@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,6 @@ from rookery.vcs import tracked
 from rookery.vcs.tracked import is_state
 from support import child_environ, run_rook
 from vcs.repositories import KINDS, JjRepository, Repository, find_jj, run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 ANOTHER = 12345

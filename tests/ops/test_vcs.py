@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,9 +78,7 @@ def test_without_a_project_the_users_settings_hold(repo: Path, monkeypatch: pyte
         asked.append(root)
         return SimpleNamespace(config=Config(vcs=VcsConfig(backend="jj")))
 
-    loader = ModuleType("rookery.config.loader")
-    loader.load_config = load_config  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "rookery.config.loader", loader)
+    monkeypatch.setattr("rookery.config.compiled.load_config", load_config)
     with pytest.raises(NoRepository, match="no jj repository"):
         Context(cwd=str(repo)).vcs()
     assert asked == [None]

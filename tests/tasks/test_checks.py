@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from conftest import Rook
 from rookery.base.ids import TASK, new_id
+from rookery.db.database import Database
 from rookery.tasks import lifecycle, store
 from support import AUTHOR, add
-
-if TYPE_CHECKING:
-    from conftest import Rook
-    from rookery.db.database import Database
 
 
 def _states(rook: Rook) -> list[dict[str, Any]]:

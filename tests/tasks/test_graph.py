@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from rookery.db.database import Database
 from rookery.tasks import service
 from support import AUTHOR, add, everything, refusal
-
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 
 def _block(db: Database, task: str, *blockers: str) -> None:

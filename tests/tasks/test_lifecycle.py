@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rookery.db.database import Database
 from rookery.tasks import learnings, lifecycle, service, store
 from support import AUTHOR, NOW, add, everything, refusal
-
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 
 def _complete(db: Database, task: str, *learned: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +15,6 @@ from rookery.tasks import lifecycle, service
 from rookery.tasks.history import agrees
 from rookery.tasks.store import Author
 from support import AUTHOR, NOW, add, everything, refusal, run_together, start_python, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _CLAIM = """
 import sys, time

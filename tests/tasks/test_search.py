@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from rookery.db.database import Database
 from rookery.tasks import learnings, lifecycle, service
 from support import AUTHOR, add, refusal
-
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 _queries = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,10 +21,6 @@ from rookery.tasks.history import agrees
 from rookery.tasks.store import Author
 from support import everything
 from tasks.reference import No, Reference
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 """Nothing here is about the disk, and an export waits for it each time."""

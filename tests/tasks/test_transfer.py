@@ -5,8 +5,9 @@ import os
 import random
 import re
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,7 @@ from rookery.tasks.history import agrees
 from rookery.tasks.model import ImportInvalid
 from support import AUTHOR, NOW, add, everything
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Document = dict[str, Any]
+Document = dict[str, Any]
 
 _TITLES = [
     "plain",

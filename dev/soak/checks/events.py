@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dev.soak.checks.model import Ledger, Violation
-
-if TYPE_CHECKING:
-    from dev.soak.site import Call
+from dev.soak.site import Call
 
 _CATEGORIES = ("config", "database", "tasks", "agents", "merge", "vcs")
 _ORDERLY = (0, 1, 130)

@@ -6,12 +6,10 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dev.soak.checks.model import Violation, git
-
-if TYPE_CHECKING:
-    from dev.soak.processes import Process
+from dev.soak.processes import Process
 
 _WORKTREES = ".rookery/worktrees"
 

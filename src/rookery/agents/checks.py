@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rookery.base.check import OK, WARNING, Finding, Place
@@ -15,10 +16,6 @@ from rookery.processes.proctable import environ_of
 from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sessions import store
 from rookery.sessions.home import MARK, Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CATEGORY = "agents"
 

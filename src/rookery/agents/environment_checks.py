@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rookery.agents.checks import open_for_checks
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.compiled import section
 from rookery.environment import store
-from rookery.environment.store import EnvironmentUnusable
+from rookery.environment.store import EnvironmentUnusable, Stored
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store as sessions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.environment.store import Stored
-    from rookery.sessions.home import Home
+from rookery.sessions.home import Home
 
 _CATEGORY = "environment"
 

@@ -11,6 +11,7 @@ from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.model import Draft
+from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, INTEGER, PATH, TASKS, arg, flag, op, option, options
 from rookery.roles.model import PROFILES, ROLES
 from rookery.runtimes.model import HEADLESS, TMUX
@@ -18,10 +19,9 @@ from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
 from rookery.sessions.home import Home
 from rookery.sessions.model import NoSuchAgent, Session, Settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
+from rookery.tasks.work import base_commit
+from rookery.turns.stop import stop as stop_agent
+from rookery.worktrees.cleaning import clean_worktrees
 
 NAME = arg("name", "The agent.")
 
@@ -128,9 +128,6 @@ def sling(
 )
 def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     """Stop an agent with its whole process tree, and every agent beneath it. What it made is kept."""
-    from rookery.turns.stop import stop as stop_agent
-    from rookery.worktrees.cleaning import clean_worktrees
-
     caller = ctx.caller.name
     home = Home.of(ctx)
     ended = stop_agent(home, name, reason or f"stopped by {caller}", by=caller)
@@ -160,8 +157,6 @@ def nudge(ctx: Context, name: str, message: str | None) -> Nudged:
 
 
 def _base_commit(ctx: Context, base: str | None) -> str:
-    from rookery.tasks.work import base_commit
-
     return base_commit(ctx.vcs(), base or ctx.config.project.base)
 
 

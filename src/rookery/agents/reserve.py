@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, InvalidState
@@ -11,11 +12,12 @@ from rookery.base.ids import RUN, SESSION, new_id
 from rookery.base.record import Record
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
+from rookery.db.database import Database
 from rookery.processes import limits
 from rookery.processes.holder import myself
-from rookery.roles.model import find_role
+from rookery.roles.model import Role, find_role
 from rookery.sessions import store
-from rookery.sessions.home import write_token
+from rookery.sessions.home import Home, write_token
 from rookery.sessions.model import (
     BOOTING,
     RESERVED,
@@ -35,14 +37,6 @@ from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
 from rookery.tasks.work import branch_name
 from rookery.worktrees.service import path_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.roles.model import Role
-    from rookery.sessions.home import Home
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,13 @@ from rookery.base.record import Record
 from rookery.base.text import check_text
 from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
+from rookery.ops.context import Context
 from rookery.ops.operation import TASKS, arg, op, option
 from rookery.sessions import store
 from rookery.sessions.home import Home
+from rookery.sessions.model import Run
 from rookery.status import service as look
 from rookery.tasks import store as tasks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
-    from rookery.sessions.model import Run
 
 _RUN = arg("run", "The run's id, or the beginning of it; by default the one that is under way.", required=False)
 

@@ -7,6 +7,7 @@ carries on where the agent's life has begun already.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from rookery.agents.reserve import Request, reserve
 from rookery.base.draft import write_whole
@@ -26,7 +27,7 @@ from rookery.sandbox.model import BUBBLEWRAP
 from rookery.sandbox.probe import decide
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import store
-from rookery.sessions.home import MARK, agent_environ
+from rookery.sessions.home import MARK, Home, agent_environ
 from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, RESERVED, Session
 from rookery.tasks import service
 from rookery.turns import overlay
@@ -34,13 +35,7 @@ from rookery.turns.ending import end_session
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.worktrees import provision
 from rookery.worktrees import service as worktrees
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.sessions.home import Home
-    from rookery.worktrees.provision import Enclose
+from rookery.worktrees.provision import Enclose
 
 
 def sling(home: Home, request: Request) -> Session:

@@ -12,18 +12,18 @@ A call that has a process to itself can be stopped as well, by Ctrl-Z: it waits 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import select
 import sys
 import time
 from _thread import _local, allocate_lock  # as in `threading`, without the milliseconds that it takes to load
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import TracebackType
-    from typing import Any, NoReturn, TextIO
 
 SLICE = 0.2
 """How long, in seconds, what waits for another thread does so without looking whether its call was interrupted."""
@@ -262,8 +262,6 @@ def sliced(seconds: float) -> float:
 
 def lock(handle: int | TextIO) -> None:
     """Take the lock of an open file, as `flock` does; an interrupt ends the waiting."""
-    import fcntl
-
     if current() is None:
         fcntl.flock(handle, fcntl.LOCK_EX)
         return

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rookery.base.errors import RookError
 from rookery.base.record import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rookery.base.errors import RookError
-
-    Check = Callable[["Place"], Iterator["Finding"]]
+Check = Callable[["Place"], Iterator["Finding"]]
 
 OK = "ok"
 WARNING = "warning"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import calendar
 import time
+from collections.abc import Callable
 
 from rookery.base.errors import InvalidInput
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Clock = Callable[[], float]
+Clock = Callable[[], float]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 

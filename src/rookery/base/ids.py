@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
 
 from rookery.base.errors import AmbiguousId, InvalidId, NotFound
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 TASK = "task"
 LEARNING = "lrn"

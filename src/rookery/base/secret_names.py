@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+
 WORDS = r"api[_-]?key|secret|password|passwd|token|credential|private[_-]?key"
 """Part of a regular expression, in lower case."""
 
@@ -26,8 +28,6 @@ _PLAIN = frozenset({"SSH_AUTH_SOCK", "PWD", "OLDPWD"})
 
 def is_secret_name(name: str) -> bool:
     """True if a variable of that name may hold a secret."""
-    import re
-
     if name in _PLAIN:
         return False
     if re.search(WORDS, name, re.IGNORECASE):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from rookery.ops import index
+from rookery.ops.context import Context
 from rookery.ops.operation import FLAG, PATH, Op, arg, op
 from rookery.ops.options import GLOBALS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.base.text import visible
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Span = tuple[str, str]
-    """Text and its style: one of `STYLES`."""
-    Line = tuple[Span, ...]
+Span = tuple[str, str]
+"""Text and its style: one of `STYLES`."""
+Line = tuple[Span, ...]
 
 STYLES = {
     "": "",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, TextIO
+
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
@@ -11,14 +14,7 @@ from rich.text import Text
 from rich.tree import Tree as RichTree
 
 from rookery.base.call import current, stdout
-from rookery.cli.document import STYLES, Fields, Paragraph, Table, Tree, unstyled
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, TextIO
-
-    from rookery.cli.document import Block, Line
+from rookery.cli.document import STYLES, Block, Fields, Line, Paragraph, Table, Tree, unstyled
 
 _LEAST_WIDTH = 12
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
-from rookery.config.environ import HUMAN, read_environ
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from rookery.config.environ import Environ
+from rookery.config.environ import HUMAN, Environ, read_environ
+from rookery.flows.loop_process import start
+from rookery.flows.need import is_needed
+from rookery.hooks.person import at_event
+from rookery.hooks.service import handle
+from rookery.ops.state import open_state
 
 DENIED = 2
 _ENDS = ("stop", "session-end")
@@ -51,8 +51,6 @@ def answer(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]
 
 
 def _agents(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
-    from rookery.hooks.service import handle
-
     if not (environ.root and environ.token and environ.session):
         raise PermissionError("this process does not say whose it is")
     answer = handle(environ.root, environ.session, event, payload, environ.token)
@@ -66,14 +64,9 @@ def _react(root: str) -> None:
 
     Not this one: what follows may be the end of the program, and of all that it has started.
     """
-    from rookery.flows.need import is_needed
-    from rookery.ops.state import open_state
-
     db = open_state(root)
     try:
         if is_needed(root, db):
-            from rookery.flows.loop_process import start
-
             start(root)
     finally:
         db.close()
@@ -82,8 +75,6 @@ def _react(root: str) -> None:
 def _persons(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
     if event not in ("session-start", "prompt", "pre-compact"):
         return 0, "", ""
-    from rookery.hooks.person import at_event
-
     return 0, at_event(environ, event, payload), ""
 
 

@@ -6,25 +6,33 @@ Exit status: 0 done, 1 refused, 2 wrong usage, 3 our bug (with the path of a log
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any, NoReturn
 
+from rookery import __version__
 from rookery.base.call import ClosedStream, current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, REFUSED, RookError, UsageError
+from rookery.base.json import dumps
+from rookery.base.text import visible
+from rookery.cli.bug import write_log
+from rookery.cli.help import show_help
 from rookery.cli.parse import parse_operation
+from rookery.cli.progress import show_progress
+from rookery.cli.render import print_error, print_stream, print_view
+from rookery.config.environ import read_environ
+from rookery.flows.loop_process import react
+from rookery.flows.need import is_needed
+from rookery.guard.permits import check_confined, check_permitted
 from rookery.ops import index
-from rookery.ops.operation import call
+from rookery.ops.context import Context
+from rookery.ops.operation import Op, call
+from rookery.ops.options import Globals
 from rookery.ops.words import read_globals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, NoReturn
-
-    from rookery.ops.context import Context
-    from rookery.ops.operation import Op
-    from rookery.ops.options import Globals
+from rookery.sessions.home import Home
 
 _BROKEN_PIPE = 141
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
@@ -53,8 +61,6 @@ def main(argv: list[str] | None = None) -> int:
             place = f" {error.filename}" if error.filename else ""
             _report("io", f"cannot write{place}: {error.strerror}", "make room, or write elsewhere", words)
             return REFUSED
-        from rookery.cli.bug import write_log
-
         path = write_log(error, words)
         _report("bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", words, path)
         return BUG
@@ -74,24 +80,16 @@ def run() -> NoReturn:
 def _run(words: list[str]) -> int:
     settings, rest = read_globals(words)
     if settings.version:
-        from rookery import __version__
-
         print(f"rook {__version__}", file=stdout())
         return 0
     operation, length = index.find(rest)
     if operation is None:
-        from rookery.cli.help import show_help
-
         return show_help(rest, settings)
     values, settings = parse_operation(operation, rest[length:], settings)
     context = _context(settings)
     try:
         if context.environ.is_confined:
-            from rookery.guard.permits import check_confined
-
             check_confined(operation, values, settings.directory, settings.config)
-        from rookery.guard.permits import check_permitted
-
         check_permitted(context, operation, values)
         result = call(context, operation, values)
         if operation.streams:
@@ -107,24 +105,14 @@ def _run(words: list[str]) -> int:
 
 def _react(context: Context, words: list[str]) -> None:
     """See to what follows from the command, and to what was left behind. The command itself is done."""
-    from rookery.flows.need import is_needed
-
     try:
         if is_needed(context.root, context.db):
-            from rookery.flows.loop_process import react
-            from rookery.sessions.home import Home
-
             react(Home.of(context))
     except Exception as error:
-        from rookery.cli.bug import write_log
-
         write_log(error, words)
 
 
 def _context(settings: Globals) -> Context:
-    from rookery.config.environ import read_environ
-    from rookery.ops.context import Context
-
     environ = read_environ()
     cwd = os.path.normpath(os.path.join(_current_folder(), settings.directory or ""))
     if not os.path.isdir(cwd):
@@ -135,16 +123,12 @@ def _context(settings: Globals) -> Context:
     is_person = not settings.json and not environ.is_confined
     context.is_interactive = is_person and stdin().isatty() and stdout().isatty()
     if not settings.json and not settings.quiet and stderr().isatty():
-        from rookery.cli.progress import show_progress
-
         context.progress = show_progress
         context.follow = _follow
     return context
 
 
 def _follow(text: str) -> None:
-    from rookery.base.text import visible
-
     stderr().buffer.write(visible(text.replace("\r\n", "\n")).encode(errors="backslashreplace"))
     stderr().flush()
 
@@ -160,8 +144,6 @@ def _print_result(op: Op, result: Any, settings: Globals, context: Context, valu
     if settings.json:
         _print_envelope({"v": 1, "ok": True, "data": result})
         return
-    from rookery.cli.render import print_view
-
     print_view(op.view, result, values, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 
 
@@ -170,8 +152,6 @@ def _print_stream(op: Op, results: Iterator[Any], settings: Globals, context: Co
         for result in results:
             _print_envelope({"v": 1, "ok": True, "data": result})
         return
-    from rookery.cli.render import print_stream
-
     print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 
 
@@ -182,21 +162,14 @@ def _report(code: str, message: str, hint: str, words: list[str], log: str = "")
         with suppress(OSError):  # if it cannot be written, it is said below
             _print_envelope({"v": 1, "ok": False, "error": error})
             return
-    from rookery.cli.render import print_error
-    from rookery.config.environ import read_environ
-
     with suppress(OSError):  # there is nowhere to say it
         print_error(message, hint, no_color="--no-color" in options or read_environ().no_color)
 
 
 def _print_envelope(envelope: dict[str, Any]) -> None:
-    from rookery.base.json import dumps
-
     try:
         data = dumps(envelope, _plain).encode()
     except UnicodeEncodeError:  # a file name that is not UTF-8: escaped, it survives the trip
-        import json
-
         data = json.dumps(envelope, separators=(",", ":"), default=_plain).encode()
     out = stdout()
     out.flush()

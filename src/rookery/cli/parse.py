@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.call import stdin
 from rookery.base.errors import Refused, UsageError
-from rookery.ops.options import HelpAsked
+from rookery.ops.operation import Op
+from rookery.ops.options import Globals, HelpAsked
 from rookery.ops.words import read_words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.ops.operation import Op
-    from rookery.ops.options import Globals
 
 _MOST_INPUT = 64 * 1024 * 1024
 """An agent may pipe anything into us, without end."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.base.call import stderr
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from rookery.base.call import stderr
+from rookery.cli.fancy import open_console
 
 
 def show_progress(label: str, total: int) -> Callable[[int], None]:
@@ -14,8 +13,6 @@ def show_progress(label: str, total: int) -> Callable[[int], None]:
     if total == 0:  # nothing would ever end the bar
         return lambda _done: None
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from rookery.cli.fancy import open_console
 
     bar = Progress(
         TextColumn("{task.description}"),

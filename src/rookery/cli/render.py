@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from typing import Any
 
 from rookery.base.call import stderr, stdout
 from rookery.base.text import visible
-from rookery.cli.document import Fields, Paragraph, Table, Tree, unstyled
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    from rookery.cli.document import Block
+from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, unstyled
+from rookery.cli.fancy import draw
 
 
 def print_view(view: str, data: Any, values: dict[str, Any], *, quiet: bool, no_color: bool) -> None:
@@ -48,8 +44,6 @@ def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
     """Print blocks to standard output."""
     out = stdout()
     if out.isatty():
-        from rookery.cli.fancy import draw
-
         draw(blocks, no_color=no_color)
         return
     for block in blocks:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
 from rookery.base.errors import NotInitialised
 from rookery.config.environ import read_environ
 from rookery.config.loader import gather
 from rookery.config.project import FOLDER, find_repository, is_project
 from rookery.config.template import GITIGNORE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.base.check import Check
 
 _CATEGORY = "config"
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
+from rookery.base.draft import write_whole
 from rookery.base.json import dumps, loads
+from rookery.config.environ import Environ
+from rookery.config.loader import load_config
+from rookery.config.model import Config
 from rookery.config.project import make_state_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from rookery.config.environ import Environ
-    from rookery.config.model import Config
 
 _PATH = (".rookery", "run", "config.json")
 _FORMAT = 1
@@ -60,8 +59,6 @@ def section(config: Config, name: str) -> dict[str, Any]:
 
 
 def _load(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Config:
-    from rookery.config.loader import load_config
-
     return load_config(root, environ, flags).config
 
 
@@ -103,10 +100,6 @@ def _whole(section: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(root: str, stamps: list[list[int] | None], config: Config) -> None:
-    from dataclasses import asdict
-
-    from rookery.base.draft import write_whole
-
     path = os.path.join(root, *_PATH)
     try:
         make_state_folder(os.path.dirname(path))

@@ -11,16 +11,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextvars import ContextVar
+from collections.abc import Mapping
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
 from rookery.base.call import current
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextvars import Token
 
 HUMAN = "human"
 

@@ -7,18 +7,14 @@ message bears its time.
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from rookery.config.model import Config
 from rookery.costs.prices import price
 from rookery.costs.store import GROUPINGS, TASKS, TURN_NAME, Cost, Costs, add_up
 from rookery.costs.transcripts import usage_since
+from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.config.model import Config
-    from rookery.db.database import Database
 
 _KINDS = ("input", "output", "cache_read", "cache_write")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rookery.base.clock import parse_duration, stamp
 from rookery.costs import store
+from rookery.costs.live import add_running
 from rookery.db.commits import Commits
+from rookery.ops.context import Context
 from rookery.ops.operation import flag, op, option
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.ops.context import Context
 
 _REST, _LOOK_AGAIN = 0.3, 2.0
 """Some programs write what they use into files of their own, which nothing tells of."""
@@ -40,8 +38,6 @@ def costs(
 
 
 def _watch(ctx: Context, by: str, agent: str | None, run: str | None, start: str | None) -> Iterator[store.Costs]:
-    from rookery.costs.live import add_running
-
     seen = None
     with Commits(ctx.db.path, rest=_REST) as commits:
         while True:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.config.model import Config
+from rookery.config.model import Config
 
 DATED = "2026-11-01"
 

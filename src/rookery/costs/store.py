@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.db.dialect import marks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rookery.db.database import Database
 
 GROUPINGS = {
     "agent": "s.agent",

@@ -9,17 +9,14 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    Entry = dict[str, Any]
+Entry = dict[str, Any]
 
 _REMEMBERED = 50
 """How many messages of a file are remembered: the last blocks of a message may come after the first were read."""

@@ -14,6 +14,7 @@ import os
 import socket
 import stat
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -25,10 +26,6 @@ from rookery.processes import locks, proctable
 from rookery.processes.proctable import Identity
 from rookery.processes.proctree import is_alive
 from rookery.terminal.tmux import private_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _LONGEST_SOCKET = 103
 _MOST_BYTES = 4096

@@ -8,13 +8,10 @@ from rookery.cli.main import main
 from rookery.client.frames import ERR, OUT
 from rookery.config.environ import read_environ
 from rookery.daemon.client_connection import Became, Connection
+from rookery.daemon.hello import Hello
+from rookery.db.database import Database
 from rookery.ops.caller import ForgedSender, prove
 from rookery.ops.state import open_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.daemon.hello import Hello
-    from rookery.db.database import Database
 
 _BROKEN_PIPE = 141
 _INTERRUPTED = 130

@@ -12,7 +12,9 @@ import socket
 import struct
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import NoReturn, TextIO
 
 from rookery.base import call as calls
 from rookery.base.call import Call
@@ -34,11 +36,6 @@ from rookery.client.frames import (
     pack_fields,
 )
 from rookery.daemon.hello import Hello, read_hello, read_size
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import NoReturn, TextIO
 
 _CHUNK = 65536
 _LONGEST_REASON = 200

@@ -13,16 +13,13 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from rookery.processes.attached import fork, split
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Run = Callable[[str, int, int], object]
-    """Serves a call: it gets the words and the two files."""
+Run = Callable[[str, int, int], object]
+"""Serves a call: it gets the words and the two files."""
 
 NAME, SPARE_NAME, WORKER_NAME = "rook-forkserver", "rook-spare", "rook-worker"
 """What the kernel calls them. The words by which they were started are the daemon's."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rookery.client.frames import HOOK, LISTEN, PROTOCOL, RUN, pack_fields, unpack_fields
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FIELDS = 8
 _MOST_COLUMNS = 10_000

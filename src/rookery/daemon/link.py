@@ -10,16 +10,15 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from rookery.client.frames import CALL, HEAD, LISTEN, TAKEN, pack
 from rookery.config.environ import now, read_daemon_environ, uses_daemon
+from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Guest, Hello, pack_hello
+from rookery.daemon.server import Daemon
 from rookery.daemon.start import CannotStart, start_daemon
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SECONDS = 10.0
 _PAUSE = 0.05
@@ -87,9 +86,6 @@ class Link:
         return line
 
     def _serve_here(self) -> None:
-        from rookery.daemon.fingerprint import Fingerprint
-        from rookery.daemon.server import Daemon
-
         daemon = Daemon(self._root, read_daemon_environ(), now, _say, Fingerprint())
         daemon.can_be_replaced = False
         daemon.listen(self._path, self._guest)

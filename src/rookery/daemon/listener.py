@@ -6,13 +6,10 @@ import os
 import socket
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.daemon.hello import Guest
+from rookery.daemon.hello import Guest
 
 _BACKLOG = 256
 _PAUSE = 0.05

@@ -6,22 +6,18 @@ import fcntl
 import io
 import os
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rookery.base.call import Call, serving
 from rookery.config.project import loop_lock
 from rookery.daemon.threads import Threads
+from rookery.db.pool import Pool
 from rookery.environment.service import acting_alone, own_environ
 from rookery.flows.loop_process import open_home
 from rookery.flows.reactor import Reactor
 from rookery.ops.location import read_notice
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rookery.db.pool import Pool
 
 _MOST_THREADS = 8
 _STOP_SECONDS = 5.0

@@ -8,6 +8,7 @@ import pkgutil
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 
@@ -24,10 +25,6 @@ from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
 from rookery.processes.attached import split
 from rookery.processes.detach import start_detached
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NOT_LOADED = (
     *("rookery.mcp", "rookery.web", "rookery.tui"),

@@ -6,24 +6,20 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
 from rookery.base.record import Record
 from rookery.daemon import address as place
 from rookery.daemon.start import CannotStart, poke, start_daemon
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, flag, op, option
 from rookery.processes.proctable import read_one
 from rookery.processes.proctree import is_alive, send
 from rookery.sessions import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from rookery.ops.context import Context
 
 _LEAVE_SECONDS = 15.0
 _DRAIN_SECONDS = 7.0

@@ -8,17 +8,13 @@ memory and speed are its own affair.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from rookery.base.errors import NotInitialised, UntrustedState, UsageError
 from rookery.config.project import find_root
 from rookery.ops import index
+from rookery.ops.operation import Op
 from rookery.ops.words import read_globals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rookery.ops.operation import Op
 
 THREAD, PROCESS, CLIENT = "thread", "process", "client"
 

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from rookery import __version__
-from rookery.base.clock import stamp
+from rookery.base.clock import Clock, stamp
 from rookery.client.frames import AGAIN, HOOK, LISTEN, ONLY_READS, TAKEN, YOURSELF
 from rookery.config.environ import read_environ
 from rookery.daemon import address, calls, routing, silent, worker
 from rookery.daemon.client_connection import Connection, Gone, HungUp
+from rookery.daemon.fingerprint import Fingerprint
+from rookery.daemon.forkserver import ForkServer
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
 from rookery.daemon.listener import Listener
 from rookery.daemon.serving import Serving
@@ -25,15 +29,6 @@ from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.processes import limits, proctable
 from rookery.sandbox.model import socket_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Mapping
-
-    from rookery.base.clock import Clock
-    from rookery.daemon.fingerprint import Fingerprint
-    from rookery.daemon.forkserver import ForkServer
 
 _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64

@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.daemon.client_connection import Connection
-    from rookery.daemon.hello import Guest
+from rookery.daemon.client_connection import Connection
+from rookery.daemon.hello import Guest
 
 _DRAIN_SECONDS = 5.0
 _CUT_SECONDS = 1.0

@@ -5,10 +5,8 @@ from __future__ import annotations
 import select
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.daemon.client_connection import Connection
-    from rookery.daemon.hello import Guest
+from rookery.daemon.client_connection import Connection
+from rookery.daemon.hello import Guest
 
 SECONDS = 5.0
 """How long a client may say nothing."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Job = Callable[[], None]
+Job = Callable[[], None]
 
 _KEEP_SECONDS = 60.0
 

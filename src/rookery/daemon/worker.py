@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import StringIO
 
@@ -20,6 +21,7 @@ from rookery.config.environ import read_environ
 from rookery.daemon import calls
 from rookery.daemon.client_connection import Connection
 from rookery.daemon.fingerprint import Fingerprint
+from rookery.daemon.forkserver import ForkServer
 from rookery.daemon.hello import Hello, pack_hello, read_hello
 from rookery.db.pool import KeptConnection
 from rookery.ops.state import open_if_ready
@@ -27,12 +29,6 @@ from rookery.processes import handover as handed
 from rookery.processes import limits
 from rookery.processes.attached import spawn, wait
 from rookery.processes.python import module_command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rookery.daemon.forkserver import ForkServer
 
 _UMASK = 0o077
 _started: set[int] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import apsw
 
@@ -10,10 +11,6 @@ from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
 from rookery.config.project import database_path
 from rookery.db.database import SCHEMA_VERSION, Database
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CATEGORY = "database"
 

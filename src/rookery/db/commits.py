@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from rookery.base import call as calls
 from rookery.processes.inotify import CREATED, MODIFIED, TOUCHED, watch_folders
@@ -19,7 +20,6 @@ _LOOK_AGAIN = 0.5
 """How often to look where nothing tells of files that change."""
 _LONGEST = 60.0
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self

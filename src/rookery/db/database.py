@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import apsw
 
@@ -16,16 +19,11 @@ from rookery.config.environ import read_test
 from rookery.db import commits
 from rookery.db.failure import rolled_back, storage_failed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from types import TracebackType
-    from typing import Any, Self
-
     from rookery.db.pool import Pool
     from rookery.db.writer import Group, Writer
 
-    Row = tuple[Any, ...]
+Row = tuple[Any, ...]
 
 SCHEMA_VERSION = 13
 APPLICATION_ID = 0x524F4F4B  # "ROOK"

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 
 import apsw
 
 from rookery.base.errors import StorageFailed
 from rookery.db.writer import Writer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Identity = tuple[int, int]
+Identity = tuple[int, int]
 
 _MOST = 8
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 
@@ -21,10 +22,6 @@ import apsw
 
 from rookery.base import call as calls
 from rookery.db.database import STEPS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MOST_CALLERS = 64
 _MOST_SECONDS = 0.05

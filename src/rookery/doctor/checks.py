@@ -10,14 +10,12 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
+import apsw
+
 import rookery
-from rookery.base.check import ERROR, OK, WARNING, Finding, Place
+from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
 from rookery.base.errors import StorageFailed
 from rookery.config.project import FOLDER, PRIVATE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.base.check import Check
 
 _CATEGORY = "install"
 _PYTHON = (3, 11)
@@ -41,8 +39,6 @@ def judge_python(version: tuple[int, ...]) -> Finding:
 
 def check_sqlite(_place: Place) -> Iterator[Finding]:
     """The SQLite that apsw carries is past the bug that corrupts databases in WAL mode."""
-    import apsw
-
     yield judge_sqlite(apsw.sqlite_lib_version())
 
 

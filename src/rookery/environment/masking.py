@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
 
 from rookery.environment.model import is_credential
 from rookery.events.redact import HIDDEN
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 SHORTEST = 6
 """Shorter values are not taken out: they would stand in half of all words."""

@@ -10,16 +10,13 @@ refuses to work if one of them is missing. They are kept, replaced and given as 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.base.secret_names import is_secret_name
 from rookery.config.environ import GIT_PLACES
 from rookery.events.redact import looks_secret
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 PLAIN, CREDENTIAL = "plain", "credential"
 ADDED, CHANGED, REMOVED = "added", "changed", "removed"

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.environment import service, store
-from rookery.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, compare, is_credential
+from rookery.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, Change, compare, is_credential
 from rookery.environment.service import Recorded
 from rookery.environment.store import EnvironmentUnusable
+from rookery.ops.context import Context
 from rookery.ops.operation import flag, op, options
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.environment.model import Change
-    from rookery.ops.context import Context
 
 SAME, MISSING = "same", "missing"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
+from collections.abc import Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakSet
@@ -18,6 +19,7 @@ from weakref import WeakSet
 from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
+from rookery.base.text import visible
 from rookery.config.environ import HUMAN, least_environ, passed_on_environ, read_environ, unmarked_environ
 from rookery.config.project import database_path
 from rookery.environment import store
@@ -28,21 +30,16 @@ from rookery.environment.model import (
     CREDENTIAL,
     NOTHING,
     REMOVED,
+    Change,
     Environment,
+    Variables,
     add_to,
     compare,
     replace_only,
     sort_out,
     with_whole_settings,
 )
-from rookery.environment.store import EnvironmentUnusable, RecordedElsewhere
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from rookery.environment.model import Change, Variables
-    from rookery.environment.store import Stored
+from rookery.environment.store import EnvironmentUnusable, RecordedElsewhere, Stored
 
 SLING, REFRESH = "sling", "env refresh"
 _SOCKETS = ("SSH_AUTH_SOCK",)
@@ -268,8 +265,6 @@ def _read_usable(root: str) -> Stored | None:
 
 
 def _say(line: str) -> None:
-    from rookery.base.text import visible
-
     out = calls.stderr()
     try:
         out.write(f"rook: {visible(line)}\n")

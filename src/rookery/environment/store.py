@@ -16,8 +16,10 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base import call as calls
 from rookery.base.draft import unique, write_whole
@@ -28,11 +30,6 @@ from rookery.config.environ import read_sudo_user
 from rookery.config.project import FOLDER, make_state_folder
 from rookery.environment.model import NOTHING, Variables, can_be_set
 from rookery.ops.state import is_own
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 RECORD = "environment.json"
 _PREFIX = "credentials-"

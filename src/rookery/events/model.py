@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _FAILURES = frozenset({"turn.lost", "merge.failed"})
 _FAILED = ("crashed", "failed")

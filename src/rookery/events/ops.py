@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rookery.base.clock import is_stamp, parse_duration, stamp
 from rookery.base.errors import InvalidInput
 from rookery.db.commits import Commits
+from rookery.db.database import Database
 from rookery.events import store
+from rookery.events.model import Event
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, flag, op, option, options
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.db.database import Database
-    from rookery.events.model import Event
-    from rookery.ops.context import Context
 
 _LONGEST_SECONDS = 60.0
 _DEFAULT_LIMIT = 50

@@ -7,13 +7,10 @@ that nobody has to read, so in doubt it says yes; `redact` changes texts that pe
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from rookery.base.secret_names import WORDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
 
 HIDDEN = "[redacted]"
 

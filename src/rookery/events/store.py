@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
+from rookery.db.database import Database
 from rookery.events.model import Event, is_error
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.db.database import Database
-
-    Condition = tuple[list[str], list[object]]
+Condition = tuple[list[str], list[object]]
 
 TIMES_EVERY = 100
 KEEP_TIME = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -12,10 +13,6 @@ from rookery.base.record import Record
 from rookery.db.database import Database, patience, take_kept
 from rookery.db.failure import storage_failed
 from rookery.events.store import KEEP_TIME, TIMES_EVERY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (

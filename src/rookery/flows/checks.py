@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rookery.agents.checks import open_for_checks
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop
+from rookery.flows.model import Action
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.flows.model import Action
 
 _CATEGORY = "loop"
 

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.sessions import store
+from rookery.sessions.home import Home
 from rookery.status.identity import renew_identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
 
 NAME = "identities"
 

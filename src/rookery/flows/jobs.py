@@ -11,13 +11,11 @@ from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates import service as gates
 from rookery.merge.model import OPEN
+from rookery.merge.tiers import oneshot
 from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
+from rookery.sessions.home import Home
 
 NAME = "jobs"
 
@@ -77,8 +75,6 @@ def decide(facts: list[Facts], now: float) -> Plan:
 def settle(home: Home, name: str) -> None:
     """Keep its result."""
     if jobs.about(home.root, name).get("agent"):
-        from rookery.merge.tiers import oneshot  # with all that agents need
-
         oneshot.settle_left(Desk(home, SYSTEM), name)
     else:
         gates.settle_left(Desk(home, SYSTEM), name)

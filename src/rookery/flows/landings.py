@@ -12,10 +12,7 @@ from rookery.merge import recovery
 from rookery.merge.desk import Desk
 from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
+from rookery.sessions.home import Home
 
 NAME = "landings"
 

@@ -11,14 +11,11 @@ from rookery.mail.model import SYSTEM
 from rookery.merge.desk import Desk
 from rookery.merge.gates import scratch
 from rookery.processes import holder as holders
+from rookery.processes.holder import HolderId
 from rookery.processes.proctable import Identity
+from rookery.sessions.home import Home
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.processes.holder import HolderId
-    from rookery.sessions.home import Home
 
 NAME = "leftovers"
 SCRATCH, CLEANING = "scratch folder", "cleaning"

@@ -8,8 +8,10 @@ until something new happens.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
@@ -18,19 +20,12 @@ from rookery.config.environ import HUMAN
 from rookery.config.project import loop_lock
 from rookery.environment.service import acting_alone
 from rookery.flows import identities, jobs, landings, leftovers, radar, sessions, store
-from rookery.flows.model import MOST_FAILURES, Action, Failure, NeedsPerson, Plan, Timer, wait_after
+from rookery.flows.model import MOST_FAILURES, Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
 from rookery.mail import service as mail
 from rookery.ops.location import can_run_agents
 from rookery.processes import locks
 from rookery.sessions import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rookery.flows.model import Flow
-    from rookery.sessions.home import Home
+from rookery.sessions.home import Home
 
 FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar, identities)}
 _MOST_ROUNDS = 20

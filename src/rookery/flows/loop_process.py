@@ -7,6 +7,8 @@ long as there are any (`flows/loop_start.py`).
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rookery.base.clock import stamp
@@ -19,10 +21,6 @@ from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _SOON = 30.0
 """A timer that is due within so many seconds is worth a process that waits for it."""
@@ -78,8 +76,6 @@ def run_loop(root: str) -> None:
 
 
 def _start_thread(job: Callable[[], None]) -> None:
-    import threading
-
     threading.Thread(target=job, name="action", daemon=True).start()
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.processes.proctable import Identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Protocol
-
-    from rookery.sessions.home import Home
-else:
-    Protocol = object
+from rookery.sessions.home import Home
 
 FIRST_WAIT, LONGEST_WAIT = 10.0, 300.0
 MOST_FAILURES = 8

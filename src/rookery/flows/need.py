@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from rookery.config.environ import now
 from rookery.config.project import loop_lock, scratch_folder
+from rookery.db.database import Database
 from rookery.processes import owned
 from rookery.processes.holder import is_gone, read
 from rookery.processes.locks import is_locked
 from rookery.sessions import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 # Turns end in another order than they begin, so no turn's own number says how far the radar has come. But none is ever
 # deleted, and only the last one of a session can be running: that tells how many have ended.

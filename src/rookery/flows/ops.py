@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.base.record import Record
 from rookery.config.project import loop_lock
 from rookery.flows import loop, store
+from rookery.flows.model import Action, Failure
+from rookery.ops.context import Context
 from rookery.ops.operation import op
 from rookery.processes.locks import is_locked
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.flows.model import Action, Failure
-    from rookery.ops.context import Context
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,21 +19,20 @@ from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import steps
+from rookery.config.compiled import read_config
 from rookery.config.environ import forget_runner, now, read_environ, unmarked_environ
 from rookery.config.project import make_state_folder
+from rookery.db.database import Database
 from rookery.flows.model import Action, Plan
 from rookery.flows.need import UNSEEN
 from rookery.mail.model import SYSTEM
 from rookery.merge.desk import Desk
 from rookery.merge.radar import warnings
+from rookery.ops.state import open_state
 from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 NAME = "radar"
 MOST_TRIES = 3
@@ -165,9 +164,6 @@ def _log(error: RookError, tries: int) -> None:
 
 def main() -> None:
     """Look for one project."""
-    from rookery.config.compiled import read_config
-    from rookery.ops.state import open_state
-
     forget_runner()
     root, lock, tries = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     os.set_inheritable(lock, False)

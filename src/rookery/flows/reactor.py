@@ -10,24 +10,18 @@ import os
 import select
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Look
-from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, watch_folders
+from rookery.flows.model import Action
+from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
+from rookery.processes.proctable import Identity
 from rookery.sessions import journal
+from rookery.sessions.home import Home
 from rookery.turns.service import read_journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from rookery.flows.model import Action
-    from rookery.processes.inotify import Watch
-    from rookery.processes.proctable import Identity
-    from rookery.sessions.home import Home
 
 _LONGEST_SLEEP = 60.0
 _COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db" + LOG_SUFFIX

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rookery.agents import sling
@@ -14,16 +15,11 @@ from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
 from rookery.runtimes.model import HEADLESS
 from rookery.sessions import journal, store
+from rookery.sessions.home import Home
 from rookery.sessions.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
 from rookery.turns import interactive, stop
 from rookery.turns import service as turns
 from rookery.turns.ending import end_session
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.sessions.home import Home
 
 NAME = "sessions"
 _USE, _PROJECT = "use the environment", "project"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from rookery.db.database import Database
 from rookery.flows.model import Failure
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 
 def failures(db: Database) -> dict[str, Failure]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.guard.model import ALLOW, ASK, DENY, Verdict
-from rookery.roles.model import NOTHING, STRICT, YOLO
+from typing import NoReturn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from rookery.guard.model import Bounds
-    from rookery.roles.model import Role
+from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Verdict
+from rookery.roles.model import NOTHING, STRICT, YOLO, Role
 
 _LONGEST = 400
 WRITE_IT_OUT = "write it out plainly, without variables or tricks, so that it can be judged"

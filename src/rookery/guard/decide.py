@@ -6,19 +6,15 @@ It never raises and never lets pass what it does not understand: the answer to a
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from rookery.guard import tools
 from rookery.guard.case import Case, Denied
-from rookery.guard.model import DENY, Verdict
+from rookery.guard.model import DENY, Bounds, Call, Verdict
 from rookery.guard.paths import check_read, check_write
-from rookery.roles.model import PROFILES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.guard.model import Bounds, Call
-    from rookery.roles.model import Role
+from rookery.guard.shell.judge import judge_script
+from rookery.guard.shell.word import Word
+from rookery.roles.model import PROFILES, Role
 
 
 def decide(role: Role, profile: str, bounds: Bounds, call: Call) -> Verdict:
@@ -65,8 +61,6 @@ def _judge_shell(case: Case, given: dict[str, Any]) -> None:
         case.deny("broken", "there is no command", "give Bash a command")
     if given.get("dangerouslyDisableSandbox"):
         case.deny("sandbox", "the sandbox is not an agent's to leave", "run it within, or ask by mail")
-    from rookery.guard.shell.judge import judge_script  # the parser is loaded for shell commands alone
-
     judge_script(case, command, _cwd(case), in_background=bool(given.get("run_in_background")))
 
 
@@ -79,8 +73,6 @@ def _judge_reader(case: Case, tool: str, given: dict[str, Any]) -> None:
     check_read(case, path, (_cwd(case),), deep=tool == "Grep")
     pattern = given.get("pattern")
     if tool == "Glob" and isinstance(pattern, str):
-        from rookery.guard.shell.word import Word
-
         check_read(case, Word(os.path.join(path, os.path.expanduser(pattern)), glob=True), (_cwd(case),))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
@@ -10,14 +11,8 @@ from rookery.guard.paths import ANYWHERE, AT_THE_TOP, SECRETS, SYSTEM_SECRETS
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.git import DENIED, READS, WRITES
 from rookery.ops.index import load_all
-from rookery.roles.model import NOTHING, RELAXED, STRICT
+from rookery.roles.model import NOTHING, RELAXED, STRICT, Role
 from rookery.roles.rights import ANY, reach_of, refuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.roles.model import Role
 
 
 @dataclass(frozen=True, slots=True)

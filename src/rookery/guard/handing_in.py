@@ -6,20 +6,17 @@ that nobody was told of.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.errors import Refused
+from rookery.db.database import Database
 from rookery.mail import service as mail
+from rookery.ops.caller import Caller
 from rookery.roles.model import NOTHING, find_role
 from rookery.sessions import store
+from rookery.sessions.model import Session
 from rookery.tasks import store as tasks
 from rookery.tasks.model import FINISHED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.ops.caller import Caller
-    from rookery.sessions.model import Session
 
 
 class NotFinished(Refused):

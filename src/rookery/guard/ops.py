@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from rookery.base.errors import InvalidInput, NotInitialised
-from rookery.ops.operation import PATH, Param, arg, op
+from rookery.guard.decide import decide
+from rookery.guard.explain import Explanation
+from rookery.guard.explain import explain as put_in_words
+from rookery.guard.model import Bounds, Call, Verdict
+from rookery.guard.ownership import check_owned
+from rookery.ops.caller import Caller
+from rookery.ops.context import Context
+from rookery.ops.operation import PATH, Op, Param, arg, op
 from rookery.roles.model import PROFILES, find_role
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from rookery.guard.explain import Explanation
-    from rookery.guard.model import Bounds, Verdict
-    from rookery.ops.context import Context
-    from rookery.ops.operation import Op
-    from rookery.sessions.model import Session
+from rookery.sessions import store
+from rookery.sessions.model import Session
+from rookery.vcs.detect import open_vcs
 
 _ROLE = arg("role", "The agent's role, or its other name.")
 _PROFILE = Param("profile", "How much it may do unasked; by default the role's.", choices=PROFILES)
@@ -39,9 +40,6 @@ def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, p
 
     In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
     """
-    from rookery.guard.decide import decide
-    from rookery.guard.model import Call
-
     found = find_role(role)
     return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
 
@@ -49,8 +47,6 @@ def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, p
 @op("guard explain", _ROLE, _PROFILE, needs="guard.read", view="guard.explanation")
 def explain(ctx: Context, role: str, profile: str | None = None) -> Explanation:
     """Show what the guard allows, asks and denies to a role."""
-    from rookery.guard.explain import explain as put_in_words
-
     found = find_role(role)
     return put_in_words(found, profile or found.profile)
 
@@ -69,11 +65,6 @@ _EXAMPLE = """`rook guard test builder Bash '{"command": "git push"}'`"""
 
 
 def _bounds(ctx: Context, worktree: str | None) -> Bounds:
-    from rookery.guard.model import Bounds
-    from rookery.guard.ownership import check_owned
-    from rookery.ops.caller import Caller
-    from rookery.vcs.detect import open_vcs
-
     folder = os.path.realpath(os.path.join(ctx.cwd, worktree or "."))
     if not os.path.isdir(folder):
         raise InvalidInput(f"there is no folder {folder}", hint="--worktree names a checkout")
@@ -93,8 +84,6 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
 
 
 def _session(ctx: Context, worktree: str) -> Session | None:
-    from rookery.sessions import store
-
     try:
         lives = store.sessions(ctx.db)
     except NotInitialised:

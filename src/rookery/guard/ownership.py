@@ -7,21 +7,16 @@ in `rights`, what an operation changes is declared with it (`Op.owns`).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from rookery.base.errors import Refused
+from rookery.db.database import Database
 from rookery.events.store import last_actor
-from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS
+from rookery.ops.caller import Caller
+from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS, Op
 from rookery.roles.rights import ANY, BENEATH
 from rookery.tasks import store as tasks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.ops.caller import Caller
-    from rookery.ops.operation import Op
 
 _NOWHERE = "none"
 

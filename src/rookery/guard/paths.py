@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from rookery.config.environ import read_environ
+from rookery.guard.case import Case
 from rookery.guard.shell.word import Word
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rookery.guard.case import Case
 
 ANYWHERE = frozenset({".git"})
 """Never written, however deep it lies."""
@@ -286,8 +283,6 @@ def _is_process_secret(base: str, pattern: Sequence[str]) -> bool:
 def _matches(pattern: str, name: str) -> bool:
     if name.startswith(".") and pattern[:1] in ("*", "?"):
         return False
-    from fnmatch import fnmatchcase
-
     return fnmatchcase(name, pattern.replace("[^", "[!")) or (name.startswith(".") and pattern.startswith("["))
 
 
@@ -307,6 +302,4 @@ def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
         return any(_covers(pattern[1:], path[skip:]) for skip in range(len(path) + 1))
     if not path:
         return False
-    from fnmatch import fnmatchcase
-
     return fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])

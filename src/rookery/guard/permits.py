@@ -5,17 +5,16 @@ Every interface asks here before it runs an operation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rookery.base.errors import Refused
-from rookery.ops.operation import PATH
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from rookery.ops.context import Context
-    from rookery.ops.operation import Op
-
+from rookery.guard.handing_in import check_call
+from rookery.guard.ownership import check_owned
+from rookery.ops.context import Context
+from rookery.ops.operation import PATH, Op
+from rookery.roles.model import find_role
+from rookery.roles.rights import reach_of, refuse
 
 SPEAKING = ("mail send", "mail reply")
 
@@ -51,8 +50,6 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
     caller = ctx.caller
     if caller.session_id is None:
         return
-    from rookery.roles.rights import reach_of, refuse
-
     if ctx.flags:
         raise NotPermitted("settings are changed by people: -c is not for agents", hint="call `rook` as it is")
     check_acts_itself(caller.name, operation, values)
@@ -60,19 +57,13 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
     if refusal is not None:
         raise NotPermitted(refusal.reason, hint=refusal.hint)
     if operation.owns:
-        from rookery.guard.ownership import check_owned
-
         check_owned(ctx.db, caller, operation, values, ctx.cwd, reach_of(caller.role, operation.needs))
     if operation.name == "task complete" or (operation.name in SPEAKING and _ends(caller.role, values.get("type"))):
-        from rookery.guard.handing_in import check_call
-
         check_call(ctx.db, caller, values)
 
 
 def _ends(role: str, type: str | None) -> bool:
     """True if whoever leads others says by such a message that its work is finished."""
-    from rookery.roles.model import find_role
-
     found = find_role(role)
     return found.can_spawn and type in found.ends_with
 

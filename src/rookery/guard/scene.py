@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.guard.shell.word import Word
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.guard.shell.word import Word
-
-    Cwds = frozenset[str | None]
+Cwds = frozenset[str | None]
 
 MAIN, WHILE, FOR = "", "while", "for"
 

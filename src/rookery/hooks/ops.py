@@ -5,12 +5,9 @@ from __future__ import annotations
 from rookery.hooks import settings as session_hooks
 from rookery.hooks.prime import prime as text_for
 from rookery.hooks.settings import Installed
+from rookery.ops.context import Context
 from rookery.ops.operation import flag, op, option
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
 
 
 @op("hooks install", needs="project.write", owns={}, view="hooks.installed")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from rookery.base.clock import stamp
+from rookery.base.errors import NotInitialised
 from rookery.base.json import loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.config.environ import Environ
-    from rookery.db.database import Database
+from rookery.config.compiled import read_config
+from rookery.config.environ import Environ, now
+from rookery.db.database import Database
+from rookery.hooks.prime import prime
+from rookery.mail.inbox import check
+from rookery.ops.caller import prove
+from rookery.ops.state import find_project, open_state
+from rookery.sessions.home import Home
 
 
 def at_event(environ: Environ, event: str, payload: bytes) -> str:
     """What to add to the session at the event; nothing outside of a project."""
-    from rookery.base.errors import NotInitialised
-    from rookery.ops.state import find_project, open_state
-
     try:
         root = find_project(str(loads(payload).get("cwd") or "."), environ.root)
     except NotInitialised:
@@ -28,18 +30,9 @@ def at_event(environ: Environ, event: str, payload: bytes) -> str:
 
 def _mail(db: Database, environ: Environ) -> str:
     """New mail for the person, told once: to be shown it here is to have read it."""
-    from rookery.base.clock import stamp
-    from rookery.config.environ import now
-    from rookery.mail.inbox import check
-    from rookery.ops.caller import prove
-
     found = check(db, prove(environ, lambda: db), stamp(now()), inject=True)
     return found.text or "" if found.messages else ""
 
 
 def _prime(root: str, db: Database, environ: Environ, event: str) -> str:
-    from rookery.config.compiled import read_config
-    from rookery.hooks.prime import prime
-    from rookery.sessions.home import Home
-
     return prime(Home(root, db, read_config(root, environ, {})), None, compact=event == "pre-compact")

@@ -12,11 +12,8 @@ from rookery.mail import service as mail
 from rookery.roles.model import find_role, read_prompt
 from rookery.sessions.home import Home
 from rookery.status import service as look
+from rookery.status.service import AgentStatus
 from rookery.tasks import service
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.status.service import AgentStatus
 
 _MOST = 12
 _WIDTH = 100

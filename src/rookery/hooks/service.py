@@ -6,17 +6,16 @@ what the program expects of a hook: an exit status (2 keeps a tool from running)
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.json import loads
 from rookery.base.token import hash_token
 from rookery.config.project import from_stored, root_of
+from rookery.db.database import Database
+from rookery.hooks import tool_events as tool_hooks
+from rookery.hooks import turn_events as turn_hooks
 from rookery.hooks.model import Answer, Caller, refuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.db.database import Database
-
+from rookery.ops.state import open_state
 
 _ABOUT_A_TOOL = ("pre-tool", "post-tool", "post-tool-failure")
 _ONLY_TOLD = ("notification", "subagent-stop", "session-end")
@@ -24,8 +23,6 @@ _ONLY_TOLD = ("notification", "subagent-stop", "session-end")
 
 def handle(root: str, session_id: str, event: str, payload: bytes, token: str | None = None) -> Answer:
     """Answer one event of an agent. Its token is checked where it is given; who gives none has proved it already."""
-    from rookery.ops.state import open_state
-
     db = open_state(root)
     try:
         caller = find_caller(db, session_id, token)
@@ -39,16 +36,12 @@ def handle(root: str, session_id: str, event: str, payload: bytes, token: str | 
 
 def _answer(root: str, db: Database, caller: Caller, event: str, payload: dict[str, Any]) -> Answer:
     if event in _ABOUT_A_TOOL or event in _ONLY_TOLD:
-        from rookery.hooks import tool_events as tool_hooks
-
         if event == "pre-tool":
             return tool_hooks.before_tool(root, db, caller, payload)
         if event in _ABOUT_A_TOOL:
             return tool_hooks.after_tool(root, caller, payload, failed=event == "post-tool-failure")
         tool_hooks.write(root, caller, event, data=_told(payload))
         return Answer()
-    from rookery.hooks import turn_events as turn_hooks
-
     return turn_hooks.answer(root, db, session_id=caller.session_id, event=event, payload=payload)
 
 

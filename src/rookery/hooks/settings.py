@@ -5,18 +5,16 @@ Only `.claude/settings.local.json` of the checkout is touched: it is the person'
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.base.json import loads
 from rookery.base.record import Record
 from rookery.runtimes.hooks import HOOKS, MODULE, PRE_COMPACT, PROMPT, SESSION_START, hook_command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 PATH = os.path.join(".claude", "settings.local.json")
 EVENTS = {"SessionStart": SESSION_START, "UserPromptSubmit": PROMPT, "PreCompact": PRE_COMPACT}
@@ -132,8 +130,6 @@ def _text(path: str) -> str:
 
 
 def _write(path: str, settings: dict[str, Any]) -> None:
-    import json
-
     _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.base.json import dumps
 from rookery.config.environ import now
-from rookery.hooks.model import Answer, refuse
+from rookery.db.database import Database
+from rookery.guard.decide import decide
+from rookery.guard.model import ALLOW, ASK, Bounds, Call
+from rookery.guard.ownership import check_owned
+from rookery.hooks.model import Answer, Caller, refuse
+from rookery.ops import caller as callers
+from rookery.ops.operation import Op
+from rookery.roles.model import find_role
 from rookery.sessions.records import write_record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.guard.model import Bounds
-    from rookery.hooks.model import Caller
-    from rookery.ops.operation import Op
 
 _FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
 
 def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]) -> Answer:
     """The guard's word, written down. Only what is allowed by name runs: silence would leave it to the program."""
-    from rookery.guard.decide import decide
-    from rookery.guard.model import ALLOW, ASK, Call
-    from rookery.roles.model import find_role
-
     tool, given = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(tool, str) or not isinstance(given, dict):
         return refuse("the call cannot be read", "repeat it")
@@ -47,8 +42,6 @@ def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]
 
 def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
     """What the agent has of its own; whose a task or another agent is, the state is asked when it matters."""
-    from rookery.guard.model import Bounds
-
     return Bounds(
         root=root,
         worktree=caller.worktree,
@@ -63,9 +56,6 @@ def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
 
 
 def _check_own(db: Database, caller: Caller, operation: Op, values: Mapping[str, Any], folder: str, reach: str) -> None:
-    from rookery.guard.ownership import check_owned
-    from rookery.ops import caller as callers
-
     who = callers.Caller(caller.agent, caller.session_id, caller.role, caller.task_id, "@lead", caller.worktree)
     check_owned(db, who, operation, values, folder, reach)
 

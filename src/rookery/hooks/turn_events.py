@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.json import dumps
 from rookery.config.compiled import read_config
 from rookery.config.environ import read_environ
+from rookery.db.database import Database
 from rookery.hooks.model import Answer
+from rookery.hooks.prime import prime
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.sessions.model import Session
+from rookery.sessions.model import Session
+from rookery.turns.interactive import begin_turn, end_turn, take_mail
 
 
 def answer(root: str, db: Database, *, session_id: str, event: str, payload: dict[str, Any]) -> Answer:
@@ -37,15 +36,11 @@ def answer(root: str, db: Database, *, session_id: str, event: str, payload: dic
 def _prompt(home: Home, session: Session) -> Answer:
     if session.mode != TMUX:
         return Answer()  # the runner has opened the turn, and its mail is in the prompt
-    from rookery.turns.interactive import begin_turn
-
     _, letters = begin_turn(home, session.id)
     return Answer(out=letters)
 
 
 def _stop(home: Home, session: Session) -> Answer:
-    from rookery.turns.interactive import end_turn, take_mail
-
     letters = take_mail(home, session)
     if letters:
         return Answer(out=dumps({"decision": "block", "reason": letters}))
@@ -55,6 +50,4 @@ def _stop(home: Home, session: Session) -> Answer:
 
 
 def _prime(home: Home, agent: str) -> str:
-    from rookery.hooks.prime import prime
-
     return prime(home, agent, compact=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from rookery.base.errors import InvalidState
+from rookery.ops.context import Context
 from rookery.ops.operation import op
 from rookery.sessions import store
 from rookery.sessions.home import Home
 from rookery.turns.interactive import begin_turn, end_turn
 from rookery.turns.service import prompt_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
 
 
 @op("hook prompt", needs="hook.write", owns={}, view="plain.lines")

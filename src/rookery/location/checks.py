@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
@@ -12,10 +13,6 @@ from rookery.location.settle import settle
 from rookery.ops import location
 from rookery.ops.location import COPIED, HERE, SHARED
 from rookery.vcs.git import relocate as git_relocate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CATEGORY = "location"
 

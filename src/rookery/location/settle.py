@@ -14,6 +14,7 @@ commands that come meanwhile wait.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -25,33 +26,25 @@ from rookery.config import steps
 from rookery.config.compiled import read_config
 from rookery.config.environ import read_environ
 from rookery.config.project import FOLDER, make_state_folder
+from rookery.db.database import Database
 from rookery.environment import store as environment
 from rookery.environment.store import EnvironmentUnusable
 from rookery.merge import lease
 from rookery.merge.gates import scratch
 from rookery.ops import location
-from rookery.ops.location import COPIED, HERE, MOVED
+from rookery.ops.location import COPIED, HERE, MOVED, Location
 from rookery.processes import holder as holders
 from rookery.processes.proctable import RUNNER, environ_of, words_of
-from rookery.processes.proctree import end_tree, marked
+from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import store
 from rookery.sessions.home import MARK, Home
-from rookery.sessions.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED
+from rookery.sessions.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED, Session
 from rookery.turns.ending import end_session
 from rookery.vcs import cage
 from rookery.vcs.git import relocate as git_relocate
 from rookery.vcs.git.index_claim import give_up_all
 from rookery.worktrees import removal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.db.database import Database
-    from rookery.ops.location import Location
-    from rookery.processes.proctree import Identity
-    from rookery.sessions.model import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.mail import directory
 from rookery.mail.model import HUMAN, SYSTEM, EmptyGroup, UnknownRecipient
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.db.database import Database
-    from rookery.ops.caller import Caller
+from rookery.ops.caller import Caller
 
 ROLE_GROUPS = {
     "coordinators": "coordinator",

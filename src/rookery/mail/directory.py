@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.mail.model import TurnOver
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.db.database import Database
-    from rookery.ops.caller import Caller
+from rookery.ops.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from rookery.mail import groups
+from rookery.mail.groups import Group
+from rookery.ops.context import Context
 from rookery.ops.operation import MAIL_GROUPS, arg, op
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.mail.groups import Group
-    from rookery.ops.context import Context
 
 NAME = arg("name", "The group's name, with or without @.")
 MEMBERS = arg("member", "An agent that is or was here, or `human`.", many=True)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.events.store import publish
 from rookery.mail import addressing, directory
-from rookery.ops.caller import check_alive
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.db.database import Database
-    from rookery.ops.caller import Caller
+from rookery.ops.caller import Caller, check_alive
 
 MAX_NAME = 48
 

@@ -7,28 +7,22 @@ shown is read. A person who looks into somebody else's inbox leaves no mark.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.commits import Commits
+from rookery.db.database import Database
 from rookery.mail import store
 from rookery.mail.directory import current_turn
 from rookery.mail.inject import LIMITS, choose, render
-from rookery.mail.model import NotYourMail
+from rookery.mail.model import Message, NotYourMail
 from rookery.mail.service import find_inbox, find_message, find_thread
 from rookery.mail.validation import check_type
-from rookery.ops.caller import check_alive
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.mail.model import Message
-    from rookery.ops.caller import Caller
+from rookery.ops.caller import Caller, check_alive
 
 DEFAULT_LIMIT = 50
 

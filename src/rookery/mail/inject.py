@@ -7,17 +7,13 @@ would not see is made visible.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rookery.base.json import dumps
 from rookery.base.record import Record
 from rookery.base.text import one_line, visible
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rookery.mail.model import Message
+from rookery.mail.model import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from rookery.base.clock import parse_duration
 from rookery.mail import inbox, service
-from rookery.mail.inbox import DEFAULT_LIMIT, Filter
-from rookery.mail.model import PRIORITIES, TYPES, Draft
+from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened
+from rookery.mail.model import PRIORITIES, TYPES, Draft, Message, Sent
 from rookery.mail.validation import read_payload
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, arg, flag, op, option, options
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.mail.inbox import Checked, Opened
-    from rookery.mail.model import Message, Sent
-    from rookery.ops.context import Context
 
 BODY = option("body", "What there is to say.", long_text=True)
 TYPE = option(

@@ -6,21 +6,17 @@ A message that a turn has seen counts as read only when that turn ends well: `de
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from rookery.base.errors import InvalidInput
 from rookery.base.ids import MESSAGE, new_id
+from rookery.db.database import Database
 from rookery.mail import addressing, store
-from rookery.mail.inject import LIMITS, choose
+from rookery.mail.inject import LIMITS, Limits, choose
 from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
 from rookery.ops.caller import Caller, check_alive
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.mail.inject import Limits
 
 _TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
 _TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}

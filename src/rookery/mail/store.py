@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rookery.base.ids import MESSAGE, parse_id, resolve_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.db.dialect import marks
 from rookery.events.store import publish
 from rookery.mail.model import PRIORITIES, SYSTEM, Message
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rookery.db.database import Database
-
-    Condition = tuple[list[str], list[object]]
+Condition = tuple[list[str], list[object]]
 
 _COLUMNS = Message.field_names()
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in _COLUMNS) + " FROM messages m"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.errors import InvalidInput
 from rookery.base.json import dumps, loads
 from rookery.base.text import check_text
-from rookery.mail.model import MAX_BODY, MAX_SUBJECT, PRIORITIES, TYPES, InvalidPayload
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.mail.model import Draft, Field, MessageType
+from rookery.mail.model import MAX_BODY, MAX_SUBJECT, PRIORITIES, TYPES, Draft, Field, InvalidPayload, MessageType
 
 _KINDS = {"text": "text", "integer": "a whole number", "list": "a list of texts"}
 _EXAMPLES = {"text": "…", "integer": 0, "list": ["…"]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.environ import read_environ
@@ -14,10 +16,6 @@ from rookery.merge.gates import scratch
 from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
 from rookery.processes.holder import is_gone, read
 from rookery.sessions.home import Home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CATEGORY = "merge"
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from rookery.base.errors import InvalidInput, InvalidState
+from rookery.merge.model import GateRun
+from rookery.sessions.home import Home
 from rookery.worktrees import service as worktrees
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.merge.model import GateRun
-    from rookery.sessions.home import Home
 
 
 def _say_nothing(_text: str) -> None:

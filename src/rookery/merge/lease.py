@@ -20,17 +20,13 @@ from rookery.base.clock import stamp
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
+from rookery.db.database import Database
 from rookery.mail.model import SYSTEM
+from rookery.merge.desk import Desk
 from rookery.merge.model import LostLease
 from rookery.processes import holder as holders
 from rookery.vcs.git import moves as git_moves
 from rookery.vcs.git.moves import Fenced
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
-    from rookery.merge.desk import Desk
-
 
 _POLL = 0.02
 

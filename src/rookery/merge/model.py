@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rookery.merge.landing.attempts import Skipped
 
 QUEUED = "queued"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from rookery.base.errors import InvalidInput, Refused
 from rookery.config.environ import HUMAN
+from rookery.merge import predict, queue, service
+from rookery.merge import undo as undoing
+from rookery.merge.desk import Desk
+from rookery.merge.landing.attempts import Survey, add_queue, skip, survey
+from rookery.merge.model import Entry, Explained, Outcome
+from rookery.merge.predict import Predicted
+from rookery.merge.undo import Undone
+from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, INTEGER, arg, flag, op, option
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry, Explained, Outcome
-    from rookery.merge.predict import Predicted
-    from rookery.merge.undo import Undone
-    from rookery.ops.context import Context
+from rookery.sessions.home import Home
 
 _MERGE = arg("merge", "The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
 _INTO = option("into", "The branch to land on, instead of the project's base.")
@@ -43,10 +44,6 @@ def merge(
     Nothing is merged in your checkout. A checkout of the base follows by a fast-forward that touches no file with
     changes of its own; where it would, the landing waits and says so.
     """
-    from rookery.merge import queue, service
-    from rookery.merge.landing.attempts import Survey, add_queue, skip, survey
-    from rookery.merge.model import Outcome
-
     if bool(branch) == all:
         raise InvalidInput("say either --branch NAME or --all", hint="`rook merge list` shows what is queued")
     _check_force(ctx, force, branch)
@@ -54,8 +51,6 @@ def merge(
     base = desk.base(into)
     found = Survey((branch,), ()) if branch else survey(desk, base)
     if dry_run:
-        from rookery.merge import predict
-
         found = found if branch else add_queue(desk, base, found)
         drafts = [service.draft(desk, each, base, force=force) for each in found.ready]
         refused = [skip(desk.db, each) for each in drafts]
@@ -84,8 +79,6 @@ def merge(
 )
 def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None, force: bool) -> list[Entry]:
     """Queue branches to land; `rook merge run` lands them."""
-    from rookery.merge import service
-
     _check_force(ctx, force, branch)
     desk = _desk(ctx)
     return service.enqueue(desk, branch, desk.base(into), priority=priority, force=force)
@@ -100,8 +93,6 @@ def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: i
 )
 def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
     """List the queue in the order in which it lands."""
-    from rookery.merge import service
-
     return service.listing(_desk(ctx), everything=all, limit=limit)
 
 
@@ -114,8 +105,6 @@ def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
 )
 def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) -> list[Predicted]:
     """Say what would become of branches if they were landed now, in this order: by which tier, and which files."""
-    from rookery.merge import predict, service
-
     desk = _desk(ctx)
     base = desk.base(into)
     return predict.predict_all(desk, [service.draft(desk, each, base) for each in branch])
@@ -124,8 +113,6 @@ def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) ->
 @op("merge run", _INTO, needs="merge.write", owns={}, view="merges.outcome")
 def run(ctx: Context, into: str | None) -> Outcome:
     """Work through the queue until nothing is left that can land."""
-    from rookery.merge import queue
-
     desk = _desk(ctx)
     return queue.work(desk, desk.base(into))
 
@@ -133,8 +120,6 @@ def run(ctx: Context, into: str | None) -> Outcome:
 @op("merge cancel", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
 def cancel(ctx: Context, merge: str) -> Entry:
     """Take an entry out of the queue."""
-    from rookery.merge import service
-
     desk = _desk(ctx)
     return service.cancel(desk, service.find(desk, merge).id)
 
@@ -142,25 +127,18 @@ def cancel(ctx: Context, merge: str) -> Entry:
 @op("merge retry", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
 def retry(ctx: Context, merge: str) -> Entry:
     """Queue an entry again that failed, waits or was taken back."""
-    from rookery.merge import service
-
     return service.retry(_desk(ctx), merge)
 
 
 @op("merge explain", _MERGE, needs="vcs.read", view="merges.explained")
 def explain(ctx: Context, merge: str) -> Explained:
     """Tell what was done to bring an entry in: each conflict, by which rule, and why that is safe."""
-    from rookery.merge import service
-
     return service.explain(_desk(ctx), merge)
 
 
 @op("merge undo", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.undone")
 def undo(ctx: Context, merge: str) -> list[Undone]:
     """Take a landing back: the base moves back if it is still the tip, else the change is reversed on top of it."""
-    from rookery.merge import service
-    from rookery.merge import undo as undoing
-
     desk = _desk(ctx)
     return undoing.undo(desk, [service.find_undoable(desk, merge)])
 
@@ -173,7 +151,4 @@ def _check_force(ctx: Context, force: bool, named: object) -> None:
 
 
 def _desk(ctx: Context) -> Desk:
-    from rookery.merge.desk import Desk
-    from rookery.sessions.home import Home
-
     return Desk(Home.of(ctx), ctx.actor, ctx.follow)

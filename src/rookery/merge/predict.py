@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
+from rookery.merge.desk import Desk
 from rookery.merge.landing import candidate
+from rookery.merge.landing.attempts import Skipped
 from rookery.merge.landing.landed import landed_branches
 from rookery.merge.landing.protected import protected_paths
 from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
@@ -16,15 +20,6 @@ from rookery.merge.tiers import mechanical
 from rookery.merge.tiers.case import Case
 from rookery.vcs.git.merge_tree import UNRELATED
 from rookery.vcs.git.merging import CannotMerge
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.landing.attempts import Skipped
-
 
 SKIPPED = "skipped"
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from rookery.base.errors import RookError
 from rookery.db.commits import Commits
 from rookery.merge import lease as leases
 from rookery.merge import service, store
+from rookery.merge.desk import Desk
 from rookery.merge.landing import after, land, settle
-from rookery.merge.lease import Holder
+from rookery.merge.lease import Holder, Lease
 from rookery.merge.model import MergeBusy, Outcome
 from rookery.merge.run import Run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.lease import Lease
 
 _LOOK_AGAIN = 1.0
 """A merger that is killed tells of nothing."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
+from rookery.merge.desk import Desk
 from rookery.merge.landing.candidate import replay
 from rookery.merge.landing.landed import start_of
 from rookery.sessions import store as agents
@@ -18,10 +19,6 @@ from rookery.sessions.model import WORKING, NoSuchAgent
 from rookery.vcs.model import DirtyCheckout
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.cleaning import rescue_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from rookery.merge import lease as leases
 from rookery.merge import undo
+from rookery.merge.desk import Desk
 from rookery.merge.landing import after, land
 from rookery.merge.lease import Holder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
 
 
 def recover(desk: Desk, base: str) -> None:

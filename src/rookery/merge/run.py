@@ -6,18 +6,23 @@ lands as soon as it is known to be. Branches that conflict are resolved one by o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 
 from rookery.base.errors import RookError
 from rookery.config import steps
 from rookery.merge import batch, store
 from rookery.merge import lease as leases
+from rookery.merge.desk import Desk
+from rookery.merge.gates import service as gates
+from rookery.merge.gates.service import Verdict
 from rookery.merge.landing import after, attempts, kept, land, news
 from rookery.merge.landing.attempts import Withdrawn
 from rookery.merge.landing.candidate import Candidate, Clash, build
 from rookery.merge.landing.land import Held, Moved
 from rookery.merge.landing.landed import Unclear, landed_branches
 from rookery.merge.landing.protected import protected_paths
+from rookery.merge.lease import Lease
 from rookery.merge.model import (
     BUSY,
     CONFLICT,
@@ -32,14 +37,7 @@ from rookery.merge.model import (
     TESTING,
     Entry,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.gates.service import Verdict
-    from rookery.merge.lease import Lease
+from rookery.merge.tiers import ladder as resolving
 
 _MOST_REBUILDS = 20
 _MOST_FILES = 200
@@ -197,8 +195,6 @@ class Run:
 
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> Verdict:
         """What the gates say of the last of a stack, that is of all of it."""
-        from rookery.merge.gates import service as gates  # with all that scratch folders need
-
         commit, at = stack[-1].commit, stack[0].onto
         verdict = gates.run_gates(self.desk, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
         self.flaky.update((run.name, None) for run in verdict.runs if run.verdict == "flaky" and not run.is_cached)
@@ -252,10 +248,6 @@ class Run:
 
     def _resolve(self, clash: Clash) -> None:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
-        from rookery.merge.tiers import (
-            ladder as resolving,  # the tiers: nothing of them is loaded where nothing conflicts
-        )
-
         desk = self.desk
         entry = store.get(desk.db, clash.entry.id)
         clash = clash.replace(entry=entry)

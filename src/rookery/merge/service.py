@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.landing.attempts import objection
 from rookery.merge.landing.landed import landed_branches
-from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, Entry, Explained, NothingToLand
+from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, Entry, Explained, GateRun, NothingToLand
 from rookery.sessions import store as agents
+from rookery.sessions.model import Session
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rookery.db.database import Database
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import GateRun
-    from rookery.sessions.model import Session
 
 _EVENTS = 200
 _TAIL = 16_000

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
 from rookery.config.project import from_stored, root_of, to_stored
+from rookery.db.database import Database, Row
 from rookery.db.dialect import marks
 from rookery.events.store import publish
 from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
 from rookery.merge.model import MERGE as MERGE_STRATEGY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from rookery.db.database import Database, Row
 
 _COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"

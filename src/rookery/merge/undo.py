@@ -5,6 +5,7 @@ The commit stays kept under `refs/rookery/merge/<id>`, and what the base was und
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, StorageFailed
@@ -12,20 +13,14 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.gates import service as gates
 from rookery.merge.landing import kept, land, news, settle
-from rookery.merge.lease import Holder
+from rookery.merge.lease import Holder, Lease
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.moves import Fenced, keep_refs
 from rookery.vcs.git.repository import HEADS, SAVED, undone_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.lease import Lease
 
 MOVED_BACK, REVERTED = "moved back", "reverted"
 

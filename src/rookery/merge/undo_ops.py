@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from rookery.base.errors import InvalidState, NotFound
+from rookery.merge import store
+from rookery.merge.desk import Desk
+from rookery.merge.model import LANDED
+from rookery.merge.undo import Undone
+from rookery.merge.undo import undo as carry_out
+from rookery.ops.context import Context
 from rookery.ops.operation import arg, op
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.undo import Undone
-    from rookery.ops.context import Context
+from rookery.sessions import store as agents
+from rookery.sessions.home import Home
 
 
 @op("run undo", arg("run", "The run's id, or the beginning of it."), needs="run.write", owns={}, view="merges.undone")
@@ -17,13 +20,6 @@ def undo(ctx: Context, run: str) -> list[Undone]:
 
     What was on the base stays kept under `refs/rookery/rescue/undo/`.
     """
-    from rookery.merge import store
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import LANDED
-    from rookery.merge.undo import undo as carry_out
-    from rookery.sessions import store as agents
-    from rookery.sessions.home import Home
-
     fitting = [each for each in agents.runs(ctx.db) if each.id.startswith(run)]
     if not fitting:
         raise NotFound(f"no run {run}", hint="`rook run list` shows them")

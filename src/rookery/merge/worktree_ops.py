@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from rookery.merge.desk import Desk
+from rookery.merge.rebase import Rebased
+from rookery.merge.rebase import rebase as carry_out
+from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, arg, op, option
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.rebase import Rebased
-    from rookery.ops.context import Context
+from rookery.sessions.home import Home
 
 
 @op(
@@ -24,9 +24,5 @@ def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:
     The worktree must be clean. Where a commit conflicts, the files are named and nothing is changed. The branch as it
     was stays kept under `refs/rookery/rescue/`.
     """
-    from rookery.merge.desk import Desk
-    from rookery.merge.rebase import rebase as carry_out
-    from rookery.sessions.home import Home
-
     desk = Desk(Home.of(ctx), ctx.actor)
     return carry_out(desk, name, desk.base(onto))

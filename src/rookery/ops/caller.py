@@ -22,20 +22,17 @@ given to another one.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rookery.base.call import current
 from rookery.base.errors import Refused
 from rookery.base.record import Record
-from rookery.config.environ import HUMAN
+from rookery.base.token import hash_token
+from rookery.config.environ import HUMAN, Environ
 from rookery.config.project import from_stored, root_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.config.environ import Environ
-    from rookery.db.database import Database
+from rookery.db.database import Database
+from rookery.processes import proctable
 
 
 class ForgedSender(Refused):
@@ -100,8 +97,6 @@ def _of_session(db: Database, session_id: str) -> Caller:
 
 
 def _of_token(db: Database, environ: Environ, token: str) -> Caller:
-    from rookery.base.token import hash_token
-
     found = _lives(db, "token_hash = ?", hash_token(token))
     if not found:
         raise ForgedSender("the token is not that of a living agent")
@@ -131,8 +126,6 @@ def _lives(db: Database, condition: str, value: str) -> list[Caller]:
 
 def _check_descent(pid: int) -> None:
     """Raise ForgedSender if the process, or one above it, belongs to an agent; or if it is gone, and cannot tell."""
-    from rookery.processes import proctable
-
     if not proctable.has_proc():
         return
     line = proctable.line_of(pid)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from rookery.base.call import current_folder, stderr
-from rookery.base.clock import stamp
+from rookery.base.clock import Clock, stamp
 from rookery.base.errors import NotInitialised
+from rookery.config.compiled import read_config
 from rookery.config.environ import HUMAN, Environ, now, read_environ
+from rookery.config.model import Config
+from rookery.db.database import Database
+from rookery.ops.caller import Caller, prove
 from rookery.ops.location import take_notice
 from rookery.ops.state import find_project, open_here
+from rookery.vcs.detect import open_vcs
+from rookery.vcs.model import Vcs
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rookery.base.clock import Clock
-    from rookery.config.model import Config
-    from rookery.db.database import Database
-    from rookery.ops.caller import Caller
-    from rookery.vcs.model import Vcs
-
-    Progress = Callable[[str, int], Callable[[int], None]]
+Progress = Callable[[str, int], Callable[[int], None]]
 
 
 def _no_progress(_label: str, _total: int) -> Callable[[int], None]:
@@ -65,8 +63,6 @@ class Context:
     def caller(self) -> Caller:
         """Who is calling, proved at the first use; raises ForgedSender. The state is opened only for an agent."""
         if self._caller is None:
-            from rookery.ops.caller import prove
-
             self._caller = prove(self.environ, lambda: self.db)
         return self._caller
 
@@ -106,8 +102,6 @@ class Context:
     def config(self) -> Config:
         """The project's configuration; outside a project, what the user, the environment and the flags say."""
         if self._config is None:
-            from rookery.config.compiled import read_config
-
             self._config = read_config(self._root_if_any(), self.environ, self.flags)
         return self._config
 
@@ -122,8 +116,6 @@ class Context:
 
     def vcs(self) -> Vcs:
         """The checkout that the caller stands in; raises NoRepository."""
-        from rookery.vcs.detect import open_vcs
-
         return open_vcs(self.cwd, self.config.vcs)
 
     def now(self) -> str:

@@ -6,14 +6,11 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.config.model import GateConfig
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NO_TEST = "no test specified"
 _MOST = 1_000_000

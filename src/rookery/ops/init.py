@@ -19,10 +19,12 @@ from rookery.config.loader import FILE, load_config
 from rookery.config.model import Config, GateConfig
 from rookery.config.project import FOLDER, PRIVATE, database_path, find_repository, find_root
 from rookery.config.template import GITIGNORE, render_template
+from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
 from rookery.ops.operation import flag, op
 from rookery.ops.state import check_state
+from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import Vcs
 
 
@@ -116,8 +118,6 @@ def _refuse_strange_folder(root: str, folder: str) -> None:
 
 
 def _open_vcs(ctx: Context, root: str, config: Config) -> Vcs:
-    from rookery.vcs.detect import open_vcs
-
     # The folder of a bare repository is not a checkout; the caller's is.
     has_checkout = any(os.path.lexists(os.path.join(root, name)) for name in (".git", ".jj"))
     return open_vcs(root if has_checkout else ctx.cwd, config.vcs)
@@ -162,8 +162,6 @@ def _missing(guesses: list[Guess]) -> Iterator[str]:
 
 def _make(folder: str, config: str, force: bool) -> tuple[list[str], list[str]]:
     """Make what is missing, and say what was made and what was kept."""
-    from rookery.db.database import Database
-
     made = _Made()
     try:
         made.note(FOLDER + "/", _make_folder(folder))

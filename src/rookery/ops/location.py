@@ -24,12 +24,9 @@ from rookery.base.errors import InvalidState, StorageFailed
 from rookery.base.record import Record
 from rookery.config.environ import now
 from rookery.config.project import FOLDER, is_project
+from rookery.db.database import Database
 from rookery.processes import holder as holders
 from rookery.processes.locks import is_locked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 HERE = "here"
 COPIED = "copied"

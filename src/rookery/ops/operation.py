@@ -13,18 +13,14 @@ anybody's.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
+from rookery.ops.context import Context
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from rookery.ops.context import Context
-
-    Handler = Callable[..., Any]
+Handler = Callable[..., Any]
 
 TEXT = "text"
 INTEGER = "integer"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any, NoReturn
 
 from rookery.base.call import current, stdout
 from rookery.base.errors import UsageError
 from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
 from rookery.ops.options import GLOBALS, HelpAsked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
 
 
 def parse(op: Op, words: list[str]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ are given by the kernel when the repository is cloned.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rookery.base.errors import UntrustedState
 from rookery.config.project import FOLDER, database_path, find_root, git_folder, is_project, make_state_folder, upward
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rookery.db.database import Database
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput, NoRepository
 from rookery.base.record import Record
+from rookery.ops.context import Context
 from rookery.ops.operation import CHECKOUTS, HERE, INTEGER, Param, arg, flag, op, option
 from rookery.vcs.model import FileDiff, LogEntry, Status
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.ops.context import Context
 
 NONE = "none"
 

@@ -6,13 +6,12 @@ which knows more and costs 7 ms.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.errors import UsageError
 from rookery.ops.operation import FLAG, INTEGER, Op, Param
 from rookery.ops.options import GLOBALS, Globals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rookery.ops.parser import parse
 
 _DIGITS = 15
 
@@ -46,8 +45,6 @@ def read_words(op: Op, words: list[str], before: Globals) -> tuple[dict[str, Any
     """Values for the operation's parameters, and the options of every command. Raises UsageError, or HelpAsked."""
     values = None if before.help else read_plainly(op, words)
     if values is None:
-        from rookery.ops.parser import parse
-
         values = parse(op, ["--help"] if before.help else words)
     config = dict(before.config)
     for text in values.pop("config", None) or ():

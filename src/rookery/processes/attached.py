@@ -7,14 +7,11 @@ For those who stand between a program and whoever started it: nothing is capture
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.processes.detach import DEFAULT_SIGNALS, find_program, in_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 def spawn(

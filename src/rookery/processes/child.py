@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import IO
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.processes.process import ending_of, kill_group
 from rookery.processes.proctable import Identity, read_one
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import IO
 
 _CHUNK = 65536
 _LOOK_AGAIN = 0.1

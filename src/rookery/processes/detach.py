@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.processes import proctable
+from rookery.processes.limits import pass_on
 from rookery.processes.proctable import Identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import NoReturn
 
 # `posix_spawn` changes neither the folder nor the umask; the arguments stay apart from the text that the shell reads.
 _IN_FOLDER = ("/bin/sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh")
@@ -81,8 +79,6 @@ def _give_limits(pid: int) -> None:
     """
     call = calls.current()
     if call is not None and call.session_id is None and not any(name in call.environ for name in _OF_AGENTS):
-        from rookery.processes.limits import pass_on
-
         with suppress(OSError, ValueError):  # one of the two has gone
             pass_on(call.pid, pid)
 

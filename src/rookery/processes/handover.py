@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from rookery.base.json import dumps, loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def write(data: dict[str, Any]) -> int:

@@ -9,10 +9,7 @@ import ctypes
 import os
 import struct
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 MODIFIED, TOUCHED, CLOSED, MOVED_HERE, CREATED = 0x2, 0x4, 0x8, 0x80, 0x100
 ANY = MODIFIED | TOUCHED | CLOSED | MOVED_HERE | CREATED | 0x40 | 0x200 | 0x400 | 0x800

@@ -8,10 +8,7 @@ from __future__ import annotations
 import os
 import resource
 from contextlib import suppress
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _NAMES = tuple(name for name in dir(resource) if name.startswith("RLIMIT_"))
 _KINDS = tuple(getattr(resource, name) for name in _NAMES)

@@ -13,19 +13,17 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.processes import handover as handed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import IO
-
     from rookery.processes.child import Child
 
 _CHUNK = 65536

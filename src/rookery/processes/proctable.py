@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.processes.process import run
 
 PROC = "/proc"
 
@@ -95,8 +96,6 @@ def holding(name: str, value: str) -> set[int]:
         wanted = f"{name}={value}"
         mine = os.geteuid()
         return {pid for pid, row in read_all().items() if row.user == mine and wanted in _environ(pid)}
-    from rookery.processes.process import run
-
     # `e` shows the environment behind the command, of one's own processes only.
     said = run(["ps", "eww", "-A", "-o", "pid=,command="], check=False).stdout
     found = (line.split(None, 1) for line in said.splitlines())
@@ -184,8 +183,6 @@ def _environ(pid: int) -> list[str]:
 
 
 def _ask_ps(*which: str) -> list[Row]:
-    from rookery.processes.process import run
-
     said = run(["ps", *which, "-o", _PS_COLUMNS], check=False).stdout
     rows = []
     for line in said.splitlines():

@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 
 from rookery.base import call as calls
 from rookery.processes import proctable
 from rookery.processes.proctable import Identity as Identity
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    Mark = tuple[str, str]
-    """A variable and its value, such as ("ROOKERY_SESSION", "ses_…")."""
+Mark = tuple[str, str]
+"""A variable and its value, such as ("ROOKERY_SESSION", "ses_…")."""
 
 _PATIENCE = 10.0
 """How long we try to kill, in seconds: only a process that hangs in the kernel takes longer."""

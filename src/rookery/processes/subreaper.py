@@ -7,6 +7,7 @@ happens.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
@@ -19,8 +20,6 @@ def adopt_orphans() -> None:
     program, and is not inherited by children."""
     if sys.platform != "linux":
         return
-    import ctypes
-
     try:
         if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0:
             _adopting.append(os.getpid())

@@ -7,15 +7,11 @@ agents under it as well, or to anything. A permission without roles is for peopl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rookery.ops.operation import Op
+from rookery.ops.operation import Op
 
 OWN, BENEATH, ANY = "own", "beneath", "any"
 PROGRAM = "program"

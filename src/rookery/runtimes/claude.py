@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
+from typing import Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.runtimes import model
@@ -16,11 +18,6 @@ from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settin
 from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
 from rookery.runtimes.claude_stream import read_line as read_line
 from rookery.runtimes.model import Command, Launch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 NAME = "claude"
 INSTRUCTIONS = "CLAUDE.local.md"

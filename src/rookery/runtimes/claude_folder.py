@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.config.environ import child_environ
 from rookery.runtimes.hooks import HOOKS, hook_command
-from rookery.runtimes.model import HEADLESS, MODES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from rookery.runtimes.model import Launch
+from rookery.runtimes.model import HEADLESS, MODES, Launch
 
 LOGINS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),

@@ -7,16 +7,13 @@ their message began with. Seen on version 2.1.197; fields that are missing or od
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from rookery.runtimes import model
 from rookery.runtimes.model import TurnEvent
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
-
-    Said = dict[str, Any]
+Said = dict[str, Any]
 
 _OUTPUT = 10_000
 _DIAGNOSTIC = "[ede_diagnostic]"

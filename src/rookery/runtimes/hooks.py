@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from rookery.base.record import Record
 
@@ -90,8 +91,6 @@ def hook_command(
 
 def _libraries() -> list[str]:
     """Where Rookery and its database library lie; without `site` nothing else says so."""
-    from importlib.util import find_spec
-
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     found = find_spec("apsw")
     packages = [os.path.dirname(os.path.dirname(found.origin))] if found is not None and found.origin else []

@@ -5,16 +5,11 @@ The caller starts the child, reads its lines and ends it; a runtime only knows w
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Protocol
-else:
-    Protocol = object
 
 TEXT = "text"
 TOOL = "tool"

@@ -5,10 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from rookery.base.errors import InvalidInput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.runtimes.model import Runtime
+from rookery.runtimes.model import Runtime
 
 RUNTIMES = {
     "scripted": "rookery.runtimes.scripted",

@@ -6,18 +6,16 @@ The script's language is in `docs/guides/scripted-runtime.md`; the child is `scr
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rookery.base.errors import InvalidInput, ProgramFailed
 from rookery.base.json import loads
 from rookery.processes.python import module_command
 from rookery.runtimes import model
 from rookery.runtimes.model import Command, Launch, TurnEvent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
 
 NAME = "scripted"
 INSTRUCTIONS = "AGENTS.md"
@@ -47,8 +45,6 @@ def check_installed(settings: Mapping[str, Any], path: str | None = None) -> Non
     program = settings.get("program") or sys.executable
     if os.path.isabs(program) and os.access(program, os.X_OK):
         return
-    import shutil
-
     if shutil.which(program, path=path) is None:
         raise ProgramFailed(
             f"{program} is not installed",

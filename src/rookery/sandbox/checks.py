@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.environ import child_environ, read_environ
 from rookery.config.loader import load_config
+from rookery.config.model import SandboxConfig
 from rookery.config.project import is_project
 from rookery.environment.service import recorded_names
 from rookery.sandbox.model import ALLOW, OFF, ON, OPEN
 from rookery.sandbox.probe import find_obstacle, probe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.config.model import SandboxConfig
+from rookery.sandbox.proxy import read_rule
 
 _CATEGORY = "sandbox"
 
@@ -58,8 +55,6 @@ def _network(settings: SandboxConfig) -> Finding:
     if settings.network == OPEN:
         return Finding(_CATEGORY, "network", OK, "open: agents reach every host, this machine's own services too")
     if settings.network == ALLOW:
-        from rookery.sandbox.proxy import read_rule
-
         try:
             rules = [read_rule(each) for each in settings.allow]
         except RookError as error:

@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 
@@ -19,16 +20,10 @@ from rookery.base.json import loads
 from rookery.config.environ import confined_environ
 from rookery.processes import proctable
 from rookery.processes.attached import spawn, wait
-from rookery.processes.inotify import MOVED_HERE, watch_folders
+from rookery.processes.inotify import MOVED_HERE, Watch, watch_folders
 from rookery.processes.python import module_command
 from rookery.processes.subreaper import adopt_orphans
 from rookery.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, clear_sockets
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rookery.processes.inotify import Watch
 
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 _BY_TERMINAL = 0x80  # SI_KERNEL: the whole group in the foreground got it, the agent too

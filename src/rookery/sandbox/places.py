@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.sandbox.model import BLANK, HIDE, RO, RW, Mount
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 # Of /dev the sandbox has its own, so that what lies in memory there is hidden too.
 _HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108

@@ -9,22 +9,20 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.config.environ import child_environ
+from rookery.config.model import Config
 from rookery.config.project import FOLDER
 from rookery.processes.detach import find_program
 from rookery.processes.process import run
 from rookery.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.config.model import Config
-    from rookery.sessions.home import Home
+from rookery.sessions.home import Home
+from rookery.vcs.detect import detect
+from rookery.vcs.model import JJ
 
 _TIMEOUT = 10
 _FLAGS = (
@@ -82,9 +80,6 @@ def decide(home: Home) -> str:
 
 def find_obstacle(root: str | None, config: Config) -> tuple[str, str]:
     """Why agents of this project cannot be sandboxed, and what to do; nothing if they can."""
-    from rookery.vcs.detect import detect
-    from rookery.vcs.model import JJ
-
     if root is not None and (detect(root, config.vcs.backend) or ("",))[0] == JJ:
         return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
     if root is not None and os.path.isdir(os.path.join(root, ".git", "reftable")):

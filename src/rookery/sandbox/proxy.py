@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,11 +20,7 @@ from rookery.base.record import Record
 from rookery.config.environ import now
 from rookery.sandbox.relay import pump
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _WEB = (80, 443)
 _MOST = 256

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rookery.base.draft import write_whole
 from rookery.config.environ import read_environ
 from rookery.environment import service as environment
 from rookery.processes.python import module_command
+from rookery.runtimes.model import Command
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.model import BUBBLEWRAP, HIDE, Mount, NoSandbox, Plan, build_environ, part_environ, socket_folder
 from rookery.sandbox.places import find_repository, make_places, own_mounts, shared_mounts
 from rookery.sandbox.probe import probe
+from rookery.sessions.home import Home
+from rookery.sessions.model import Session
+from rookery.terminal.tmux import private_folder
 from rookery.vcs import cage
 from rookery.vcs.git.repository import GitStore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rookery.runtimes.model import Command
-    from rookery.sessions.home import Home
-    from rookery.sessions.model import Session
 
 PLAN = "sandbox.json"
 # In the program's own folder: what names our hooks, and what could name others.
@@ -138,8 +137,6 @@ def _furnish(home: Home, own_home: str, runtime: str) -> None:
 
 def _sockets(session: Session) -> str:
     """The folder of its sockets, in one that is nobody else's."""
-    from rookery.terminal.tmux import private_folder
-
     folder = socket_folder(session.id)
     private_folder(os.path.dirname(folder))
     return folder
@@ -154,16 +151,12 @@ def _from_home(path: str, env: Mapping[str, str]) -> str:
 
 def _homes(env: Mapping[str, str]) -> list[str]:
     """The user's home, as the environment and as the system says."""
-    import pwd
-
     found = [env.get("HOME") or "/", pwd.getpwuid(os.getuid()).pw_dir]
     return list(dict.fromkeys(os.path.realpath(each) for each in found))
 
 
 def _folders_of(program: str, env: Mapping[str, str]) -> list[str]:
     """Where the agent's program is called and where it really is, with every link on the way: it may have several."""
-    import shutil
-
     path = shutil.which(program, path=env.get("PATH", os.defpath))
     if path is None:
         return []

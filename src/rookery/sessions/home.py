@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from rookery.base.clock import stamp
+from rookery.base.clock import Clock, stamp
 from rookery.base.json import loads
 from rookery.config.environ import now
+from rookery.config.model import Config
+from rookery.db.database import Database
 from rookery.environment.service import project_environ
+from rookery.ops.context import Context
 from rookery.processes.proctable import MARK as MARK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.base.clock import Clock
-    from rookery.config.model import Config
-    from rookery.db.database import Database
-    from rookery.ops.context import Context
-    from rookery.sessions.model import Session
-
+from rookery.sessions.model import Session
+from rookery.terminal.tmux import socket_path
 
 CLIENT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "client", "bin")
 """Where the `rook` of agents lies."""
@@ -57,8 +53,6 @@ class Home:
     @property
     def tmux_socket(self) -> str:
         """Where the private tmux listens."""
-        from rookery.terminal.tmux import socket_path
-
         return socket_path(self.root)
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from rookery.base.ids import TURN
 from rookery.base.json import dumps, loads
@@ -21,11 +23,6 @@ from rookery.config.project import make_state_folder
 from rookery.processes import locks
 from rookery.processes.holder import is_elsewhere
 from rookery.processes.holder import read as holder_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 VERSION = 1
 RUNNER, CHILD, RECORD, CONVERSATION, ENDED = "runner", "child", "record", "conversation", "ended"

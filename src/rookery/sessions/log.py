@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from rookery.base.json import dumps, loads
 from rookery.base.text import one_line
 from rookery.environment import service as environment
+from rookery.events.redact import redact_all
 from rookery.events.traces import may_hold_secret
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LONGEST = 20_000
 _LINE_WIDTH = 300
@@ -47,8 +45,6 @@ def clean(data: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:
         text = text.encode(errors="replace").decode()
         data = loads(text)
     if may_hold_secret(text) or any(each in text or dumps(each)[1:-1] in text for each in secrets):
-        from rookery.events.redact import redact_all
-
         data = redact_all(data, secrets)
     found: dict[str, Any] = bounded(data)
     return found

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from rookery.events.telemetry import Telemetry
 from rookery.sessions import log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def write_record(

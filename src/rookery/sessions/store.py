@@ -6,17 +6,14 @@ Paths of worktrees and specifications are kept relative to the project's root, i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from rookery.base.json import dumps, loads
 from rookery.config.project import from_stored, root_of, to_stored
+from rookery.db.database import Database, Row
 from rookery.events.store import publish
 from rookery.sessions.model import ENDED, Run, Session, Settings, Turn, next_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rookery.db.database import Database, Row
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
 from rookery.db.commits import Commits
 from rookery.events import store as events
-from rookery.events.model import is_error
-from rookery.events.telemetry import Telemetry
+from rookery.events.model import Event, is_error
+from rookery.events.telemetry import Entry, Telemetry
+from rookery.sessions.home import Home
 from rookery.sessions.log import describe
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from rookery.events.model import Event
-    from rookery.events.telemetry import Entry
-    from rookery.sessions.home import Home
-
-    Place = tuple[int, int]
+Place = tuple[int, int]
 
 _LONGEST_SECONDS = 60.0
 

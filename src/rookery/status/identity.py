@@ -8,11 +8,8 @@ from rookery.base.draft import write_whole
 from rookery.base.json import dumps
 from rookery.config import steps
 from rookery.sessions import store
+from rookery.sessions.home import Home
 from rookery.status.service import identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
 
 
 def renew_identity(home: Home, name: str) -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from rookery.base.clock import parse_duration, stamp
 from rookery.base.errors import InvalidState
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, arg, flag, op, option, options
 from rookery.processes.detach import become
 from rookery.roles.model import ROLES
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
 from rookery.sessions.home import Home
+from rookery.sessions.model import Session
 from rookery.status import feed as moments
 from rookery.status import service as look
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rookery.ops.context import Context
-    from rookery.sessions.model import Session
+from rookery.status.panes import Lookout
+from rookery.tasks.store import resolve
+from rookery.terminal.tmux import Tmux
 
 _NAME = arg("name", "The agent.")
 _SINCE = option("since", "Only what is newer, such as 10m.")
@@ -42,8 +42,6 @@ def status(ctx: Context, all: bool, watch: bool) -> Iterator[list[look.AgentStat
 
 
 def _watch(home: Home, everybody: bool, react: Callable[[], None]) -> Iterator[list[look.AgentStatus]]:
-    from rookery.status.panes import Lookout
-
     seen = None
     with Lookout(home, react) as lookout:
         while True:
@@ -71,8 +69,6 @@ def inspect(ctx: Context, name: str, follow: bool, limit: int) -> Iterator[objec
 @op("attach", _NAME, needs="terminal.write", owns={}, view="agents.attach")
 def attach(ctx: Context, name: str) -> dict[str, object]:
     """Go into an interactive agent's terminal; C-b d leaves it."""
-    from rookery.terminal.tmux import Tmux
-
     session = look.find(ctx.db, name)
     if session.mode != TMUX or not session.is_alive:
         raise InvalidState(f"{name} has no terminal", hint=f"`rook inspect {name} --follow` shows what it does")
@@ -114,8 +110,6 @@ def trace(ctx: Context, subject: str, follow: bool, since: str | None, limit: in
     if store.latest(ctx.db, subject) is not None:
         wanted = moments.Filter(agents=(subject,), since=_start(ctx, since))
     else:
-        from rookery.tasks.store import resolve
-
         task_id = resolve(ctx.db, subject)
         wanted = moments.Filter(subjects=(task_id, *_agents_of(ctx, task_id)), since=_start(ctx, since))
     return _moments(ctx, wanted, follow, limit)
@@ -221,8 +215,6 @@ def _agents_of(ctx: Context, task_id: str) -> list[str]:
 def _screen(home: Home, session: Session) -> str | None:
     if session.mode != TMUX or not session.is_alive:
         return None
-    from rookery.terminal.tmux import Tmux
-
     tmux = Tmux(home.tmux_socket)
     name = session.terminal
     return tmux.capture(name) if tmux.has(name) else None

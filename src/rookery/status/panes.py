@@ -6,21 +6,18 @@ a process each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
 from rookery.base.errors import ProgramFailed
 from rookery.db.commits import Commits
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self
-
-    from rookery.sessions.home import Home
-    from rookery.sessions.model import Session
-    from rookery.terminal.watch import Watcher
-
+from rookery.sessions.home import Home
+from rookery.sessions.model import Session
+from rookery.terminal.tmux import Tmux
+from rookery.terminal.watch import Watcher
 
 _LOOK_AGAIN = 0.3
 """How often to look at most, and how often while terminals are watched, which tell only of themselves."""
@@ -85,9 +82,6 @@ class Lookout:
         self.close()
         if not self._interactive():
             return None
-        from rookery.terminal.tmux import Tmux
-        from rookery.terminal.watch import Watcher
-
         tmux = Tmux(self._home.tmux_socket)
         if tmux.list():
             self._watcher = Watcher(tmux)

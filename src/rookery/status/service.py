@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.costs.store import sum_up
+from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
 from rookery.sessions import store
+from rookery.sessions.home import Home
 from rookery.sessions.log import describe
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn
 from rookery.tasks import store as tasks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rookery.db.database import Database
-    from rookery.sessions.home import Home
 
 _RECENT = 10
 _MOST_DOMAINS = 8
@@ -185,8 +182,6 @@ def metrics(db: Database, last: int) -> list[Metric]:
 
 def run_report(home: Home, run: Run) -> RunReport:
     """A run with everybody who was slung in it, and all that was spent on it."""
-    from rookery.costs.store import sum_up
-
     agents = status(home, everybody=True, run_id=run.id)
     spent = sum_up(home.db, "run", agent=None, run=run.id, since=None)
     return RunReport(run, tuple(agents), spent.total.dollars)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import TaskView
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.db.database import Database
-    from rookery.tasks.model import Learning, Task
+from rookery.tasks.model import Learning, Task, TaskView
 
 
 def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:

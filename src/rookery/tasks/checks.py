@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
 from rookery.config.project import database_path, is_project
@@ -9,10 +11,6 @@ from rookery.db.database import Database
 from rookery.tasks.history import agrees
 from rookery.tasks.model import APPROVED, IN_PROGRESS, Task, contradiction
 from rookery.tasks.store import SELECT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CATEGORY = "tasks"
 

@@ -10,16 +10,12 @@ from dataclasses import dataclass
 
 from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.tasks import store
+from rookery.tasks.model import Task
 from rookery.tasks.work import BRANCH_PREFIX
 from rookery.vcs.git.repository import UNDONE, undone_name
-from rookery.vcs.model import RefMoved
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
-    from rookery.tasks.model import Task
-    from rookery.vcs.model import Vcs
+from rookery.vcs.model import RefMoved, Vcs
 
 
 @dataclass(frozen=True, slots=True)

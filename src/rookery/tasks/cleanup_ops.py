@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from rookery.base.errors import InvalidState
+from rookery.ops.context import Context
 from rookery.ops.operation import flag, op
 from rookery.tasks.cleanup import Branch, clean_up
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
 
 
 @op(

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 
 from rookery.base.errors import UsageError
+from rookery.ops.context import Context
 from rookery.ops.operation import PATH, arg, flag, op
 from rookery.tasks import transfer
 from rookery.tasks.ops import author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
 
 
 @op("data export", arg("path", "The file to write.", kind=PATH), needs="data.read", view="data.exported")

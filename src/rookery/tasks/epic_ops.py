@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from rookery.base.errors import InvalidInput
+from rookery.db.database import Database
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
-from rookery.tasks.model import DEFAULT_PRIORITY, STATES
+from rookery.tasks.model import DEFAULT_PRIORITY, STATES, Progress, TaskTree, TaskView
 from rookery.tasks.ops import PRIORITY, REASON, author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
-    from rookery.ops.context import Context
-    from rookery.tasks.model import Progress, TaskTree, TaskView
 
 _EPIC = arg("epic", "The epic's id, or the beginning of it.")
 _DESIGN = option("design", "How it is to be built; Markdown.", long_text=True)

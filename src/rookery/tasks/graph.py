@@ -8,15 +8,11 @@ finished task can be reopened.
 
 from __future__ import annotations
 
+from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import MAX_DEPTH, BlockerCycle, InvalidRelation, ParentCycle, TooDeep
+from rookery.tasks.model import MAX_DEPTH, BlockerCycle, InvalidRelation, ParentCycle, Task, TooDeep
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
-    from rookery.tasks.model import Task
-
-    Node = tuple[str, str]
+Node = tuple[str, str]
 
 BEGIN, FINISH = "B", "F"
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from rookery.db.database import Database
 from rookery.events import store as events
+from rookery.events.model import Event
 from rookery.tasks import store
 from rookery.tasks.model import Learning, Task
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.events.model import Event
 
 
 class Replayed:

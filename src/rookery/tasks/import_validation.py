@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from rookery.base.clock import is_stamp
 from rookery.base.errors import RookError
@@ -20,13 +22,8 @@ from rookery.tasks.model import (
     contradiction,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    Placed = dict[str, tuple[str | None, str]]
-    """Parent and state by task id."""
+Placed = dict[str, tuple[str | None, str]]
+"""Parent and state by task id."""
 
 _TEXTS = ("title", "description", "context", "design")
 _OPTIONAL_TEXTS = ("result", "assignee", "branch", "commit", "start_commit")

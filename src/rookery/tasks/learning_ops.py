@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, LEARNINGS, TASKS, arg, op, option
 from rookery.tasks import learnings
+from rookery.tasks.model import Learning
 from rookery.tasks.ops import TASK, author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
-    from rookery.tasks.model import Learning
 
 
 @op(

@@ -5,13 +5,10 @@ from __future__ import annotations
 from rookery.base.errors import InvalidInput
 from rookery.base.ids import LEARNING, new_id
 from rookery.base.text import check_text
+from rookery.db.database import Database
 from rookery.tasks import store
 from rookery.tasks.model import Learning
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 
 def add(db: Database, task: str, content: str, author: Author, *, source: str | None = None) -> Learning:

@@ -6,10 +6,14 @@ fenced: what they still want to say of the task is refused, and their work stays
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.text import check_text
 from rookery.config.environ import HUMAN
+from rookery.db.database import Database
 from rookery.tasks import learnings, ready, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import (
@@ -27,13 +31,6 @@ from rookery.tasks.model import (
     next_state,
 )
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from rookery.db.database import Database
 
 NO_ONE: dict[str, Any] = {"assignee": None, "lease_until": None}
 

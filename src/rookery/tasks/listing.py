@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.tasks import ready, store
 from rookery.tasks.model import KINDS, STATES, Progress, Task
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 DEFAULT_LIMIT = 200
 

@@ -6,13 +6,10 @@ The transitions are data: every change of a task's state is a step of the table,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 PENDING = "PENDING"
 IN_PROGRESS = "IN_PROGRESS"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from rookery.base.clock import parse_duration
+from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, MOVES, PLACES, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
-from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES
+from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Progress, TaskTree, TaskView
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
-    from rookery.tasks.model import Progress, TaskTree, TaskView
 
 TASK = arg("task", "The task's id, or the beginning of it.")
 AGENT = option("agent", "For people: act as this agent; by default the caller acts.", acts_as=True)

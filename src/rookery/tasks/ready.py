@@ -7,12 +7,9 @@ old first.
 
 from __future__ import annotations
 
+from rookery.db.database import Database
 from rookery.tasks import store
 from rookery.tasks.model import Task
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
 
 # `{t}` is the alias of the task that is asked about.
 BLOCKED = (

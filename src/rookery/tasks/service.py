@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.ids import TASK, new_id
 from rookery.base.record import Record
 from rookery.base.text import check_text, check_title
+from rookery.db.database import Database
 from rookery.tasks import graph, listing, ready, store
 from rookery.tasks.assembly import assemble, assemble_one
 from rookery.tasks.model import (
@@ -15,19 +17,13 @@ from rookery.tasks.model import (
     PENDING,
     BlockerNotFound,
     ParentNotFound,
+    Progress,
     Task,
     TaskTree,
     TaskView,
     check_priority,
 )
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.db.database import Database
-    from rookery.tasks.model import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,17 @@ Only `take_step` changes a task's state, as the table of transitions allows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
+from rookery.db.database import Database, Row
 from rookery.db.dialect import best_matches, marks, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import EVENTS, Learning, Task, next_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rookery.db.database import Database, Row
 
 COLUMNS = tuple("commit_id" if name == "commit" else name for name in Task.field_names())
 SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.tasks import store
 from rookery.tasks.import_validation import CONTRADICTORY, check_document
 from rookery.tasks.model import ImportInvalid, Learning, Task, contradiction
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rookery.db.database import Database
-    from rookery.tasks.store import Author
+from rookery.tasks.store import Author
 
 FORMAT = "rookery"
 VERSION = 1

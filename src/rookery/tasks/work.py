@@ -6,20 +6,16 @@ finds the branch or the commit that is already there and goes on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rookery.base.errors import InvalidState
 from rookery.base.text import one_line
+from rookery.db.database import Database
 from rookery.tasks import lifecycle, ready, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
-from rookery.vcs.model import DirtyCheckout, NothingToCommit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.db.database import Database
-    from rookery.tasks.store import Author
-    from rookery.vcs.model import Vcs
+from rookery.tasks.store import Author
+from rookery.vcs.model import DirtyCheckout, NothingToCommit, Vcs
 
 BRANCH_PREFIX = "rook/"
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from rookery.ops.context import Context
 from rookery.ops.operation import CHECKOUTS, INTEGER, TASKS, flag, op, option, options
 from rookery.tasks import work
+from rookery.tasks.model import TaskView
 from rookery.tasks.ops import AGENT, TASK, author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
-    from rookery.tasks.model import TaskView
 
 
 @op(

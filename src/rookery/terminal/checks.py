@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rookery.base.check import OK, WARNING, Finding, Place
+from rookery.base.check import OK, WARNING, Check, Finding, Place
 from rookery.base.errors import ProgramFailed
 from rookery.processes.process import run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.base.check import Check
 
 _CATEGORY = "terminal"
 _OLDEST = (3, 0)

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rookery.base.draft import unique
@@ -21,10 +22,6 @@ from rookery.config.project import FOLDER
 from rookery.processes.process import Finished, run
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import Identity, identify, send
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 WATCHER = "rook-watch-"
 """Sessions of this name are our own, and nobody's agent."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from rookery.base import call as calls
 from rookery.base.draft import unique
@@ -18,12 +21,6 @@ from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.processes import process
 from rookery.terminal.tmux import WATCHER, Tmux, screen_text, target
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
-    from typing import Self
 
 OUTPUT = "output"
 DIED = "died"

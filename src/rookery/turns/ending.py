@@ -10,6 +10,7 @@ from rookery.config import steps
 from rookery.mail import service as mail
 from rookery.roles.model import NOTHING, find_role
 from rookery.sessions import journal, store
+from rookery.sessions.home import Home
 from rookery.sessions.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.status.identity import renew_identity
 from rookery.tasks import lifecycle
@@ -18,10 +19,6 @@ from rookery.tasks.model import IN_PROGRESS
 from rookery.tasks.store import Author
 from rookery.turns.usage import read_spent
 from rookery.worktrees import service as worktrees
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
 
 
 def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
-from rookery.runtimes.model import DENIED, ERROR, FILE, LIMIT, RESULT, SESSION, TOOL, USAGE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rookery.runtimes.model import TurnEvent
+from rookery.runtimes.model import DENIED, ERROR, FILE, LIMIT, RESULT, SESSION, TOOL, USAGE, TurnEvent
 
 
 @dataclass(frozen=True, slots=True)

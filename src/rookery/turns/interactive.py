@@ -6,16 +6,13 @@ from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.mail.inject import render
 from rookery.sessions import store
-from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
+from rookery.sessions.home import Home
+from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, Turn, is_stopping
+from rookery.terminal.tmux import Tmux
 from rookery.turns.ending import end_session, find_tip, finish_end, settle_end
 from rookery.turns.service import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.turns.stop import end_processes
 from rookery.turns.usage import read_spent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
-    from rookery.sessions.model import Turn
 
 YOU_HAVE_MAIL = "You have mail."
 
@@ -70,8 +67,6 @@ def end_turn(home: Home, session_id: str) -> None:
 
 def speak(home: Home, session_id: str) -> None:
     """Tell an agent in its terminal that it has mail; once for each message, twice if killed in between."""
-    from rookery.terminal.tmux import Tmux
-
     session = store.session(home.db, session_id)
     newest = mail.newest_waiting(home.db, session.agent)
     if session.state != WAITING or newest <= session.nudged:
@@ -87,8 +82,6 @@ def speak(home: Home, session_id: str) -> None:
 
 def end_terminal(home: Home, session_id: str) -> None:
     """End the session of a program that has ended in its terminal; nothing if it runs."""
-    from rookery.terminal.tmux import Tmux
-
     session = store.session(home.db, session_id)
     if not session.is_alive or is_stopping(session):
         return

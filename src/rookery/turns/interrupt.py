@@ -9,20 +9,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+from typing import TYPE_CHECKING, Self
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
 from rookery.processes.holder import process_of, read
-from rookery.processes.proctree import send
+from rookery.processes.proctree import Identity, send
 from rookery.sessions import journal
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Self
 
     from rookery.processes.child import Child
-    from rookery.processes.proctree import Identity
     from rookery.sessions.home import Home
     from rookery.sessions.model import Session, Turn
 

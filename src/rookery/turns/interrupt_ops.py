@@ -8,19 +8,17 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.mail import service as mail
+from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, arg, op
 from rookery.runtimes.model import HEADLESS
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store
 from rookery.sessions.home import Home
 from rookery.sessions.model import TURN_INTERRUPTED, NoSuchAgent, Session, Turn
+from rookery.terminal.tmux import Tmux
 from rookery.turns import interrupt as requests
 from rookery.turns.service import take_snapshot
 from rookery.turns.usage import read_spent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,6 @@ def _running(ctx: Context, name: str) -> tuple[Session, Turn]:
 
 def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> None:
     """Press the key. Programs call no hook after it, so the turn is settled here, and first: a stop then finds none."""
-    from rookery.terminal.tmux import Tmux
-
     tmux, name = Tmux(home.tmux_socket), session.terminal
     if not tmux.has(name):
         raise InvalidState(f"{session.agent} has no terminal any more", hint="`rook status` sees to it")

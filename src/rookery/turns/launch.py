@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.config.compiled import section
 from rookery.environment.service import project_environ
-from rookery.processes.holder import of
+from rookery.processes.holder import HolderId, of
 from rookery.processes.proctree import Identity, identify
 from rookery.roles.model import NOTHING, find_role
 from rookery.runtimes.model import Launch
+from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import store
-from rookery.sessions.home import agent_environ, provided_environ
+from rookery.sessions.home import Home, agent_environ, provided_environ
+from rookery.sessions.model import Session
+from rookery.terminal.tmux import Tmux
 from rookery.turns.overlay import first_prompt
 from rookery.turns.pane_program import adopting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.processes.holder import HolderId
-    from rookery.sessions.home import Home
-    from rookery.sessions.model import Session
-    from rookery.terminal.tmux import Tmux
 
 _POLL_SECONDS = 0.03
 _LOOK_AGAIN_SECONDS = 0.2
@@ -57,9 +52,6 @@ def launch_of(home: Home, session: Session) -> Launch:
 
 def start_terminal(home: Home, session: Session) -> HolderId:
     """Start an interactive agent in tmux, wait until it is ready, and give it its task; its program's process."""
-    from rookery.runtimes.registry import open_runtime
-    from rookery.terminal.tmux import Tmux
-
     runtime = open_runtime(session.runtime)
     command = runtime.terminal_command(launch_of(home, session), first_prompt(session))
     tmux = Tmux(home.tmux_socket)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from rookery.roles.model import Role
+from rookery.sessions.model import Session
+from rookery.tasks.model import TaskView
 from rookery.turns.protocol import describe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.roles.model import Role
-    from rookery.sessions.model import Session
-    from rookery.tasks.model import TaskView
 
 MARK = "<!-- written by rook; not part of the repository -->"
 

@@ -6,14 +6,11 @@ The program keeps what is set here: whatever it leaves behind stays under it, an
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 
 from rookery.processes.detach import become, find_program
 from rookery.processes.python import module_command
 from rookery.processes.subreaper import adopt_orphans
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def adopting(argv: Sequence[str], folder: str, env: Mapping[str, str]) -> tuple[str, ...]:

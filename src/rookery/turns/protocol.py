@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from rookery.mail.model import TYPES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.roles.model import Role
+from rookery.roles.model import Role
 
 _FOR_EVERYBODY = ("status", "question", "result", "error", "escalation")
 _FOR_LEADS = ("dispatch", "merge_ready", "decision_gate", "review_request", "rebase_request")

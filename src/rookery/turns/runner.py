@@ -11,6 +11,7 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rookery.base.clock import stamp
 from rookery.base.errors import ProgramFailed, RookError
@@ -30,10 +31,7 @@ from rookery.turns.heard import Heard, Said
 from rookery.turns.interrupt import Ear, stay_alive
 from rookery.turns.loop_keeper import keep_loop, start_loop
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rookery.processes.child import Child
 
 _LAST_SECONDS = 10

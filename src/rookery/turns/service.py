@@ -7,6 +7,8 @@ counts as read only when the turn that saw it ended well. No git runs and nothin
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from rookery.base.clock import seconds_of
 from rookery.base.errors import RookError
@@ -29,7 +31,7 @@ from rookery.runtimes.model import DENIED
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import journal, store
-from rookery.sessions.home import agent_environ, provided_environ
+from rookery.sessions.home import Home, agent_environ, provided_environ
 from rookery.sessions.model import (
     BOOTING,
     COMPLETED,
@@ -53,13 +55,6 @@ from rookery.turns.runner import Order
 from rookery.turns.usage import read_spent
 from rookery.vcs.git.locks import of_worktree, remove_dead
 from rookery.worktrees import snapshots
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from rookery.sessions.home import Home
 
 BEGIN, MAIL, AGAIN = "begin", "mail", "again"
 MOST_LOST = 3

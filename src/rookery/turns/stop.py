@@ -13,17 +13,13 @@ from rookery.processes.proctree import end_tree, marked
 from rookery.runtimes.model import TMUX
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import journal, store
-from rookery.sessions.home import MARK
-from rookery.sessions.model import STOPPED, STOPPING, NoSuchAgent, Session, is_stopping
+from rookery.sessions.home import MARK, Home
+from rookery.sessions.model import STOPPED, STOPPING, NoSuchAgent, Session, Turn, is_stopping
+from rookery.terminal.tmux import Tmux
 from rookery.turns.ending import end_session
 from rookery.turns.interrupt import find_runner
 from rookery.turns.service import take_snapshot
 from rookery.turns.usage import read_rest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.sessions.home import Home
-    from rookery.sessions.model import Turn
 
 _PATIENCE = 10.0
 _PAUSE = 0.02
@@ -86,8 +82,6 @@ def end_processes(home: Home, session: Session) -> None:
     if turn is not None:
         _end_runner(home, session, turn)  # first, so that it does not take the killed child for a crash
     if session.mode == TMUX:
-        from rookery.terminal.tmux import Tmux
-
         tmux = Tmux(home.tmux_socket)
         end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
         if tmux.has(session.terminal):

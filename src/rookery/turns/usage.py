@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.costs.prices import price
 from rookery.costs.transcripts import usage_of_turn
 from rookery.sessions import store
-from rookery.sessions.model import TURN_RUNNING
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.sessions.home import Home
-    from rookery.sessions.model import Session, Turn
+from rookery.sessions.home import Home
+from rookery.sessions.model import TURN_RUNNING, Session, Turn
 
 
 def read_spent(home: Home, session: Session, turn: Turn | None) -> list[dict[str, Any]]:

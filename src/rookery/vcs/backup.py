@@ -13,19 +13,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rookery.vcs.git.repository import GitStore
-    from rookery.vcs.git.tree_diff import TreeChange
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.tree_diff import TreeChange
 
 _PLAN = "plan"
 _LINK, _MODULE = "120000", "160000"
@@ -166,8 +163,6 @@ def _link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
-        import shutil
-
         shutil.copy2(source, target, follow_symlinks=False)
 
 

@@ -8,16 +8,14 @@ agent could have replaced does without.
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
 from rookery.config.project import FOLDER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _WORKTREES = f"{os.sep}{FOLDER}{os.sep}worktrees{os.sep}"
 
@@ -63,16 +61,12 @@ def find(folder: str) -> Cage | None:
             text = file.read()
     except FileNotFoundError:
         return None
-    import json
-
     data = json.loads(text)
     return Cage(f"{before}{_WORKTREES}{name}", tuple(data["words"]), data["common"])
 
 
 def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
     """Let git in the worktree of that name run so from now on."""
-    import json
-
     path = _path(root, name)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     text = json.dumps({"words": list(words), "common": common})
@@ -81,8 +75,6 @@ def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
 
 def relocate(root: str, old: str) -> None:
     """The project was copied or moved: its cages name the new root instead of the old one."""
-    import json
-
     folder = os.path.dirname(_path(root, ""))
     for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = os.path.join(folder, entry)

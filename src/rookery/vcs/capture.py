@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
-from rookery.vcs.git.repository import SAVED, failure
+from rookery.vcs.git.repository import SAVED, GitStore, failure
 from rookery.vcs.model import check_message, moved
 from rookery.vcs.temporary import temporary_folder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from rookery.vcs.git.repository import GitStore
-
-    Env = Mapping[str, str]
+Env = Mapping[str, str]
 
 # What the user has set up for his own index must not reach ours, nor his hooks hear of it.
 QUIET = tuple(

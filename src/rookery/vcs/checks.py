@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
 
-from rookery.base.check import ERROR, OK, WARNING, Finding
+from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import now
 from rookery.config.project import main_checkout
 from rookery.vcs.detect import detect
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.repository import git_version
+from rookery.vcs.jj.program import jj_version
 from rookery.vcs.model import JJ
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.base.check import Place
 
 CATEGORY = "vcs"
 OLD_LOCK = 600.0
@@ -48,8 +44,6 @@ def check_jj(place: Place) -> Iterator[Finding]:
     found = detect(place.root or place.cwd)
     if found is None or found[0] != JJ:
         return
-    from rookery.vcs.jj.program import jj_version
-
     try:
         version = jj_version()
     except ProgramFailed as error:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 
 from rookery.base.errors import NoRepository
+from rookery.config.model import VcsConfig
 from rookery.vcs import cage
-from rookery.vcs.model import GIT, JJ
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.config.model import VcsConfig
-    from rookery.vcs.model import Vcs
+from rookery.vcs.git.checkout import Git
+from rookery.vcs.jj.workspace import Jj
+from rookery.vcs.model import GIT, JJ, Vcs
 
 AUTO = "auto"
 _MARKS = {JJ: ".jj", GIT: ".git"}
@@ -49,11 +47,7 @@ def open_vcs(start: str, settings: VcsConfig) -> Vcs:
         raise _nothing(start, settings.backend)
     kind, root = found
     if kind == JJ:
-        from rookery.vcs.jj.workspace import Jj
-
         return Jj(root, settings.timeout)
-    from rookery.vcs.git.checkout import Git
-
     return Git(root, settings.timeout)
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState, StorageFailed
 from rookery.config import steps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ASIDE = ".removed"
 

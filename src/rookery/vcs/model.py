@@ -6,21 +6,17 @@ on one backend is readable on the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
 from rookery.base.text import check_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-    from typing import Protocol
-
     from rookery.vcs.git.merging import Merging
-else:
-    Protocol = object
 
 GIT = "git"
 JJ = "jj"

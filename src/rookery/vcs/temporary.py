@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from rookery.base.draft import unique
@@ -15,10 +16,6 @@ from rookery.base.errors import StorageFailed
 from rookery.config.project import FOLDER, find_repository, is_project, scratch_folder, upward
 from rookery.processes import owned
 from rookery.vcs.folders import delete_tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

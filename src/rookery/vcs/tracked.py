@@ -6,6 +6,7 @@ A path that differs from `.rookery` only in letter case counts too: on macOS it 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from glob import escape
 from shlex import join, quote
 
@@ -13,10 +14,6 @@ from rookery.base.errors import RookError, UntrustedState
 from rookery.config.project import FOLDER, is_own_name
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.jj.program import JjProgram, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SHARED_FILES = ("config.yaml", ".gitignore")
 SHARED_FOLDER = "roles"

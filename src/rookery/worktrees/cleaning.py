@@ -8,6 +8,7 @@ first, then the folder and the branch, and the event last (`worktrees/removal.py
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, Refused
@@ -18,18 +19,13 @@ from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
+from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.repository import SAVED
-from rookery.vcs.model import GIT, RefMoved
+from rookery.vcs.model import GIT, RefMoved, Vcs
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.vcs.model import Vcs
-    from rookery.worktrees.removal import Project
-    from rookery.worktrees.service import WorktreeState
+from rookery.worktrees.removal import Project
+from rookery.worktrees.service import WorktreeState
 
 RESCUE = "rescue/"
 REMOVED = "removed"
@@ -256,8 +252,6 @@ def _why_kept(project: Project, place: Place, state: WorktreeState, wish: Wish) 
 
 def _why_inner_stays(project: Project, path: str) -> str:
     """What a repository inside a worktree holds that is nowhere else: no snapshot of ours reaches into it."""
-    from rookery.vcs.git.checkout import Git
-
     found = detect(path)
     if found is None or found != (GIT, os.path.realpath(path)):
         return "cannot be looked into"

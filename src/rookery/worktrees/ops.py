@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, arg, flag, op
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
-    from rookery.worktrees.cleaning import Cleaned, Listed
+from rookery.worktrees import cleaning
+from rookery.worktrees.cleaning import Cleaned, Listed
 
 
 @op("worktree list", flag("size", "Measure them too."), needs="agent.read", view="worktrees.listing")
@@ -17,8 +15,6 @@ def list_all(ctx: Context, size: bool) -> list[Listed]:
     Changed and untracked files, commits that the base branch does not contain, and ignored files that neither Rookery
     nor the setup command made are counted.
     """
-    from rookery.worktrees import cleaning
-
     return cleaning.list_worktrees(ctx, size=size)
 
 
@@ -42,8 +38,6 @@ def clean(
     What is not committed is saved under `refs/rookery/rescue/` first. A branch is deleted only if the base branch
     contains it. A worktree that is locked or in use is kept.
     """
-    from rookery.worktrees import cleaning
-
     return cleaning.clean_worktrees(
         ctx,
         names=name,

@@ -7,28 +7,24 @@ What it made is kept out of commits, and remembered, so that it is not taken for
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rookery.base.draft import draft_name, write_whole
 from rookery.base.errors import InvalidInput, ProgramFailed, Refused, StorageFailed
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
+from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.environment.masking import mask, secret_values
 from rookery.environment.service import project_environ
 from rookery.processes.process import run
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import ADDED, UNTRACKED
-from rookery.vcs.model import ignore_line
+from rookery.vcs.model import Vcs, ignore_line
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rookery.config.model import ProvisionConfig, VcsConfig
-    from rookery.vcs.model import Vcs
-
-    _Put = Callable[[str, str, str], None]
-    Enclose = Callable[[tuple[str, ...], dict[str, str]], tuple[Sequence[str], dict[str, str]]]
+_Put = Callable[[str, str, str], None]
+Enclose = Callable[[tuple[str, ...], dict[str, str]], tuple[Sequence[str], dict[str, str]]]
 
 MANIFEST = "provision.json"
 _SHORTEST_SECRET = 6
@@ -171,8 +167,6 @@ def _refuse_outside(path: str, top: str) -> None:
 
 def _copy(source: str, target: str, top: str) -> None:
     """Copy a file or a folder, links as links; one that leads out is refused, and so is one in the target's place."""
-    import shutil
-
     if os.path.islink(source):
         _refuse_outside(source, top)
         if os.path.isabs(os.readlink(source)):

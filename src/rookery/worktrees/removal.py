@@ -8,34 +8,27 @@ nothing has happened and the row is dropped; if it is gone, the rest is done and
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.config import steps
+from rookery.config.model import Config
 from rookery.config.project import FOLDER, from_stored, root_of, to_stored
+from rookery.db.database import Database
 from rookery.events.store import publish
 from rookery.processes import holder as holders
 from rookery.processes import locks
 from rookery.processes.holder import HolderId
 from rookery.sessions import store
+from rookery.sessions.model import Session
 from rookery.vcs.folders import delete_aside
 from rookery.vcs.git.repository import UNDONE, undone_name
-from rookery.vcs.model import RefMoved
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Protocol
-
-    from rookery.config.model import Config
-    from rookery.db.database import Database
-    from rookery.sessions.model import Session
-    from rookery.vcs.model import Vcs
-else:
-    Protocol = object
+from rookery.vcs.model import RefMoved, Vcs
 
 _POLL = 0.02
 _COLUMNS = "path, agent, branch, rescue, inode, actor, pid, pid_start, at"

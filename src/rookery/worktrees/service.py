@@ -7,25 +7,21 @@ in a wrong folder or on a wrong branch does harm without anybody seeing it.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
+from rookery.config.model import VcsConfig
 from rookery.config.project import FOLDER
 from rookery.sessions.model import check_name
 from rookery.vcs.detect import is_bare, open_vcs
+from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.porcelain import UNTRACKED
-from rookery.vcs.model import RefMoved, ignore_line
+from rookery.vcs.model import RefMoved, Vcs, ignore_line
 from rookery.worktrees import provision
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.config.model import VcsConfig
-    from rookery.vcs.model import Vcs
 
 
 class WrongWorktree(InvalidState):
@@ -83,8 +79,6 @@ def open_repository(root: str, settings: VcsConfig) -> Vcs:
     except NoRepository:
         if not is_bare(root):
             raise
-        from rookery.vcs.git.checkout import Git
-
         return Git(os.path.realpath(root), settings.timeout)
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, INTEGER, Param, arg, flag, op
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
-    from rookery.worktrees.snapshots import Restored, Snapshot
+from rookery.worktrees.snapshots import Restored, Snapshot, list_snapshots
+from rookery.worktrees.snapshots import restore as bring_back
 
 
 @op("agent snapshots", arg("name", "The agent."), needs="agent.read", view="worktrees.snapshots")
 def snapshots(ctx: Context, name: str) -> list[Snapshot]:
     """List the snapshots of an agent's worktree, one for each turn, with what each turn changed."""
-    from rookery.worktrees.snapshots import list_snapshots
-
     return list_snapshots(ctx, name)
 
 
@@ -33,6 +29,4 @@ def restore(ctx: Context, name: str, turn: int, force: bool) -> Restored:
     Its branch stays where it is. What was there before is kept under `refs/rookery/rescue/`. A worktree that was
     cleaned is made again, without its provisioning.
     """
-    from rookery.worktrees.snapshots import restore as bring_back
-
     return bring_back(ctx, name, turn, force=force, actor=ctx.actor)

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, NotFound
 from rookery.base.record import Record
+from rookery.config.model import VcsConfig
 from rookery.config.project import to_stored
 from rookery.events.store import publish
 from rookery.sessions import store
-from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent
+from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.cleaning import rescue_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.config.model import VcsConfig
-    from rookery.sessions.model import Session
-    from rookery.worktrees.removal import Project
+from rookery.worktrees.removal import Project
 
 PREFIX = "snapshots/"
 _SHORT = 8

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rookery.agents.ops import Nudged, Stopped
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Paragraph, Table, Tree, line, text
-from rookery.status.service import Inspection
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.agents.ops import Nudged, Stopped
-    from rookery.cli.document import Block, Line, Span
-    from rookery.sessions.model import Session
-    from rookery.status.feed import Moment
-    from rookery.status.service import AgentStatus, Identity, Metric
-    from rookery.turns.interrupt_ops import Interrupted
+from rookery.cli.document import Block, Fields, Line, Paragraph, Span, Table, Tree, line, text
+from rookery.sessions.model import Session
+from rookery.status.feed import Moment
+from rookery.status.service import AgentStatus, Identity, Inspection, Metric
+from rookery.turns.interrupt_ops import Interrupted
 
 _STATES: dict[str, Span] = {
     "booting": ("◌", "dim"),

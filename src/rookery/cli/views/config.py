@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Fields, Table, line, text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.config.loader import Origin
-    from rookery.ops.config import Explained, Setting
+from rookery.cli.document import Block, Fields, Table, line, text
+from rookery.config.loader import Origin
+from rookery.ops.config import Explained, Setting
 
 
 def show(settings: list[Setting], _values: dict[str, Any]) -> list[Block]:

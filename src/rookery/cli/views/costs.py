@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Table, line, text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.costs.store import Cost, Costs
+from rookery.cli.document import Block, Table, line, text
+from rookery.costs.store import Cost, Costs
 
 
 def table(costs: Costs, _values: dict[str, Any]) -> list[Block]:

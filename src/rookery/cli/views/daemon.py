@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Fields, line, text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
+from rookery.cli.document import Block, Fields, line, text
 
 
 def status(found: Any, _values: dict[str, Any]) -> list[Block]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.tasks.transfer import Exported, Imported
+from rookery.cli.document import Block, text
+from rookery.tasks.transfer import Exported, Imported
 
 
 def exported(result: Exported, _values: dict[str, Any]) -> list[Block]:

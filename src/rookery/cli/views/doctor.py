@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Paragraph, line, text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Line
-    from rookery.doctor.service import Report
+from rookery.cli.document import Block, Line, Paragraph, line, text
+from rookery.doctor.service import Report
 
 _MARKS = {"ok": ("✓", "good"), "warning": ("!", "busy"), "error": ("✕", "bad")}
 _SUMMARY = {

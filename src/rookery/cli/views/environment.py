@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Paragraph, Table, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Line
-    from rookery.environment.ops import ProjectEnvironment, Refreshed, Variable
+from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
+from rookery.environment.ops import ProjectEnvironment, Refreshed, Variable
 
 _NAME, _VALUE = 30, 36
 _LINE = 78
@@ -64,6 +61,4 @@ def refreshed(found: Refreshed, _values: dict[str, Any]) -> list[Block]:
 
 
 def _wrapped(content: str, style: str) -> list[Block]:
-    from textwrap import wrap
-
     return [Paragraph(tuple(line((each, style)) for each in wrap(content, _LINE)))]

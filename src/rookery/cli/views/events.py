@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Paragraph, line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.events.model import Event
+from rookery.cli.document import Block, Paragraph, line
+from rookery.events.model import Event
 
 _DETAIL_WIDTH = 120
 _DULL = ("updated_at",)

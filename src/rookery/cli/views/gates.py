@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Paragraph, Table, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.merge.gates.ops import GateReport, GateSummary
-    from rookery.merge.model import GateRun
+from rookery.cli.document import Block, Paragraph, Table, line, text
+from rookery.merge.gates.ops import GateReport, GateSummary
+from rookery.merge.model import GateRun
 
 _SHORT = 12
 _STYLES = {"passed": "good", "flaky": "note", "failed": "bad", "timeout": "bad", "overran": "bad"}

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
-from rookery.cli.document import Fields, Paragraph, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Line
-    from rookery.guard.explain import Explanation, Point
-    from rookery.guard.model import Verdict
+from rookery.cli.document import Block, Fields, Line, Paragraph, line, text
+from rookery.guard.explain import Explanation, Point
+from rookery.guard.model import Verdict
 
 _STYLES = {"allow": "good", "ask": "busy", "deny": "bad"}
 _WIDTH = 100

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Paragraph, line, text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.hooks.settings import Installed
+from rookery.cli.document import Block, Paragraph, line, text
+from rookery.hooks.settings import Installed
 
 
 def installed(found: Installed, _values: dict[str, Any]) -> list[Block]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Table, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.tasks.model import Learning
+from rookery.cli.document import Block, Fields, Table, line, text
+from rookery.tasks.model import Learning
 
 
 def one(learning: Learning, _values: dict[str, Any]) -> list[Block]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Table, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.flows.model import Action
-    from rookery.flows.ops import Explained, Ran
+from rookery.cli.document import Block, Table, line, text
+from rookery.flows.model import Action
+from rookery.flows.ops import Explained, Ran
 
 
 def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
+from rookery.base.json import dumps
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Paragraph, Table, line, text
+from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
 from rookery.config.environ import now
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Line
-    from rookery.mail.groups import Group
-    from rookery.mail.inbox import Checked, Opened
-    from rookery.mail.model import Message, Sent
+from rookery.mail.groups import Group
+from rookery.mail.inbox import Checked, Opened
+from rookery.mail.model import Message, Sent
 
 _PRIORITIES = {"urgent": "bad", "high": "busy", "normal": "", "low": "dim"}
 _SUBJECT_WIDTH = 100
@@ -124,8 +122,6 @@ def _one(message: Message) -> list[Block]:
 
 
 def _payload(message: Message) -> str:
-    from rookery.base.json import dumps
-
     return one_line(dumps(message.payload)) if message.payload else ""
 
 
@@ -140,8 +136,6 @@ def _step(message: Message, current: str) -> Line:
 
 
 def _age(created_at: str, at: float) -> str:
-    from datetime import datetime
-
     seconds = max(0, int(at - datetime.fromisoformat(created_at).timestamp()))
     name, size = next(((name, size) for name, size in _AGES if seconds >= size), ("s", 1))
     return f"{seconds // size}{name}"

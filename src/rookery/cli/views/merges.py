@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Paragraph, Table, line, text
+from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
 from rookery.cli.views.gates import last_words, runs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Line
-    from rookery.merge.landing.attempts import Skipped
-    from rookery.merge.model import Entry, Explained, FileOutcome, Outcome
-    from rookery.merge.predict import Predicted
-    from rookery.merge.radar.service import Scan
-    from rookery.merge.rebase import Rebased
-    from rookery.merge.undo import Undone
+from rookery.merge.landing.attempts import Skipped
+from rookery.merge.model import Entry, Explained, FileOutcome, Outcome
+from rookery.merge.predict import Predicted
+from rookery.merge.radar.service import Scan
+from rookery.merge.rebase import Rebased
+from rookery.merge.undo import Undone
 
 _SHORT = 12
 _STATES = {"landed": "good", "failed": "bad", "waiting": "busy", "testing": "busy", "landing": "busy"}

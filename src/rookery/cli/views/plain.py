@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Paragraph, line
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
+from rookery.cli.document import Block, Paragraph, line
 
 
 def lines(content: str, _values: dict[str, Any]) -> list[Block]:

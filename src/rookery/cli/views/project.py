@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.cli.document import Fields, Paragraph, line, text
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.ops.init import Initialised
+from rookery.cli.document import Block, Fields, Paragraph, line, text
+from rookery.ops.init import Initialised
 
 
 def init(made: Initialised, _values: dict[str, Any]) -> list[Block]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rookery.agents.run_ops import Spec
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Table, line, text
+from rookery.cli.document import Block, Fields, Table, line, text
 from rookery.cli.views.agents import status
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.agents.run_ops import Spec
-    from rookery.cli.document import Block
-    from rookery.sessions.model import Run
-    from rookery.status.service import RunReport
+from rookery.sessions.model import Run
+from rookery.status.service import RunReport
 
 
 def table(runs: list[Run], _values: dict[str, Any]) -> list[Block]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Paragraph, Table, Tree, line, text
+from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, text
 from rookery.tasks.listing import DEFAULT_LIMIT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Span
-    from rookery.tasks.model import Progress, TaskTree, TaskView
+from rookery.tasks.model import Progress, TaskTree, TaskView
 
 _MARKS: dict[str, Span] = {
     "PENDING": ("○", ""),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Fields, Paragraph, Table, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block
-    from rookery.ops.vcs import Committed, Detected, Difference
-    from rookery.tasks.cleanup import Branch
-    from rookery.vcs.model import LogEntry, Status
+from rookery.cli.document import Block, Fields, Paragraph, Table, line, text
+from rookery.ops.vcs import Committed, Detected, Difference
+from rookery.tasks.cleanup import Branch
+from rookery.vcs.model import LogEntry, Status
 
 _SHORT = 12
 _KINDS = {"added": "good", "untracked": "good", "deleted": "bad", "conflicted": "bad"}

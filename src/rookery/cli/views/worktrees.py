@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rookery.base.text import one_line
-from rookery.cli.document import Paragraph, Table, line, text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rookery.cli.document import Block, Line
-    from rookery.worktrees.cleaning import Cleaned, Listed
-    from rookery.worktrees.service import WorktreeState
-    from rookery.worktrees.snapshots import Restored, Snapshot
+from rookery.cli.document import Block, Line, Paragraph, Table, line, text
+from rookery.worktrees.cleaning import Cleaned, Listed
+from rookery.worktrees.service import WorktreeState
+from rookery.worktrees.snapshots import Restored, Snapshot
 
 _SHORT = 12
 _SHOWN_FILES = 5

@@ -7,18 +7,13 @@ command, and pipes bind closer than `&&`. Here every command gets what is its ow
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tree_sitter import Node
+
 from rookery.base.record import Record
-from rookery.guard.case import WRITE_IT_OUT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tree_sitter import Node
-
-    from rookery.guard.case import Case
+from rookery.guard.case import WRITE_IT_OUT, Case
 
 CHAINED = ("list", "pipeline", "redirected_statement", "negated_command")
 """The kinds of nodes that a chain is made of."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 
+from rookery.guard.case import Case
 from rookery.guard.paths import check_read, check_write, is_own_place
 from rookery.guard.programs import table as programs
-from rookery.guard.programs.options import read
+from rookery.guard.programs.options import Options, read
+from rookery.guard.scene import Scene
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.guard.case import Case
-    from rookery.guard.programs.options import Options
-    from rookery.guard.scene import Scene
 
 _OTHERS = names("dd patch split csplit mktemp")
 _ALL = programs.REMOVERS | programs.MAKERS | programs.CHANGERS | programs.COPIERS | programs.PACKERS | _OTHERS

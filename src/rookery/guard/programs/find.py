@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 
+from rookery.guard.case import Case
 from rookery.guard.paths import AT_THE_TOP, check_read, check_write
+from rookery.guard.scene import Scene
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
 
 _VALUED = names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -newer "
@@ -81,8 +79,6 @@ def _found(case: Case, start: Word, expression: list[Word], scene: Scene) -> Wor
     here = start.text.rstrip("/") or "/"
     if not names or not all(each.known for each in names) or (either and len(names) < 2):
         return Word(os.path.join(here, ".git" if _is_wide(case, start, scene) else "found"))
-    from fnmatch import fnmatchcase
-
     if _is_wide(case, start, scene) and any(fnmatchcase(h, name.text.lower()) for h in _HELD for name in names):
         return Word(os.path.join(here, ".git"))
     return Word(os.path.join(here, "found"))

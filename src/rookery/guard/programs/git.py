@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
+from rookery.guard.case import Case
 from rookery.guard.paths import check_read, check_write, folder_of, is_in_worktree
 from rookery.guard.programs.options import read
+from rookery.guard.scene import Scene
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
 
 READS = names(
     "status log show diff grep blame annotate ls-files ls-tree rev-parse rev-list cat-file merge-base merge-tree "

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from rookery.guard.case import Case
 from rookery.guard.paths import check_write, is_in_worktree
 from rookery.guard.programs.options import read
+from rookery.guard.scene import Scene
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
 
 _READS = names("status st log diff show evolog obslog interdiff root version help")
 _READ_PAIRS = frozenset(

@@ -7,21 +7,20 @@ be only when it runs is denied where it matters, or left to `permits`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rookery.base.errors import RookError, UsageError
-from rookery.guard.scene import MAIN, WHILE
-from rookery.guard.shell.word import names
+from rookery.guard.case import Case
+from rookery.guard.ownership import changes_checkout
+from rookery.guard.permits import check_acts_itself
+from rookery.guard.scene import MAIN, WHILE, Scene
+from rookery.guard.shell.word import Word, names
+from rookery.ops import index
+from rookery.ops.operation import FLAG, TEXT, Op
+from rookery.ops.options import Globals, HelpAsked
+from rookery.ops.words import read_globals, read_words
 from rookery.roles.rights import OWN, reach_of, refuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
-    from rookery.guard.shell.word import Word
-    from rookery.ops.operation import Op
-    from rookery.ops.options import Globals
 
 _POLLED = names("mail status inspect events feed logs task agents run trace")
 _READING = names("check list get show status")
@@ -54,8 +53,6 @@ def judge(case: Case, words: list[Word], scene: Scene) -> None:
 
 
 def _read_globals(case: Case, words: list[Word]) -> tuple[Globals, list[Word]]:
-    from rookery.ops.words import read_globals
-
     try:
         settings, rest = read_globals([_text(word) for word in words])
     except UsageError as error:
@@ -81,8 +78,6 @@ def _may_be_elsewhere(text: str) -> bool:
 
 def _find(case: Case, words: list[Word]) -> tuple[Op | None, list[Word]]:
     """The operation that is called, and the words behind its name; None for a group alone, which shows its help."""
-    from rookery.ops import index
-
     group = words[0].text
     if group not in index.GROUPS:
         case.deny("rook", f"there is no `rook {group}` for agents", "`rook --help` lists the commands")
@@ -97,9 +92,6 @@ def _find(case: Case, words: list[Word]) -> tuple[Op | None, list[Word]]:
 
 def _read(case: Case, operation: Op, words: list[Word], before: Globals) -> dict[str, Any] | None:
     """The values that the words give, as the command line reads them; None if they ask for help."""
-    from rookery.ops.options import HelpAsked
-    from rookery.ops.words import read_words
-
     is_known = all(word.known and not word.glob for word in words)
     try:
         values, settings = read_words(
@@ -140,8 +132,6 @@ def _text(word: Word) -> str:
 
 def _take_any(operation: Op) -> Op:
     """The operation with parameters that take the mark, too."""
-    from rookery.ops.operation import FLAG, TEXT
-
     params = [param.replace(choices=(), kind=param.kind if param.kind == FLAG else TEXT) for param in operation.params]
     return operation.replace(params=tuple(params))
 
@@ -152,8 +142,6 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _check_acts_itself(case: Case, operation: Op, values: dict[str, Any]) -> None:
-    from rookery.guard.permits import check_acts_itself
-
     if any(param.acts_as and _is_unknown(values.get(param.name)) for param in operation.params):
         case.deny_unknown("who acts")
     if case.bounds.agent:
@@ -162,8 +150,6 @@ def _check_acts_itself(case: Case, operation: Op, values: dict[str, Any]) -> Non
 
 def _check_owned(case: Case, operation: Op, values: dict[str, Any], scene: Scene) -> None:
     """Deny what is another's, with the words of `ownership`."""
-    from rookery.guard.ownership import changes_checkout
-
     owns = operation.owns or {}
     reach = reach_of(case.role.name, operation.needs)
     known = {name: kind for name, kind in owns.items() if not _is_unknown(values.get(name))}

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
+from rookery.guard.case import Case
 from rookery.guard.paths import check_read, check_write, folder_of, is_own_place
 from rookery.guard.programs import table as programs
+from rookery.guard.programs.find import judge
 from rookery.guard.programs.options import read
+from rookery.guard.scene import Scene
 from rookery.guard.shell.assignments import OWN, check_name
 from rookery.guard.shell.expand import UNKNOWN
 from rookery.guard.shell.word import Word
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
-
-    Inner = list[tuple[list[Word], Scene]]
+Inner = list[tuple[list[Word], Scene]]
 
 _LONGEST_BLOCK = 600.0
 
@@ -302,8 +299,6 @@ def judge_shell(case: Case, name: str, words: list[Word], scene: Scene) -> bool:
 
 
 def _find(case: Case, words: list[Word], scene: Scene) -> Inner:
-    from rookery.guard.programs.find import judge
-
     return judge(case, words, scene)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from rookery.guard.case import Case
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tree_sitter import Node
-
-    from rookery.guard.case import Case
 
 OWN = "ROOKERY_"
 _STEERING = names(

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 
-from rookery.guard.case import Denied
+from rookery.guard.case import Case, Denied
 from rookery.guard.paths import check_read, check_write, is_elsewhere, is_guarded, is_own_place
 from rookery.guard.programs import files, git, jj, rook, wrappers
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.options import read
 from rookery.guard.programs.scripts import awk_only_prints, sed_only_prints
+from rookery.guard.scene import Scene
 from rookery.guard.shell.assignments import OWN
 from rookery.guard.shell.variables import SETTERS
 from rookery.guard.shell.word import Word, names
 from rookery.roles.model import STRICT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
 
 _LONGEST_SLEEP = 5
 _WAIT = "end your turn, or wait with `rook mail wait`"

@@ -6,20 +6,15 @@ A piece of a word is literal (braces, `~` and patterns still count), quoted, or 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tree_sitter import Node
+
 from rookery.base.record import Record
-from rookery.guard.case import WRITE_IT_OUT
+from rookery.guard.case import WRITE_IT_OUT, Case
 from rookery.guard.shell.word import Word
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tree_sitter import Node
-
-    from rookery.guard.case import Case
 
 LITERAL, QUOTED, EXPANDED = "literal", "quoted", "expanded"
 UNKNOWN = Word("", known=False)

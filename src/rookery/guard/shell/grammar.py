@@ -6,14 +6,14 @@ queries, and the log's names. In a process that has none of these yet, the C mod
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
+from _frozen_importlib import ModuleSpec
+from types import ModuleType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from tree_sitter import Parser
+import tree_sitter_bash
+from tree_sitter import Parser
 
 
 def load_parser() -> Parser:
@@ -24,7 +24,6 @@ def load_parser() -> Parser:
         except (ImportError, AttributeError, TypeError, OSError):
             pass  # another version, laid out differently: the ordinary way still works
     import tree_sitter
-    import tree_sitter_bash
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
@@ -45,9 +44,6 @@ def _load_alone() -> Parser:
 
 
 def _load(package: str) -> ModuleType:
-    import _imp
-    from _frozen_importlib import ModuleSpec
-
     for place in sys.path:
         folder = os.path.join(place, package)
         names = os.listdir(folder) if os.path.isdir(folder) else ()

@@ -6,25 +6,19 @@ redirections. A variable stands for every value that the script may give it, and
 
 from __future__ import annotations
 
-from rookery.guard.case import WRITE_IT_OUT
+from tree_sitter import Node
+
+from rookery.guard.case import WRITE_IT_OUT, Case
 from rookery.guard.paths import check_read, check_write, enter, is_there
 from rookery.guard.programs import table as programs
-from rookery.guard.programs.chain import CHAINED, OR, continues, read_chain
-from rookery.guard.scene import FOR, WHILE, Scene
+from rookery.guard.programs.chain import CHAINED, OR, Link, Stage, continues, read_chain
+from rookery.guard.scene import FOR, WHILE, Cwds, Scene
 from rookery.guard.shell import assignments, command, substitution
 from rookery.guard.shell.expand import UNKNOWN
 from rookery.guard.shell.syntax import parse
 from rookery.guard.shell.values import Values
 from rookery.guard.shell.variables import SETTERS
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-    from rookery.guard.case import Case
-    from rookery.guard.programs.chain import Link, Stage
-    from rookery.guard.scene import Cwds
 
 _DEEPEST = 12
 _MOST_COMMANDS = 3000

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
+from tree_sitter import Node
+
+from rookery.guard.case import Case
 from rookery.guard.paths import is_in_worktree
+from rookery.guard.scene import Scene
 from rookery.guard.shell.expand import UNKNOWN
 from rookery.guard.shell.word import Word, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tree_sitter import Node
-
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
 
 _NUMBERS = names("? $ # RANDOM SECONDS UID EUID PPID LINENO EPOCHSECONDS SRANDOM")
 GIVEN = _NUMBERS | names("HOME PWD OLDPWD TMPDIR")

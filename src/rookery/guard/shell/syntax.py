@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from tree_sitter import Node, Parser
+
+from rookery.guard.case import Case
 from rookery.guard.shell.expand import decode_ansi_c
+from rookery.guard.shell.grammar import load_parser
 from rookery.guard.shell.word import names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
-
-    from rookery.guard.case import Case
 
 LONGEST = 1_000_000
 _MOST_MENDINGS = 8
@@ -100,8 +98,6 @@ def _torn_variables(root: Node, source: bytes) -> list[tuple[int, int]]:
 def _load() -> Parser:
     global _parser
     if _parser is None:
-        from rookery.guard.shell.grammar import load_parser
-
         _parser = load_parser()
     return _parser
 

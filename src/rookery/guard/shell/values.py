@@ -5,22 +5,18 @@ A word is read once for each combination of values, so that a command is judged 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import product
 
+from tree_sitter import Node
+
+from rookery.guard.case import Case
+from rookery.guard.scene import Scene
 from rookery.guard.shell import substitution
 from rookery.guard.shell.assignments import check_name
 from rookery.guard.shell.expand import EXPANSIONS, UNKNOWN, Expander
 from rookery.guard.shell.variables import MAGIC, collect
 from rookery.guard.shell.word import Word
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tree_sitter import Node
-
-    from rookery.guard.case import Case
-    from rookery.guard.scene import Scene
 
 _MOST_LOOKUPS = 3000
 _MOST_CHOICES = 64

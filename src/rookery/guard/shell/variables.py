@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tree_sitter import Node
+
 from rookery.base.record import Record
 from rookery.guard.shell.word import names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _BLOCKS = names(
     "program compound_statement subshell do_group if_statement elif_clause else_clause case_item "

@@ -11,6 +11,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
@@ -21,10 +22,7 @@ from rookery.processes.process import start
 from rookery.processes.proctree import end_tree
 from rookery.vcs.folders import tree_size
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rookery.processes.child import Child
 
 _MEGABYTE = 1_000_000

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.config.environ import forget_runner, now
@@ -12,11 +14,6 @@ from rookery.processes import handover as handed
 from rookery.processes import holder
 from rookery.sessions import journal
 from rookery.turns.loop_keeper import start_loop
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 
 def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

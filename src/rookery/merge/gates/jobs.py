@@ -11,7 +11,9 @@ import fcntl
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base import call as calls
 from rookery.base.record import Record
@@ -24,11 +26,6 @@ from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import end_tree
 from rookery.processes.python import module_command
 from rookery.sessions import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 ABOUT = "job"
 """The first line of a job's journal: what it is, and the scratch folder (`place`) that it works in."""

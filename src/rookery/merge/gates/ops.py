@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.merge import store
+from rookery.merge.desk import Desk
+from rookery.merge.gates.service import run_gates
 from rookery.merge.model import GateRun
+from rookery.ops.context import Context
 from rookery.ops.operation import arg, flag, op, option
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.ops.context import Context
+from rookery.sessions import store as agents
+from rookery.sessions.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,6 @@ def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | N
     They run in a checkout apart, so that only what is committed counts. What they run is the branch's own code, with
     your rights: agents run the project's tests in their worktree instead.
     """
-    from rookery.merge.desk import Desk
-    from rookery.merge.gates.service import run_gates
-    from rookery.sessions import store as agents
-    from rookery.sessions.home import Home
-
     if branch and commit:
         raise InvalidInput("say --branch or --commit, not both", hint="leave one out")
     unknown = set(name) - {gate.name for gate in ctx.config.gates}
@@ -94,8 +91,6 @@ def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | N
 @op("gate list", needs="vcs.read", view="gates.listing")
 def list_gates(ctx: Context) -> list[GateSummary]:
     """List the gates and how they did lately; a flaky one failed and passed on the same files."""
-    from rookery.merge import store
-
     runs = store.gate_runs(ctx.db, limit=1000)
     found = []
     for gate in ctx.config.gates:

@@ -7,6 +7,7 @@ Beside them lie the temporary folders of git (`vcs/temporary.py`), which are swe
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,25 +15,20 @@ from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
 from rookery.config.model import VcsConfig
 from rookery.environment.service import project_environ
+from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs
 from rookery.merge.tiers import spending
 from rookery.processes import owned
+from rookery.processes.holder import HolderId
 from rookery.processes.proctree import end_tree
 from rookery.sandbox.model import OFF, ON, NoSandbox
 from rookery.sandbox.probe import probe
+from rookery.sessions.home import Home
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merging import objects_of
 from rookery.vcs.model import GIT
 from rookery.worktrees.provision import provision
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.merge.desk import Desk
-    from rookery.processes.holder import HolderId
-    from rookery.sessions.home import Home
 
 MARK = "ROOKERY_SCRATCH"
 """What everything that is started in a scratch folder carries in its environment; it ends with the folder."""

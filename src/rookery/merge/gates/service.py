@@ -11,32 +11,28 @@ import hashlib
 import json
 import os
 from codecs import getincrementaldecoder
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import IO
 
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import steps
+from rookery.config.model import GateConfig
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.events.store import publish
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates.gate_runner import Order
+from rookery.merge.gates.jobs import Taken
+from rookery.merge.gates.scratch import Scratch
 from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
 from rookery.processes import holder as holders
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import IO
-
-    from rookery.config.model import GateConfig
-    from rookery.merge.desk import Desk
-    from rookery.merge.gates.jobs import Taken
-    from rookery.merge.gates.scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.config import steps
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.landing import kept, news
+from rookery.merge.model import Entry
+from rookery.merge.radar import service as radar
 from rookery.sessions import store as agents
 from rookery.vcs.folders import delete_tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry
-
+from rookery.worktrees import service as worktrees
+from rookery.worktrees.cleaning import clean_worktrees
 
 _KEPT_LOGS = 200
 """Of how many trees the output of gates is kept."""
@@ -71,8 +69,6 @@ def _touched_agents(desk: Desk, base: str, landed: Sequence[Entry]) -> list[tupl
     """Living agents with their branch and the files that concern them."""
     if not _may_touch_agents(desk):
         return []
-    from rookery.merge.radar import service as radar
-
     wish = desk.config.merge.rebase
 
     pairs = [(each.base_before, each.candidate) for each in landed if each.base_before and each.candidate]
@@ -123,9 +119,6 @@ def _tidy_one(desk: Desk, entry: Entry) -> bool:
         return False
     if not os.path.isdir(session.worktree):
         return True
-    from rookery.worktrees import service as worktrees
-    from rookery.worktrees.cleaning import clean_worktrees
-
     state = worktrees.inspect(
         desk.home.root, desk.config.vcs, path=session.worktree, branch=session.branch, base=entry.base
     )

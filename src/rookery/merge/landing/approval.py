@@ -6,14 +6,11 @@ An approval is of one commit: what went on afterwards nobody has seen. And nobod
 from __future__ import annotations
 
 from rookery.events.store import last_actor
+from rookery.merge.desk import Desk
+from rookery.merge.model import Entry
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry
 
 
 def reviewer_of(desk: Desk, entry: Entry) -> str | None:

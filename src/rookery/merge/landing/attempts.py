@@ -6,31 +6,23 @@ person forces it, and then completes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.landing.landed import landed_branches
 from rookery.merge.model import CANCELLED as TAKEN_OUT
 from rookery.merge.model import FAILED as DID_NOT_LAND
-from rookery.merge.model import OPEN, UNDONE
+from rookery.merge.model import OPEN, UNDONE, Entry
 from rookery.sessions import store as agents
-from rookery.sessions.model import COMPLETED
+from rookery.sessions.model import COMPLETED, Session
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW
+from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
 from rookery.tasks.work import BRANCH_PREFIX
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.db.database import Database
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry
-    from rookery.sessions.model import Session
-    from rookery.tasks.model import Task
-
 
 IN_REVIEW = (PENDING_REVIEW, APPROVED)
 UNFINISHED_WORK = (PENDING, IN_PROGRESS, NEEDS_REBASE)

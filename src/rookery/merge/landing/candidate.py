@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.merge.desk import Desk
 from rookery.merge.landing.approval import reviewer_of
-from rookery.merge.landing.landed import start_of
+from rookery.merge.landing.landed import Start, start_of
 from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
 from rookery.tasks import store as tasks
 from rookery.vcs.git.landed import reverted_commits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.landing.landed import Start
-    from rookery.vcs.git.merge_tree import Conflict, Merged
-    from rookery.vcs.git.merging import Merging
+from rookery.vcs.git.merge_tree import Conflict, Merged
+from rookery.vcs.git.merging import Merging
 
 _SUBJECT = 72
 

@@ -6,20 +6,16 @@ it leads to, save commits that Rookery itself made to land something. So no ref 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from rookery.base.clock import stamp
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.model import LANDED, UNDONE
 from rookery.vcs.git.moves import LEASES
 from rookery.vcs.git.repository import SAVED
 from rookery.vcs.git.repository import UNDONE as UNDONE_WORK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rookery.merge.desk import Desk
 
 MERGE, UNDO = "merge/", "undo/"
 """What was, or was to be, landed; and what the base became when that was taken back."""

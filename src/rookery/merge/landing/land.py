@@ -9,6 +9,7 @@ back the rest.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,22 +18,17 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
+from rookery.merge.desk import Desk
+from rookery.merge.gates import scratch
 from rookery.merge.landing import after, kept, news, settle
 from rookery.merge.landing.attempts import Withdrawn, check_current
+from rookery.merge.landing.candidate import Candidate
+from rookery.merge.lease import Lease
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
 from rookery.ops.state import keep_answer, last_answer
-from rookery.vcs.git.forward import InTheWay
+from rookery.vcs.git.forward import Forward, InTheWay
 from rookery.vcs.git.moves import Fenced
 from rookery.vcs.model import RefMoved
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.landing.candidate import Candidate
-    from rookery.merge.lease import Lease
-    from rookery.vcs.git.forward import Forward
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +197,6 @@ def recover(desk: Desk, lease: Lease) -> list[Entry]:
             else:
                 settled.append(store.change(db, entry, "put back", actor=desk.actor, at=desk.now()))
         steps.reached("recovered one")
-    from rookery.merge.gates import scratch  # only what was cut off has left something there
-
     scratch.sweep(desk)
     desk.merging.settle()
     return settled

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.landed import UNDO_TRAILER, Evidence, Landing
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rookery.merge.desk import Desk
 
 
 class Unclear(InvalidState):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from rookery.base.errors import Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry
+from rookery.merge.desk import Desk
+from rookery.merge.model import Entry
 
 _SHOWN_FILES = 50
 _SHOWN_LINES = 4000

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rookery.config.project import is_own_name
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from rookery.config.project import is_own_name
 
 
 def protected_paths(paths: Iterable[str]) -> tuple[str, ...]:

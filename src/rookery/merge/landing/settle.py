@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from rookery.base.errors import Refused
+from rookery.db.database import Database
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.landing.attempts import objection
 from rookery.merge.landing.landed import is_landed
+from rookery.merge.model import Entry
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED as FINISHED
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
-from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW
+from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PENDING_REVIEW, Task
 from rookery.tasks.store import Author
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.db.database import Database
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry
-    from rookery.tasks.model import Task
 
 
 def complete_task(desk: Desk, entry: Entry) -> str:

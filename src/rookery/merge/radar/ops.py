@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from rookery.merge.desk import Desk
+from rookery.merge.radar.service import Scan, scan
+from rookery.ops.context import Context
 from rookery.ops.operation import arg, op, option
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.radar.service import Scan
-    from rookery.ops.context import Context
+from rookery.sessions.home import Home
 
 
 @op(
@@ -23,9 +22,5 @@ def radar(ctx: Context, name: str | None, into: str | None) -> Scan:
     An agent's last snapshot counts, so that work which is not committed yet is seen too. Agents whose work meets are
     warned by mail, once for each file.
     """
-    from rookery.merge.desk import Desk
-    from rookery.merge.radar.service import scan
-    from rookery.sessions.home import Home
-
     desk = Desk(Home.of(ctx), ctx.actor)
     return scan(desk, desk.base(into), only=name)

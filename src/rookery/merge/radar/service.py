@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.model import OPEN
 from rookery.sessions import store as agents
+from rookery.sessions.model import Session
 from rookery.worktrees import snapshots
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
-    from rookery.sessions.model import Session
 
 OVERLAP, CONFLICT = "overlap", "conflict"
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from rookery.config import steps
 from rookery.events.store import publish
+from rookery.merge.desk import Desk
 from rookery.merge.landing import news
 from rookery.merge.radar import service as radar
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
-    from rookery.merge.radar.service import Meeting
+from rookery.merge.radar.service import Meeting
 
 
 def look(desk: Desk) -> list[Meeting]:

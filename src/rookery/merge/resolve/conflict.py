@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from tree_sitter import Tree
 
 from rookery.base.record import Record
 from rookery.merge.resolve import text
 from rookery.merge.resolve.languages import language_of, tree_of
 from rookery.merge.resolve.model import OURS
-from rookery.merge.resolve.regions import regions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tree_sitter import Tree
-
-    from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Lines, Region, regions
 
 
 @dataclass(frozen=True, slots=True)

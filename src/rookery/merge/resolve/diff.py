@@ -6,12 +6,10 @@ other's braces. `difflib` takes seconds for what takes milliseconds here.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
-    Block = tuple[int, int, int]
-    """Where a run of common lines begins in the one and in the other, and how long it is."""
+Block = tuple[int, int, int]
+"""Where a run of common lines begins in the one and in the other, and how long it is."""
 
 _FREQUENT = 64
 """A line that occurs more often than this anchors nothing."""

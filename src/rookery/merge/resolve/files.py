@@ -7,6 +7,7 @@ tier. Whatever the rules say, the result must have no conflict markers, parse if
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
@@ -15,15 +16,10 @@ from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.lockfile_kinds import lockfile_of
 from rookery.merge.resolve.markers import has_markers, parses
 from rookery.merge.resolve.model import OURS, THEIRS, Cover, Declined, Hunk, Resolved, Sides, shown
+from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.rules import DEFAULT, LATE, RULES, superseded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.merge.resolve.regions import Lines, Region
-    from rookery.merge.resolve.rules.superseded import Lineage
-    from rookery.merge.resolve.text import Text
+from rookery.merge.resolve.rules.superseded import Lineage
+from rookery.merge.resolve.text import Text
 
 _SYMLINK, _SUBMODULE = "120000", "160000"
 

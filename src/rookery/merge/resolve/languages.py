@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tree_sitter import Parser, Tree
+from tree_sitter import Parser, Tree
 
 _BY_ENDING = {
     "py": "python",

@@ -7,17 +7,12 @@ both sides added may stand there once. What a rule left out knowingly it names, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge.resolve import text
-from rookery.merge.resolve.model import ADDED_MISSING, BOTH, DELETED_BACK, KEPT_MISSING, OURS, THEIRS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rookery.merge.resolve.model import Cover, Sides
+from rookery.merge.resolve.model import ADDED_MISSING, BOTH, DELETED_BACK, KEPT_MISSING, OURS, THEIRS, Cover, Sides
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,11 @@ added must be unlike the other's, and must be nowhere else in the other side, ne
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Set
 
+from rookery.merge.resolve.conflict import Case, Version
 from rookery.merge.resolve.model import OURS, THEIRS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
-
-    from rookery.merge.resolve.conflict import Case, Version
-    from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Lines, Region
 
 _ALIKE = 0.35
 """The share of common words from which on two texts are alike."""

@@ -5,16 +5,13 @@ Changes that touch each other count as one, as they do for git: whether they bel
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge.resolve.diff import matching
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Lines = tuple[str, ...]
+Lines = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

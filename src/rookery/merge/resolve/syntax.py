@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tree_sitter import Node, Tree
+
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tree_sitter import Node, Tree
-
-    from rookery.merge.resolve.regions import Lines
+from rookery.merge.resolve.regions import Lines
 
 DEFINITIONS = "definitions"
 ITEMS = "items"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from rookery.merge.desk import Desk
 from rookery.merge.model import AGENT, DECLINED, RESOLVED, FileOutcome
 from rookery.merge.tiers import oneshot
+from rookery.merge.tiers.case import Case
 from rookery.merge.tiers.oneshot import Failed
 from rookery.vcs.git.merge_tree import Conflict
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.tiers.case import Case
 
 NAME = AGENT
 _MOST_PATCH = 60_000

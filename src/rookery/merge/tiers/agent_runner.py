@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -17,15 +18,11 @@ from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.processes.process import start
 from rookery.processes.proctree import end_tree
-from rookery.runtimes.model import ERROR, RESULT, USAGE
+from rookery.runtimes.model import ERROR, RESULT, USAGE, TurnEvent
 from rookery.runtimes.registry import open_runtime
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO, Any
-
     from rookery.processes.child import Child
-    from rookery.runtimes.model import TurnEvent
 
 _LAST_SECONDS = 10.0
 _MOST_LINE = 1_000_000

@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 from rookery.config.environ import child_environ
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FOLDER = "ROOKERY_SCRATCH_FOLDER"
 """The variable that names the folder."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
 from rookery.merge import store
+from rookery.merge.desk import Desk
+from rookery.merge.gates.service import Verdict
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
-from rookery.vcs.git.merge_tree import REGULAR, Conflict
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.gates.service import Verdict
-    from rookery.merge.resolve.lockfile_kinds import Lockfile
-    from rookery.merge.resolve.loss import Loss
-    from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
-    from rookery.vcs.git.merge_tree import Side
+from rookery.merge.resolve import lockfile_kinds as lockfiles
+from rookery.merge.resolve.files import Settings, lineage_of, resolve
+from rookery.merge.resolve.lockfile_kinds import Lockfile
+from rookery.merge.resolve.loss import Loss, check
+from rookery.merge.resolve.markers import has_markers, parses
+from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
+from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
 _VERSIONS = 40
 _MOST_TEXT = 4_000
@@ -70,8 +68,6 @@ class Case(Record):
 
 def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Sides:
     """What each side has at a path, with what it had there on the way; for the rules and the loss check."""
-    from rookery.merge.resolve.model import Sides
-
     merging = desk.merging
     parted = merging.fork_point(case.onto, case.entry.tip)
     histories: list[list[str]] = [[], []]
@@ -104,15 +100,11 @@ def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Sides:
 
 def losses_of(sides: Sides, result: bytes | None, covered: Sequence[Cover] = ()) -> list[Loss]:
     """The lines that one side put in or took out, and that the result does not show."""
-    from rookery.merge.resolve.loss import check
-
     return check(sides, result or b"", covered)
 
 
 def is_unfinished(path: str, content: bytes) -> str:
     """Why a file cannot be the end of a conflict: markers in it, or a text that its language cannot read."""
-    from rookery.merge.resolve.markers import has_markers, parses
-
     if has_markers(content):
         return "it still holds conflict markers"
     return "it does not parse" if parses(path, content) is False else ""
@@ -120,8 +112,6 @@ def is_unfinished(path: str, content: bytes) -> str:
 
 def resolve_mechanically(desk: Desk, sides: Sequence[Sides]) -> Iterator[Resolved | Declined]:
     """What the rules that the configuration lets speak make of each conflicted path of a merge."""
-    from rookery.merge.resolve.files import Settings, lineage_of, resolve
-
     settings = Settings(rules=desk.config.merge.rules, unions=desk.config.merge.unions)
     lineage = lineage_of(sides, settings=settings)
     for each in sides:
@@ -130,8 +120,6 @@ def resolve_mechanically(desk: Desk, sides: Sequence[Sides]) -> Iterator[Resolve
 
 def lockfile_of(path: str) -> Lockfile | None:
     """How a lock file is made anew; None if it is none."""
-    from rookery.merge.resolve import lockfile_kinds as lockfiles
-
     return lockfiles.lockfile_of(path)
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from rookery.merge.desk import Desk
 from rookery.merge.model import DECLINED, HUMAN, FileOutcome
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.desk import Desk
-    from rookery.merge.tiers.case import Case
+from rookery.merge.tiers.case import Case
 
 NAME = HUMAN
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from rookery.merge.desk import Desk
 from rookery.merge.landing.candidate import Clash, commit_tree
 from rookery.merge.model import AGENT, MECHANICAL, REIMAGINE
 from rookery.merge.tiers import agent, human, mechanical, reimagine
 from rookery.merge.tiers.case import Case
 from rookery.vcs.git.merge_tree import UNRELATED
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Protocol
 
-    from rookery.merge.desk import Desk
+class Tier(Protocol):
+    """A module that settles conflicts: all of a case, a part of it, or nothing."""
 
-    class Tier(Protocol):
-        """A module that settles conflicts: all of a case, a part of it, or nothing."""
+    NAME: str
 
-        NAME: str
-
-        def attempt(self, desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
-            """The case, with what could be settled settled."""
+    def attempt(self, desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
+        """The case, with what could be settled settled."""
 
 
 TIERS: dict[str, Tier] = {MECHANICAL: mechanical, AGENT: agent, REIMAGINE: reimagine}

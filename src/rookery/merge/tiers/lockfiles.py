@@ -8,28 +8,23 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Sequence
 
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
 from rookery.environment.masking import mask, secret_values
 from rookery.environment.service import own_environ
+from rookery.merge.desk import Desk
 from rookery.merge.gates import scratch
+from rookery.merge.gates.scratch import Scratch
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.tiers import case as cases
+from rookery.merge.tiers.case import Case
 from rookery.processes.process import start
 from rookery.processes.proctree import end_tree
 from rookery.vcs.git import scratch as git_scratch
-from rookery.vcs.git.merge_tree import REGULAR, Side
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.gates.scratch import Scratch
-    from rookery.merge.resolve.lockfile_kinds import Lockfile
-    from rookery.merge.tiers.case import Case
-    from rookery.vcs.git.merge_tree import Conflict
+from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
 _TIMEOUT = 600.0
 _TICK = 0.2

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
+from rookery.merge.desk import Desk
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import lockfiles
-from rookery.vcs.git.merge_tree import ADD_ADD, CONTENT, REGULAR, Side
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.resolve.model import Declined, Resolved, Sides
-    from rookery.merge.tiers.case import Case
-    from rookery.vcs.git.merge_tree import Conflict
+from rookery.merge.tiers.case import Case
+from rookery.vcs.git.merge_tree import ADD_ADD, CONTENT, REGULAR, Conflict, Side
 
 NAME = MECHANICAL
 _TEXT = (CONTENT, ADD_ADD)
@@ -67,8 +63,6 @@ def _no_text(conflict: Conflict) -> str:
 
 
 def _told(desk: Desk, conflict: Conflict, sides: Sides, answer: Resolved | Declined) -> tuple[Side | None, FileOutcome]:
-    from rookery.merge.resolve.model import Resolved
-
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
@@ -20,31 +22,25 @@ from rookery.environment.model import Environment
 from rookery.environment.service import search_path
 from rookery.environment.store import EnvironmentUnusable
 from rookery.merge import store
+from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs, scratch
+from rookery.merge.gates.jobs import Taken
+from rookery.merge.gates.scratch import Scratch
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
 from rookery.merge.tiers import bounds, spending
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers.agent_runner import Order
+from rookery.merge.tiers.case import Case
 from rookery.processes import holder as holders
 from rookery.roles.model import STRICT
 from rookery.runtimes.hooks import hook_command
-from rookery.runtimes.model import Launch
+from rookery.runtimes.model import Launch, Runtime
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import journal
+from rookery.tasks import store as tasks
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merge_tree import REGULAR, Conflict
 from rookery.vcs.model import ignore_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.gates.jobs import Taken
-    from rookery.merge.gates.scratch import Scratch
-    from rookery.merge.tiers.case import Case
-    from rookery.runtimes.model import Runtime
 
 ANSWER = "rook-resolution.json"
 _MOST_ANSWER = 1_000_000
@@ -353,8 +349,6 @@ Rules of the answer:
 
 def context(desk: Desk, case: Case) -> dict[str, Any]:
     """What is known of the branch's purpose."""
-    from rookery.tasks import store as tasks
-
     entry = case.entry
     task = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
     return {"title": task.title if task else entry.branch, "description": task.description if task else ""}

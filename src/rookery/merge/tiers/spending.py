@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
 
 from rookery.base.ids import TURN, new_id
 from rookery.config import steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
 from rookery.costs.transcripts import usage_since
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from rookery.merge.desk import Desk
-    from rookery.merge.model import Entry
-    from rookery.runtimes.model import Launch
+from rookery.merge.desk import Desk
+from rookery.merge.model import Entry
+from rookery.runtimes.model import Launch
 
 
 def begin(desk: Desk, entry: Entry, tier: str, name: str, launch: Launch) -> None:

@@ -15,11 +15,7 @@ from rookery.base.errors import INTERRUPTED, REFUSED, RookError
 from rookery.processes.process import run
 from rookery.runtimes.scripted_agent.agent import Agent
 from rookery.runtimes.scripted_agent.steps import rook_command
-from rookery.runtimes.scripted_agent.voice import Lines, Screen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.runtimes.scripted_agent.voice import Voice
+from rookery.runtimes.scripted_agent.voice import Lines, Screen, Voice
 
 TRANSCRIPT = "transcript.jsonl"
 

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import signal
+from argparse import Namespace
 from contextlib import suppress
+from typing import Any
 
 from rookery.base.errors import InvalidInput, InvalidState, RookError
 from rookery.processes.process import run
@@ -14,13 +16,7 @@ from rookery.processes.proctree import descendants, identify, send
 from rookery.runtimes.scripted_agent import steps
 from rookery.runtimes.scripted_agent.memory import Memory
 from rookery.runtimes.scripted_agent.script import DEFAULT, Step, find_script, parse_script
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from typing import Any
-
-    from rookery.runtimes.scripted_agent.voice import Voice
+from rookery.runtimes.scripted_agent.voice import Voice
 
 _NAMES = re.compile(r"\{(agent|role|task|parent|turn|worktree|mail\.[a-z_]+)\}")
 _ROOK_TIMEOUT = 600

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FILE = "scripted.json"
 

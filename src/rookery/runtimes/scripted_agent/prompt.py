@@ -7,14 +7,11 @@ import re
 import select
 import sys
 import termios
+from types import TracebackType
+from typing import Self
 
 from rookery.base.text import one_line
 from rookery.runtimes.scripted import PROMPT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 _PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"

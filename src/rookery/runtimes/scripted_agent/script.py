@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Rule = Callable[[Any], str]
+Rule = Callable[[Any], str]
 
 _HINT = "docs/guides/scripted-runtime.md has every step"
 _FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*rook-script[ \t]*$")

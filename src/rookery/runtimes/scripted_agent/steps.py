@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from rookery.base.errors import Refused
 from rookery.config.environ import child_environ
@@ -14,7 +15,6 @@ from rookery.processes.process import run
 from rookery.processes.python import module_command
 from rookery.runtimes.scripted_agent.script import signal_number
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any

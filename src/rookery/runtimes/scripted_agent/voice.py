@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any, Protocol, TextIO
 
 from rookery.base.text import one_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Protocol, TextIO
-else:
-    Protocol = object
 
 _WIDTH = 140
 _LINES = 20

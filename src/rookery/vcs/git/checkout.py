@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
+from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git import unfinished
 from rookery.vcs.git import worktrees as git_checkouts
+from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.porcelain import (
     CONFLICTED,
     DETACHED,
@@ -23,6 +26,8 @@ from rookery.vcs.model import (
     GIT,
     Conflicted,
     DirtyCheckout,
+    FileDiff,
+    LogEntry,
     NothingToCommit,
     Status,
     UnknownRevision,
@@ -31,13 +36,6 @@ from rookery.vcs.model import (
     choose_default,
 )
 from rookery.vcs.temporary import temporary_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from rookery.vcs.git.merging import Merging
-    from rookery.vcs.model import FileDiff, LogEntry
 
 _REFUSAL_LINES = 60
 
@@ -189,8 +187,6 @@ class Git:
 
     def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
         """True if `base` contains a commit and nothing later on it reverts that."""
-        from rookery.vcs.git import landed as git_landed
-
         return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), git_landed.Evidence(since))
 
     def count_commits(self, tip: str, base: str) -> int:
@@ -266,8 +262,6 @@ class Git:
 
     def merging(self) -> Merging:
         """What merges without a checkout."""
-        from rookery.vcs.git.merging import Merging
-
         return Merging(self._store, self.checkouts)
 
     def _checkout(self) -> snapshots.Checkout:

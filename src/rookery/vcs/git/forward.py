@@ -14,26 +14,21 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.base.record import Record
 from rookery.config.project import git_folder
+from rookery.processes.process import Finished
 from rookery.vcs import backup
 from rookery.vcs.capture import QUIET, copy_index
 from rookery.vcs.git.index_claim import Claim
 from rookery.vcs.git.processes import linked_worktrees
-from rookery.vcs.git.tree_diff import tree_changes
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.tree_diff import TreeChange, tree_changes
 from rookery.vcs.model import DirtyCheckout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from rookery.processes.process import Finished
-    from rookery.vcs.git.repository import GitStore
-    from rookery.vcs.git.tree_diff import TreeChange
 
 _SHOWN = 5
 _MOST_NAMED = 200

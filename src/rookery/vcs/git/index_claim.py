@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
@@ -19,10 +21,6 @@ from rookery.processes import holder as holders
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.locks import CLAIM, NOTE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _PATIENCE = 4.0
 _OWNER = "owner"
@@ -139,8 +137,6 @@ class Claim(Record):
 
     def _discard(self) -> None:
         if os.path.isdir(self._unused):
-            import shutil
-
             shutil.rmtree(self._unused)
 
 

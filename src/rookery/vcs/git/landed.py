@@ -9,17 +9,12 @@ revert nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.vcs.git.tree_diff import parse_changes, tree_changes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rookery.vcs.git.repository import GitStore
-    from rookery.vcs.git.tree_diff import TreeChange
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.tree_diff import TreeChange, parse_changes, tree_changes
 
 UNDO_TRAILER = "Undo-Of: "
 """In the message of a commit by which Rookery undoes a landing: it does all of that, and nothing else."""

@@ -24,6 +24,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -31,13 +32,7 @@ from rookery.base import call as calls
 from rookery.base.draft import draft_name
 from rookery.base.record import Record
 from rookery.vcs.git import processes as git_processes
-from rookery.vcs.git.processes import common_folder, follow, linked_worktrees
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.vcs.git.processes import Process
+from rookery.vcs.git.processes import Process, common_folder, follow, linked_worktrees
 
 LOCK = ".lock"
 CLAIM, NOTE = "rookery-forward", "note"

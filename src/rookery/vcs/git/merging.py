@@ -7,26 +7,20 @@ with commits made for it, because `--merge-base` came later.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rookery.base.errors import ProgramFailed, Refused
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git import moves as git_moves
+from rookery.vcs.git.forward import Forward
 from rookery.vcs.git.merge_tree import MERGE_TREE, UNRELATED, Conflict, Merged, Side, parse_merges
-from rookery.vcs.git.repository import DIFF, HEADS, SAVED, failure
-from rookery.vcs.git.tree_diff import DIFF_TREE, parse_changes, tree_changes
+from rookery.vcs.git.repository import DIFF, HEADS, SAVED, GitStore, failure
+from rookery.vcs.git.tree_diff import DIFF_TREE, TreeChange, parse_changes, tree_changes
 from rookery.vcs.temporary import temporary_folder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rookery.vcs.git.forward import Forward
-    from rookery.vcs.git.repository import GitStore
-    from rookery.vcs.git.tree_diff import TreeChange
-
-    _Kept = Mapping[str, str] | None
+_Kept = Mapping[str, str] | None
 
 # The same commit for the same tree and parents, whoever asks: nothing piles up.
 _NOBODY = {

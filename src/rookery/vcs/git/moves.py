@@ -13,17 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from time import time
 
 from rookery.base.errors import ProgramFailed
-from rookery.vcs.git.repository import HEADS, SAVED, failure, flat_name
+from rookery.vcs.git.repository import HEADS, SAVED, GitStore, failure, flat_name
 from rookery.vcs.model import moved
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rookery.vcs.git.repository import GitStore
 
 LEASES = "lease/"
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")

@@ -7,16 +7,13 @@ outside, by the system's own links to their folders and files, whatever those ar
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.processes import proctable
 from rookery.processes.proctable import Identity
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _PROGRAMS = ("git", "jj", "gix", "lazygit", "gitui")

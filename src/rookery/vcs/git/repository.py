@@ -6,8 +6,11 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Any
+from urllib.parse import quote
 
 from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
@@ -15,16 +18,10 @@ from rookery.config.environ import child_environ
 from rookery.processes import process
 from rookery.processes.process import Finished, run, run_bytes
 from rookery.vcs import cage
+from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.porcelain import parse_diff
 from rookery.vcs.git.refs import AskGit, RefFiles
-from rookery.vcs.model import EMAIL, NAME, UnknownRevision, moved
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
-
-    from rookery.vcs.model import FileDiff
+from rookery.vcs.model import EMAIL, NAME, FileDiff, UnknownRevision, moved
 
 HEADS = "refs/heads/"
 SAVED = "refs/rookery/"
@@ -116,8 +113,6 @@ class GitStore:
         done = self._run(argv, whole, stdin)
         if done.ok or not any(mark in done.stderr for mark in _LOCKED):
             return done
-        from rookery.vcs.git import locks as git_locks
-
         paths = git_locks.named(done.stderr, self.folder)
         held = git_locks.remove_dead(paths)
         if held:
@@ -390,6 +385,4 @@ def undone_name(branch: str) -> str:
 
 def flat_name(branch: str) -> str:
     """A branch's name in one level: what is kept for `work` must not keep a ref for `work/more` from being made."""
-    from urllib.parse import quote
-
     return quote(branch, safe="", errors="surrogateescape")

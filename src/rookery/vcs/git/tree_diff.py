@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.repository import GitStore
 
 NOTHING = "000000"
 DIFF_TREE = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
@@ -21,13 +22,7 @@ from rookery.config import steps
 from rookery.vcs import folders
 from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.processes import linked_worktrees
-from rookery.vcs.git.repository import HEADS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.repository import HEADS, GitStore
 
 MARK = "initializing"
 """The reason with which git locks a worktree that it is just making."""

@@ -7,6 +7,7 @@ is `initializing`; such a one is finished, any other lock is somebody's wish.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,15 +18,9 @@ from rookery.base.record import Record
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
 from rookery.vcs.git.porcelain import parse_locks, parse_worktrees
-from rookery.vcs.git.repository import HEADS, failure
+from rookery.vcs.git.repository import HEADS, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import UnknownRevision, named_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rookery.vcs.git.repository import GitStore
 
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"

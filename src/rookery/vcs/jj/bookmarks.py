@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.merging import Merging
-from rookery.vcs.jj.program import AS_IT_IS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.vcs.jj.program import JjProgram
+from rookery.vcs.jj.program import AS_IT_IS, JjProgram
 
 
 class JjMerging(Merging):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rookery.base import call as calls
@@ -10,17 +11,10 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.config.environ import child_environ
 from rookery.config.project import main_checkout
-from rookery.processes.process import run
+from rookery.processes.process import Finished, run
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.jj.view import BOOKMARK_TEMPLATE, HERE, HERE_TEMPLATE, parse_bookmarks, parse_here
+from rookery.vcs.jj.view import BOOKMARK_TEMPLATE, HERE, HERE_TEMPLATE, Here, parse_bookmarks, parse_here
 from rookery.vcs.model import Conflicted, UnknownRevision
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rookery.processes.process import Finished
-    from rookery.vcs.jj.view import Here
 
 AS_IT_IS = "--ignore-working-copy"
 _MEMORY = "rookery-branch"

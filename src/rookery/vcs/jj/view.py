@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.vcs.git.porcelain import ADDED, CONFLICTED, DELETED, MODIFIED, RENAMED, TYPE_CHANGED
 from rookery.vcs.model import TRUNKS, Change, LogEntry, commit_time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def _list(items: str, entry: str) -> str:

@@ -7,10 +7,13 @@ several are at one commit a file in the workspace's `.jj` remembers which one wa
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Sequence
 
 from rookery.base.errors import InvalidState
+from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.porcelain import UNTRACKED
 from rookery.vcs.git.repository import DIFF, PATCH
 from rookery.vcs.jj.program import AS_IT_IS, conflicted, failed, one, quoted, remembered, show
@@ -19,6 +22,7 @@ from rookery.vcs.jj.view import (
     LOG_TEMPLATE,
     PATH_TEMPLATE,
     WORKSPACE_TEMPLATE,
+    Here,
     choose_bookmark,
     is_root,
     parse_change,
@@ -32,6 +36,7 @@ from rookery.vcs.model import (
     Conflicted,
     DirtyCheckout,
     FileDiff,
+    LogEntry,
     NothingToCommit,
     Status,
     UnknownRevision,
@@ -40,13 +45,6 @@ from rookery.vcs.model import (
     choose_default,
     moved,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rookery.vcs.jj.view import Here
-    from rookery.vcs.model import LogEntry
 
 _FULL_ID = re.compile("[0-9a-f]{40}").fullmatch
 _TAKE_ALL = '--config=snapshot.auto-track="all()"'
@@ -194,8 +192,6 @@ class Jj(JjWorkspaces):
 
     def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
         """True if `base` contains a commit and nothing later on it reverts that."""
-        from rookery.vcs.git import landed as git_landed
-
         return git_landed.has_landed(
             self._store(), self.resolve(commit), self.resolve(base), git_landed.Evidence(since)
         )
@@ -252,8 +248,6 @@ class Jj(JjWorkspaces):
         on_disk = {path for path in listed.split("\0") if path and not path.endswith("/")}
         if not on_disk:
             return ()
-        import json
-
         taken = self._jj("file", "list", AS_IT_IS, "--template=" + PATH_TEMPLATE, "root:.").split("\0")[:-1]
         left = on_disk.difference(json.loads(path) for path in taken)
         return tuple(Change(path, UNTRACKED) for path in sorted(left) if not self._is_in_other_workspace(path))
@@ -272,8 +266,6 @@ class Jj(JjWorkspaces):
 
     def _diff_conflicted(self, start: str | None) -> list[FileDiff]:
         """The paths only: a conflicted commit has no tree that git could count lines in."""
-        import json
-
         listed = self._jj("diff", AS_IT_IS, f"--from={start or 'root()'}", "--to=@", "--template=" + DIFF_TEMPLATE)
         changes = [parse_change(json.loads(entry)) for entry in listed.split("\0")[:-1]]
         return [FileDiff(change.path, change.kind, None, None, change.old_path) for change in changes]

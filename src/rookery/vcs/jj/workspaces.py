@@ -5,23 +5,21 @@ Snapshots are made by git in the store beneath, so that conflicted files are tak
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Collection, Iterable, Sequence
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.vcs import capture as snapshots
 from rookery.vcs import folders
+from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.unfinished import refuse_foreign_files
+from rookery.vcs.jj.bookmarks import JjMerging
 from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
 from rookery.vcs.jj.view import PATH_TEMPLATE
 from rookery.vcs.model import named_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from rookery.vcs.git.merging import Merging
 
 _NAMES = 'name ++ "\\0" ++ root ++ "\\0"'
 _PREFIX = "rook-"
@@ -112,8 +110,6 @@ class JjWorkspaces(JjProgram):
 
     def merging(self) -> Merging:
         """What merges without a workspace, in the git store."""
-        from rookery.vcs.jj.bookmarks import JjMerging
-
         return JjMerging(self)
 
     def exclude(self, patterns: Sequence[str]) -> None:
@@ -143,8 +139,6 @@ class JjWorkspaces(JjProgram):
         return ours.partition(_END)[0].splitlines()
 
     def _files_of(self, revision: str) -> set[str]:
-        import json
-
         listed = self._jj("file", "list", AS_IT_IS, f"--revision={revision}", "--template=" + PATH_TEMPLATE, "root:.")
         return {json.loads(path) for path in listed.split("\0")[:-1]}
 

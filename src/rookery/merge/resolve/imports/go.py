@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 from rookery.merge.resolve.imports.model import Statement, read_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.regions import Lines
+from rookery.merge.resolve.regions import Lines
 
 _LINE = re.compile(r'^(?:import |\t)(?:([\w.]+) )?"([\w./\-]+)"$')
 _VERSION = re.compile(r"^v\d+$")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from rookery.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Protocol
-
-    from rookery.merge.resolve.regions import Lines
+from rookery.merge.resolve.regions import Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +22,17 @@ class Statement(Record):
     """True if it has no names that could come and go by themselves."""
 
 
-if TYPE_CHECKING:
+class Dialect(Protocol):
+    """How one language writes imports."""
 
-    class Dialect(Protocol):
-        """How one language writes imports."""
+    def read(self, lines: Lines) -> list[Statement] | None:
+        """The statements that these lines are; None if there is anything else, or less than a whole one."""
 
-        def read(self, lines: Lines) -> list[Statement] | None:
-            """The statements that these lines are; None if there is anything else, or less than a whole one."""
+    def write(self, ours: Statement, theirs: Statement) -> Lines | None:
+        """One statement with the names of both; None if a line of either would have to be another."""
 
-        def write(self, ours: Statement, theirs: Statement) -> Lines | None:
-            """One statement with the names of both; None if a line of either would have to be another."""
-
-        def local(self, statement: Statement) -> tuple[str, ...]:
-            """What the file calls the things that a statement brings in; empty if it brings in no name."""
+    def local(self, statement: Statement) -> tuple[str, ...]:
+        """What the file calls the things that a statement brings in; empty if it brings in no name."""
 
 
 def read_by(lines: Lines, statement_at: Callable[[int], Statement | None]) -> list[Statement] | None:

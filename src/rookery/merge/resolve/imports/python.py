@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 from rookery.merge.resolve.imports.model import Statement, ordered, read_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.regions import Lines
+from rookery.merge.resolve.regions import Lines
 
 _WHOLE = re.compile(r"^(\s*)import ([\w.]+(?: as \w+)?)$")
 _FROM = re.compile(r"^(\s*)from (\.*[\w.]*) import ([\w, ]+|\*)$")

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 from rookery.merge.resolve.imports.model import Statement, ordered, read_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.regions import Lines
+from rookery.merge.resolve.regions import Lines
 
 _FLAT = re.compile(r"^(import(?: type)?|export(?: type)?) (?:(\w+), )?\{ ?([\w$, ]*?) ?\} from (['\"][^'\"]+['\"]);?$")
 _OTHER = re.compile(r"^(?:import|export)(?: type)? (?:(\* as )?([\w$]+) from )?(?:\* from )?(['\"][^'\"]+['\"]);?$")

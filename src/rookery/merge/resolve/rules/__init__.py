@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rookery.merge.resolve import syntax
+from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.regions import Region
 from rookery.merge.resolve.rules import additions, contained, fields, superseded, union, version, whitespace
 from rookery.merge.resolve.rules import import_lines as imports
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rookery.merge.resolve.conflict import Answer, Case
-    from rookery.merge.resolve.regions import Region
-
-    Rule = Callable[[Region, Case], Answer | None]
+Rule = Callable[[Region, Case], Answer | None]
 
 RULES: dict[str, Rule] = {
     whitespace.NAME: whitespace.apply,

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import are_alike, is_known, only_added
+from rookery.merge.resolve.regions import Region
 from rookery.merge.resolve.syntax import DEFINITIONS, ITEMS, units
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.regions import Region
 
 ENTRIES = "entries"
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.model import OURS, THEIRS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "contained"
 

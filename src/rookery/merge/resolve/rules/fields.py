@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import says
+from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.syntax import units
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.regions import Lines, Region
-
-    Table = dict[str, str]
-    """Each key with its line, without the comma at its end."""
+Table = dict[str, str]
+"""Each key with its line, without the comma at its end."""
 
 NAME = "fields"
 

@@ -7,20 +7,14 @@ itself is asked too: every name that was added is used in it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
-from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.imports import go, python, rust, script
-from rookery.merge.resolve.imports.model import Statement
+from rookery.merge.resolve.imports.model import Dialect, Statement
+from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.rules.additions import parsed
 from rookery.merge.resolve.syntax import IMPORTS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.imports.model import Dialect
-    from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "imports"
 

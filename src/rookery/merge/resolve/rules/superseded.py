@@ -12,18 +12,14 @@ was taken over shows in several files at once; one file alone may be a coinciden
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.merge.resolve.conflict import Case
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import says
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Lines, Region
 
 NAME = "superseded"
 LINEAGE = "lineage"

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.novelty import only_added
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.regions import Region
+from rookery.merge.resolve.regions import Region
 
 NAME = "union"
 

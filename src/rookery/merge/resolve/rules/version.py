@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.conflict import Answer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rookery.merge.resolve.conflict import Case
-    from rookery.merge.resolve.regions import Region
+from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.regions import Region
 
 NAME = "version"
 
