@@ -29,7 +29,8 @@ from rookery.daemon.address import read_place
 from rookery.daemon.hello import Hello, pack_hello
 from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
-from rookery.sessions.home import CLIENT, Home
+from rookery.ops.context import Context
+from rookery.sessions.credentials import CLIENT
 from rookery.tasks import service
 from rookery.tasks.store import Author
 
@@ -72,7 +73,7 @@ def _prepare(root: str) -> tuple[str, dict[str, str], dict[str, str]]:
     db = Database.open(database_path(root))
     config = load_config(root, read_environ({}), {}).config
     task = service.create(db, service.Draft("bench"), Author("human", stamp(time.time()))).task.id
-    session = reserve(Home(root, db, config), Request(task, "builder", "human", "0" * 40, name="bench"))
+    session = reserve(Context.at(root, db, config), Request(task, "builder", "human", "0" * 40, name="bench"))
     db.execute("UPDATE sessions SET state = 'working', mode = 'tmux' WHERE id = ?", (session.id,))
     db.close()
     with open(os.path.join(root, ".rookery", "sessions", session.id, "token"), encoding="ascii") as file:

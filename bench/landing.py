@@ -20,9 +20,10 @@ from rookery.config.project import FOLDER, database_path
 from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
 from rookery.merge import predict, queue, service
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.radar import service as radar
-from rookery.sessions.home import CLIENT, Home
+from rookery.ops.context import Context
+from rookery.sessions.credentials import CLIENT
 
 _FILES = 3000
 _BRANCHES = 50
@@ -80,42 +81,42 @@ def _land_queue(folder: str, *, batch: int) -> tuple[int, float]:
     for number in range(_CLASHING):
         _branch(folder, f"clash{number}", {"shared.txt": f"1\ny{number}\n3\n"})
         names.append(f"clash{number}")
-    desk = _desk(folder, f"gates:\n  - {{name: tests, run: '{_GATE}'}}\nmerge:\n  tiers: []\n  batch: {batch}\n")
-    service.enqueue(desk, names, "main")
+    merger = _merger(folder, f"gates:\n  - {{name: tests, run: '{_GATE}'}}\nmerge:\n  tiers: []\n  batch: {batch}\n")
+    service.enqueue(merger, names, "main")
     started = time.perf_counter()
-    found = queue.work(desk, "main")
+    found = queue.work(merger, "main")
     took = (time.perf_counter() - started) * 1000
     landed = sum(1 for each in found.entries if each.state == "landed")
     if landed != _GOOD:
         raise RuntimeError(f"{landed} landed, not {_GOOD}")
-    desk.db.close()
+    merger.ctx.db.close()
     return found.gate_runs, took
 
 
 def _steps(folder: str, rounds: int) -> Iterator[Figure]:
     """A prediction beside `git merge-tree`, and a landing without gates beside `git merge`."""
-    desk = _desk(folder, "merge:\n  tiers: []\n")
-    names = list(desk.vcs.branches("b"))[:rounds]
+    merger = _merger(folder, "merge:\n  tiers: []\n")
+    names = list(merger.vcs.branches("b"))[:rounds]
     bare, ours = [], []
     for name in names:
         bare.append(_timed(lambda name=name: _git(folder, "merge-tree", "--write-tree", "main", name, check=False)))
-        entry = service.draft(desk, name, "main")
-        ours.append(_timed(lambda entry=entry: predict.predict(desk, entry)))
+        entry = service.draft(merger, name, "main")
+        ours.append(_timed(lambda entry=entry: predict.predict(merger, entry)))
     yield Figure("prediction", statistics.median(ours), statistics.median(bare), min(ours))
-    desk.db.close()
+    merger.ctx.db.close()
     yield from _clean_landings(folder, rounds)
 
 
 def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
     """A landing without gates where the base is checked out, beside `git merge`: in process, and by a client's call."""
-    desk = _desk(folder, "merge:\n  tiers: []\n")
+    merger = _merger(folder, "merge:\n  tiers: []\n")
     start_daemon(folder)
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "ROOKERY_PYTHON": sys.executable}
     env["ROOKERY_DAEMON"] = "on"
     client = [os.path.join(CLIENT, "rook")]
     work: dict[str, Callable[[str], object]] = {
         "bare": lambda name: _git(folder, "merge", "-q", "--no-ff", "--no-edit", name),
-        "ours": lambda name: queue.land_branches(desk, [name], "main"),
+        "ours": lambda name: queue.land_branches(merger, [name], "main"),
         "call": lambda name: _run([*client, "merge", "--branch", name], folder, env),
     }
     times: dict[str, list[float]] = {kind: [] for kind in work}
@@ -129,7 +130,7 @@ def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
                     _branch(worktree, name, {f"{name}.txt": kind}, back="--detach")
                 times[kind] += [_timed(lambda land=land, name=name: land(name)) for name in names]
     finally:
-        desk.db.close()
+        merger.ctx.db.close()
         _run([*client, "daemon", "stop"], folder, env)
         _git(folder, "worktree", "remove", "--force", worktree)
     bare = statistics.median(times["bare"])
@@ -156,18 +157,18 @@ def _usage(folder: str) -> Iterator[Figure]:
 
 def _radar(folder: str, rounds: int) -> Iterator[Figure]:
     """All branches against each other, and then one that has changed."""
-    desk = _desk(folder, "")
-    names = list(desk.vcs.branches("b"))
-    service.enqueue(desk, names, "main")
-    first = _timed(lambda: radar.scan(desk, "main"))
-    meetings = len(radar.scan(desk, "main").meetings)
+    merger = _merger(folder, "")
+    names = list(merger.vcs.branches("b"))
+    service.enqueue(merger, names, "main")
+    first = _timed(lambda: radar.scan(merger, "main"))
+    meetings = len(radar.scan(merger, "main").meetings)
     yield Figure(f"radar: {len(names)} branches, {meetings} meet, first look", first)
     again = []
     for number in range(rounds):
         _branch(folder, names[0], {"part0/file0.py": f"again {number}\n"}, new=False)
-        again.append(_timed(lambda: radar.scan(desk, "main")))
+        again.append(_timed(lambda: radar.scan(merger, "main")))
     yield Figure(f"radar: one of {len(names)} has changed", statistics.median(again), best=min(again), most=_MOST_RADAR)
-    desk.db.close()
+    merger.ctx.db.close()
 
 
 def _make_large(folder: str, branches: int) -> None:
@@ -206,11 +207,11 @@ def _commit(folder: str, files: dict[str, str]) -> None:
     _git(folder, "commit", "-qm", "Work")
 
 
-def _desk(folder: str, settings: str) -> Desk:
+def _merger(folder: str, settings: str) -> Merger:
     with open(os.path.join(folder, FOLDER, "config.yaml"), "w") as file:
         file.write("provision:\n  ports: 0\n" + settings)
     config = load_config(folder, read_environ({"HOME": "/nowhere"}), {}).config
-    return Desk(Home(folder, Database.open(database_path(folder)), config), "human")
+    return Merger(Context.at(folder, Database.open(database_path(folder)), config), "human")
 
 
 def _timed(work: object) -> float:

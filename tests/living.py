@@ -9,8 +9,8 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import READY
 from support import add
 
@@ -22,15 +22,15 @@ class Agent:
         self.name = name
         self.root = root
         db = Database.open(database_path(str(root)))
-        home = Home(str(root), db, load_config(str(root), read_environ({}), {}).config)
+        ctx = Context.at(str(root), db, load_config(str(root), read_environ({}), {}).config)
         self.role = role
         self.task: str = add(db, f"work of {name}", None if under is None else under.task)
         parent = None if under is None else under.name
-        session = reserve(home, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent))
+        session = reserve(ctx, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent))
         self.worktree = session.worktree
         without = {"runner_pid": None, "runner_start": None}
         with db.write():
-            store.change_session(db, session, "", actor=name, at=home.now(), move="begin turn", step=READY, **without)
+            store.change_session(db, session, "", actor=name, at=ctx.now(), move="begin turn", step=READY, **without)
         db.close()
         self.session_id = session.id
         token = (root / ".rookery" / "sessions" / session.id / "token").read_text()

@@ -22,7 +22,7 @@ from forkserver import ForkServer
 from rookery.base.errors import RookError
 from rookery.config.project import find_root
 from rookery.daemon.routing import THREAD, route
-from rookery.sessions.home import MARK
+from rookery.sessions.credentials import MARK
 from rookery.tasks import service
 from rookery.tasks.store import Author
 

@@ -9,16 +9,16 @@ import socket
 from pathlib import Path
 
 import pytest
-from den import DONE, Den
 
 from conftest import git
+from den import DONE, Den
 from rookery.config.environ import read_environ
 from rookery.daemon.client_connection import Connection
 from rookery.ops.caller import ForgedSender, prove
+from rookery.ops.context import Context
 from rookery.processes import proctable
 from rookery.processes.proctree import identify, is_alive
 from rookery.processes.python import module_command
-from rookery.sessions.home import Home
 from served import Served, make_call
 from support import wait_until
 
@@ -145,6 +145,6 @@ def pane(den: Den, name: str) -> int:
     from rookery.terminal.tmux import Tmux
 
     db = den.rook.open()
-    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
     db.close()
-    return Tmux(home.tmux_socket).list()[f"rook-{name}"].pid
+    return Tmux(ctx.tmux_socket).list()[f"rook-{name}"].pid

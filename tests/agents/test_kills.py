@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from den import DONE, Den
 
 from conftest import git
+from den import DONE, Den
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows import sessions
+from rookery.ops.context import Context
 from rookery.processes.proctree import Identity, is_alive
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import Session
 from rookery.turns import stop
 from rookery.turns.service import start_turn
@@ -223,8 +223,8 @@ def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
     db = den.rook.open()
     session = db.value("SELECT id FROM sessions")
 
-    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
-    start_turn(home, session)
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    start_turn(ctx, session)
 
     assert db.value("SELECT count(*) FROM turns") == 0
     assert not list((den.folder / ".rookery/run/journals").iterdir())
@@ -236,17 +236,17 @@ def test_no_runner_begins_while_the_agent_is_being_stopped(den: Den) -> None:
 def test_a_runner_that_begins_just_before_a_stop_is_ended_too(den: Den, monkeypatch: pytest.MonkeyPatch) -> None:
     den.killed("ready", "sling", den.task("Hang", [{"hang": True}]), "--name", "bee")
     db = den.rook.open()
-    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
     announce = stop._announce
     runners: list[Identity] = []
 
-    def begin_first(home: Home, session: Session, by: str) -> Session:
-        start_turn(home, session.id)
+    def begin_first(ctx: Context, session: Session, by: str) -> Session:
+        start_turn(ctx, session.id)
         runners.append(den.runner("bee"))
-        return announce(home, session, by)
+        return announce(ctx, session, by)
 
     monkeypatch.setattr(stop, "_announce", begin_first)
-    stop.stop(home, "bee", "enough", by="human")
+    stop.stop(ctx, "bee", "enough", by="human")
 
     assert not is_alive(runners[0])
     db.close()
@@ -268,8 +268,8 @@ def test_a_sling_that_ends_while_the_loop_looks_is_left_alone(den: Den) -> None:
     """The row was read while the sling was at it, its process seen after it had finished and gone."""
     den.sling(den.task("Long", [{"hang": True}]), "--name", "bee")
     db = den.rook.open()
-    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
-    sessions.ACTIONS["undo sling"](home, store.sessions(db, alive=True)[0].id)
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    sessions.ACTIONS["undo sling"](ctx, store.sessions(db, alive=True)[0].id)
     assert den.wait_for("bee", "working")["outcome"] is None
     db.close()
     den.rook("stop", "bee", "--clean")

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from den import DONE, Den
 
+from den import DONE, Den
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows.loop_process import react
+from rookery.ops.context import Context
 from rookery.processes.proctree import end_tree
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.status import service as look
 from rookery.status.panes import Lookout
 from rookery.terminal.tmux import Tmux, socket_path
@@ -81,10 +81,10 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
     """One tmux client for all terminals: no other command notices the death first."""
     den.sling(den.task("Talk", [{"say": "Here I am"}, {"hang": True}]), "--name", "bee", "--tmux")
     db = den.rook.open()
-    home = Home(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
-    with Lookout(home, lambda: react(home)) as lookout:
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    with Lookout(ctx, lambda: react(ctx)) as lookout:
         wait_until(lambda: "Here I am" in lookout.screens().get("bee", ""), 30)
-        assert "Here I am" in str(look.status(home, screens=lookout.screens())[0].doing)
+        assert "Here I am" in str(look.status(ctx, screens=lookout.screens())[0].doing)
 
         session = store.sessions(db, alive=True)[0]
         end_tree(None, ("ROOKERY_SESSION", session.id), 0)

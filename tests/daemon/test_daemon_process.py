@@ -19,7 +19,7 @@ from living import Agent
 from rookery.daemon import address as place
 from rookery.processes.proctable import line_of
 from rookery.processes.proctree import end_tree, identify, is_alive, marked
-from rookery.sessions.home import MARK
+from rookery.sessions.credentials import MARK
 from support import SOURCE, wait_until
 
 pytestmark = pytest.mark.slow

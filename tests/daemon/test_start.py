@@ -21,7 +21,7 @@ from rookery.daemon import address as place
 from rookery.processes import proctable
 from rookery.processes.proctable import is_apart
 from rookery.processes.proctree import is_alive, marked
-from rookery.sessions.home import MARK
+from rookery.sessions.credentials import MARK
 from support import SOURCE, Ran, child_environ, wait_until
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry
-from rookery.sessions.home import Home
+from rookery.ops.context import Context
 from rookery.status import feed as moments
 from templates import copy_database
 
@@ -41,8 +41,8 @@ class Past:
         (root / FOLDER).mkdir(parents=True)
         copy_database(database_path(str(root)))
         self.db = Database.open(database_path(str(root)))
-        self.home = Home(str(root), self.db, load_config(str(root), read_environ({}), {}).config)
-        self.records = Telemetry(self.home.path("telemetry.db"))
+        self.ctx = Context.at(str(root), self.db, load_config(str(root), read_environ({}), {}).config)
+        self.records = Telemetry(self.ctx.path("telemetry.db"))
         with self.db.write(), self.records.db.write():
             self._add_few(_OLD)
             self._add_many(rows)
@@ -207,15 +207,15 @@ def test_feeds_cost_what_they_show(pasts: tuple[Past, Past], name: str, monkeypa
     def ask(past: Past) -> None:
         monkeypatch.setattr(moments, "Telemetry", lambda _path: past.records)
         monkeypatch.setattr(past.records, "close", lambda: None)
-        assert moments.read(past.home, _FEEDS[name], 4)
+        assert moments.read(past.ctx, _FEEDS[name], 4)
         monkeypatch.undo()
 
     assert _growth(pasts, ask) <= _SLACK
 
 
 def test_errors_are_the_same_however_they_are_found(pasts: tuple[Past, Past]) -> None:
-    every = moments.read(pasts[0].home, moments.Filter(), 0)
-    failed = moments.read(pasts[0].home, moments.Filter(errors=True), 0)
+    every = moments.read(pasts[0].ctx, moments.Filter(), 0)
+    failed = moments.read(pasts[0].ctx, moments.Filter(errors=True), 0)
     assert failed == [moment for moment in every if moment.is_error]
     assert len(failed) == 8
 

@@ -19,7 +19,7 @@ from rookery.config.loader import load_config
 from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry
-from rookery.sessions.home import Home
+from rookery.ops.context import Context
 from rookery.status import feed as moments
 from support import NOW, add
 
@@ -191,15 +191,15 @@ def _readers(table: str) -> Iterator[tuple[str, str]]:
 def test_feeds_read_by_an_index(rook: Rook, wanted: moments.Filter, monkeypatch: pytest.MonkeyPatch) -> None:
     db = rook.open()
     add(db)
-    home = Home(str(rook.folder), db, load_config(str(rook.folder), read_environ({}), {}).config)
-    records = Telemetry(home.path("telemetry.db"))
+    ctx = Context.at(str(rook.folder), db, load_config(str(rook.folder), read_environ({}), {}).config)
+    records = Telemetry(ctx.path("telemetry.db"))
     records.add(at=NOW, agent="bee", session_id="s", turn_id=None, kind="tool", data={})
     kept: list[Plans] = [Plans(db.connection), Plans(records.db.connection)]
     monkeypatch.setattr(moments, "Telemetry", lambda _path: records)
     monkeypatch.setattr(records, "close", lambda: None)
-    moments.read(home, wanted, 20)
-    followed = moments.follow(home, wanted, 20)
-    assert [next(followed) for _ in moments.read(home, wanted, 20)] == moments.read(home, wanted, 20)
+    moments.read(ctx, wanted, 20)
+    followed = moments.follow(ctx, wanted, 20)
+    assert [next(followed) for _ in moments.read(ctx, wanted, 20)] == moments.read(ctx, wanted, 20)
     assert kept[0].scans("events") == []
     assert kept[1].scans("records") == []
     records.db.close()

@@ -13,7 +13,7 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop, store
 from rookery.flows.model import MOST_FAILURES, Action, NeedsPerson, Plan
-from rookery.sessions.home import Home
+from rookery.ops.context import Context
 
 
 class Broken:
@@ -26,12 +26,12 @@ class Broken:
         self.tries = 0
         self.ACTIONS = {"mend": self._mend}
 
-    def _mend(self, _home: Home, _subject: str) -> None:
+    def _mend(self, _home: Context, _subject: str) -> None:
         self.tries += 1
         if self._error is not None:
             raise self._error
 
-    def read(self, _home: Home) -> str:
+    def read(self, _home: Context) -> str:
         return "broken"
 
     def decide(self, facts: str, now: float) -> Plan:
@@ -40,96 +40,96 @@ class Broken:
 
 
 @pytest.fixture
-def home(project: Path) -> Home:
+def ctx(project: Path) -> Context:
     db = Database.open(database_path(str(project)))
-    return Home(str(project), db, load_config(str(project), read_environ({}), {}).config)
+    return Context.at(str(project), db, load_config(str(project), read_environ({}), {}).config)
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), None])
 def test_what_fails_or_changes_nothing_waits_longer_each_time_and_is_left_to_a_person(
-    home: Home, error: Exception | None, monkeypatch: pytest.MonkeyPatch
+    ctx: Context, error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow: Any = Broken(error)
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     clock = [1_800_000_000.0]
-    home.clock = lambda: clock[0]
+    ctx.clock = lambda: clock[0]
     waits = []
     for number in range(1, MOST_FAILURES + 1):
-        loop.run_once(home, lambda _text: None)
-        loop.run_once(home, lambda _text: None)
+        loop.run_once(ctx, lambda _text: None)
+        loop.run_once(ctx, lambda _text: None)
         assert flow.tries == number
-        failure = store.failures(home.db)["mend it"]
+        failure = store.failures(ctx.db)["mend it"]
         assert failure.count == number
         waits.append(failure.next_at - clock[0])
         clock[0] = failure.next_at
     assert waits == [10, 20, 40, 80, 160, 300, 300, 300]
-    found = loop.run_once(home, lambda _text: None)
+    found = loop.run_once(ctx, lambda _text: None)
     assert (flow.tries, found.plan) == (MOST_FAILURES, Plan())
-    told = home.db.all("SELECT recipient, type FROM messages")
+    told = ctx.db.all("SELECT recipient, type FROM messages")
     assert told == [("human", "escalation")]
-    home.db.close()
+    ctx.db.close()
 
 
-def test_what_only_a_person_can_repair_is_told_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_a_person_can_repair_is_told_at_once(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     flow: Any = Broken(NeedsPerson("it is broken"))
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     for _ in range(3):
-        assert loop.run_once(home, lambda _text: None).plan == Plan()
+        assert loop.run_once(ctx, lambda _text: None).plan == Plan()
     assert flow.tries == 1
-    (body,) = (row[0] for row in home.db.all("SELECT body FROM messages WHERE recipient = 'human'"))
+    (body,) = (row[0] for row in ctx.db.all("SELECT body FROM messages WHERE recipient = 'human'"))
     assert "Only you can repair it:\nit is broken" in body
-    home.db.close()
+    ctx.db.close()
 
 
 def test_what_succeeds_is_forgotten_and_a_clock_that_is_set_back_does_not_make_it_wait(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow: Any = Broken(ValueError("no"))
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     clock = [1_800_000_000.0]
-    home.clock = lambda: clock[0]
-    loop.run_once(home, lambda _text: None)
+    ctx.clock = lambda: clock[0]
+    loop.run_once(ctx, lambda _text: None)
     clock[0] -= 86_400
     flow._error, flow.decide = (
         None,
         lambda _facts, _now: Plan((Action("broken", "mend", "it", "", seen=str(flow.tries)),)),
     )
-    loop.run_once(home, lambda _text: None)
+    loop.run_once(ctx, lambda _text: None)
     assert flow.tries >= 2
-    assert store.failures(home.db) == {}
-    home.db.close()
+    assert store.failures(ctx.db) == {}
+    ctx.db.close()
 
 
 def test_what_was_given_up_is_tried_again_once_something_new_has_happened(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    ctx: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow: Any = Broken(ValueError("no"))
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     clock = [1_800_000_000.0]
-    home.clock = lambda: clock[0]
+    ctx.clock = lambda: clock[0]
     for _ in range(MOST_FAILURES + 3):
-        loop.run_once(home, lambda _text: None)
+        loop.run_once(ctx, lambda _text: None)
         clock[0] += 300
     assert flow.tries == MOST_FAILURES
     flow.read = lambda _home: "broken, and there is mail"
-    found = loop.look(home)
+    found = loop.look(ctx)
     assert [each.name for each in found.plan.actions] == ["mend"]
     for _ in range(3):  # without anything new it is tried once
-        loop.run_once(home, lambda _text: None)
+        loop.run_once(ctx, lambda _text: None)
         clock[0] += 300
     assert flow.tries == MOST_FAILURES + 1
-    assert loop.look(home).plan == Plan()
-    home.db.close()
+    assert loop.look(ctx).plan == Plan()
+    ctx.db.close()
 
 
-def test_what_a_failing_action_changes_itself_is_nothing_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_failing_action_changes_itself_is_nothing_new(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     flow: Any = Broken(ValueError("no"))
     flow.read = lambda _home: f"tried {flow.tries} times"
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     clock = [1_800_000_000.0]
-    home.clock = lambda: clock[0]
+    ctx.clock = lambda: clock[0]
     for _ in range(MOST_FAILURES + 5):
-        loop.run_once(home, lambda _text: None)
+        loop.run_once(ctx, lambda _text: None)
         clock[0] += 300
     assert flow.tries == MOST_FAILURES
-    home.db.close()
+    ctx.db.close()

@@ -8,7 +8,7 @@ import pytest
 
 from rookery.flows import reactor
 from rookery.flows.loop import Look
-from rookery.flows.loop_process import open_home
+from rookery.flows.loop_process import open_project
 from rookery.flows.reactor import Reactor
 
 
@@ -22,7 +22,7 @@ def test_without_watches_it_looks_every_second(project: Path, monkeypatch: pytes
         looks.append(look)
         return len(looks) == 3
 
-    loop = Reactor(str(project), lambda: open_home(str(project)), lambda work: work(), said.append)
+    loop = Reactor(str(project), lambda: open_project(str(project)), lambda work: work(), said.append)
     loop.open()
     try:
         loop.run(is_enough)  # else a minute would pass before the second

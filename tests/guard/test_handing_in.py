@@ -10,8 +10,9 @@ import pytest
 from den import DONE, Den
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home, agent_environ
+from rookery.sessions.credentials import agent_environ
 from support import Ran
 
 
@@ -34,10 +35,10 @@ class Stage:
     def as_agent(self, name: str, *words: str) -> Ran:
         """Run `rook` as a living agent does."""
         db = self.den.rook.open()
-        home = Home(str(self.den.folder), db, load_config(str(self.den.folder), read_environ({}), {}).config)
+        ctx = Context.at(str(self.den.folder), db, load_config(str(self.den.folder), read_environ({}), {}).config)
         session = store.living(db, name)
         assert session is not None
-        env = agent_environ(home, session, {})
+        env = agent_environ(ctx, session, {})
         db.close()
         # Not its mark: whatever bears it ends with the turn.
         names = ("ROOKERY_ROOT", "ROOKERY_AGENT", "ROOKERY_TOKEN")

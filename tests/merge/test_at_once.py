@@ -22,7 +22,7 @@ def test_mergers_that_looked_at_the_same_moment_land_it_once(yard: Yard, words: 
     """The second one has looked before the first has landed anything, and queues afterwards."""
     yard.settings("merge:\n  clean: false\n")
     yard.finished("bee", WORK)
-    one, other = yard.desk(), yard.desk()
+    one, other = yard.merger(), yard.merger()
     try:
         names = ["bee"] if words[0] == "--branch" else list(survey(other, "main").ready)
         assert len(names) == 1
@@ -39,10 +39,10 @@ def test_mergers_that_looked_at_the_same_moment_land_it_once(yard: Yard, words: 
             (second,) = service.enqueue(other, names, "main")
         outcome = queue.work(other, "main", {second.id})
         assert [each.state for each in outcome.entries] == ["landed"]
-        rows = store.select(one.db)
+        rows = store.select(one.ctx.db)
     finally:
-        one.db.close()
-        other.db.close()
+        one.ctx.db.close()
+        other.ctx.db.close()
     assert len(rows) == 1
     assert len(yard.mail(to="bee", type="merged")) == 1
     assert yard.merge("undo", "bee").status == 0
@@ -60,11 +60,11 @@ def test_four_processes_land_each_branch_once(yard: Yard) -> None:
     children = [start_rook(yard.folder, "merge", "--all", "--json") for _ in range(4)]
     for child in children:
         child.communicate(timeout=60)
-    desk = yard.desk()
+    merger = yard.merger()
     try:
-        assert [each.state for each in store.select(desk.db)] == ["landed"]
+        assert [each.state for each in store.select(merger.ctx.db)] == ["landed"]
     finally:
-        desk.db.close()
+        merger.ctx.db.close()
     assert len(yard.mail(to="bee", type="merged")) == 1
     assert yard.show("bee.txt") == "bee"
     assert yard.merge("undo", "bee").status == 0

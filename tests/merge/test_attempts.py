@@ -9,8 +9,8 @@ import yaml
 
 from conftest import git
 from rookery.merge import queue, run, service
-from rookery.merge.desk import Desk
 from rookery.merge.gates import service as gates
+from rookery.merge.merger import Merger
 from rookery.tasks import lifecycle
 from rookery.tasks import store as tasks
 from rookery.tasks.store import Author
@@ -105,13 +105,13 @@ def test_force_is_for_people_and_for_branches_that_are_named(yard: Yard) -> None
     lead = yard.sling("lea", [{"wait": "mail"}], "--role", "merger")
     assert lead
     wait_until(lambda: yard.agent("lea").get("state") == "waiting")
-    desk = yard.desk()
+    merger = yard.merger()
     try:
-        session = desk.db.one("SELECT id FROM sessions WHERE agent = 'lea'")
+        session = merger.ctx.db.one("SELECT id FROM sessions WHERE agent = 'lea'")
         assert session is not None
         token = (yard.folder / ".rookery/sessions" / session[0] / "token").read_text().strip()
     finally:
-        desk.db.close()
+        merger.ctx.db.close()
     yard.branch("work", a_txt="a\n")
     env = {"ROOKERY_AGENT": "lea", "ROOKERY_TOKEN": token, "ROOKERY_SESSION": session[0]}
     refused = yard.rook.json("merge", "--branch", "work", "--force", env=env).error
@@ -127,20 +127,20 @@ def test_a_task_given_up_while_its_gate_runs_or_its_candidate_is_built_does_not_
     place, name = (gates, "run_gates") if has_gate else (run, "build")
     before, step = yard.main(), getattr(place, name)
 
-    def cancel_meanwhile(desk: Desk, *args: Any, **named: Any) -> Any:
-        with desk.db.write() as db:
+    def cancel_meanwhile(merger: Merger, *args: Any, **named: Any) -> Any:
+        with merger.ctx.db.write() as db:
             lifecycle.cancel(db, task, Author("human", NOW))
-        return step(desk, *args, **named)
+        return step(merger, *args, **named)
 
     monkeypatch.setattr(place, name, cancel_meanwhile)
     if has_gate:
         yard.settings("", "true")
-    desk = yard.desk()
+    merger = yard.merger()
     try:
-        (entry,) = service.enqueue(desk, ["bee"], "main")
-        (settled,) = queue.work(desk, "main", {entry.id}).entries
+        (entry,) = service.enqueue(merger, ["bee"], "main")
+        (settled,) = queue.work(merger, "main", {entry.id}).entries
     finally:
-        desk.db.close()
+        merger.ctx.db.close()
     assert (settled.state, "CANCELLED" in str(settled.reason)) == ("cancelled", True)
     assert yard.main() == before
     assert state_of(yard, task) == "CANCELLED"
@@ -151,15 +151,15 @@ def test_a_task_that_was_reopened_is_not_landed_by_all(yard: Yard, is_queued: bo
     task = yard.finished("bee", WHOLE[:-1])
     if is_queued:
         assert yard.merge("enqueue", "bee").status == 0
-    desk = yard.desk()
+    merger = yard.merger()
     try:
         author = Author("human", NOW)
-        with desk.db.write() as db:
+        with merger.ctx.db.write() as db:
             lifecycle.fail(db, task, author, agent="human")
             lifecycle.reopen(db, task, author)
-        assert tasks.get(desk.db, task).state == "PENDING"
+        assert tasks.get(merger.ctx.db, task).state == "PENDING"
     finally:
-        desk.db.close()
+        merger.ctx.db.close()
     done = yard.merge("--all")
     assert done.status == 1
     assert "PENDING" in done.envelope["data"]["skipped"][0]["reason"]

@@ -25,16 +25,16 @@ NAMES = ("a/b", "release-1.0", "größe", "a@b", 'quo"te', "x%2Fy", "x" * 120 + 
 
 def take_over(yard: Yard, base: str = "main") -> str:
     """Somebody takes the lease of a base over from a process that is gone, and lets go of it; gives the fence."""
-    desk = yard.desk()
-    desk.db.execute(
+    merger = yard.merger()
+    merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 1, 'bee', 1, 'x', ?) "
         "ON CONFLICT (base) DO UPDATE SET holder = 'bee', pid = 1, pid_start = 'x', expires_at = excluded.expires_at",
         (base, "2000-01-01T00:00:00.000Z"),
     )
-    found = lease.acquire(desk, base)
+    found = lease.acquire(merger, base)
     assert isinstance(found, Lease)
-    lease.release(desk, found)
-    desk.db.close()
+    lease.release(merger, found)
+    merger.ctx.db.close()
     return found.fence
 
 
@@ -151,10 +151,10 @@ def test_a_base_of_any_name_has_a_fence(yard: Yard, base: str) -> None:
     assert git(yard.folder, "rev-parse", fence_ref(base)) == fence
     assert yard.merge("--branch", "one", "--into", base).status == 0
     assert yard.show("one.txt", base) == "1"
-    desk = yard.desk()
+    merger = yard.merger()
     with pytest.raises(Fenced):
-        desk.merging.move(base, yard.main(), git(yard.folder, "rev-parse", f"refs/heads/{base}"), "x", fence="")
-    desk.db.close()
+        merger.merging.move(base, yard.main(), git(yard.folder, "rev-parse", f"refs/heads/{base}"), "x", fence="")
+    merger.ctx.db.close()
 
 
 def test_fences_of_nested_names_do_not_collide(yard: Yard) -> None:
@@ -174,11 +174,11 @@ def test_a_fence_outlives_what_git_does_to_refs_and_objects(yard: Yard, how: tup
     fence = take_over(yard)
     git(yard.folder, *how)
     assert not (yard.folder / ".git" / fence_ref("main")).exists()
-    desk = yard.desk()
-    assert read_fence(desk.merging.store, "main") == fence
+    merger = yard.merger()
+    assert read_fence(merger.merging.store, "main") == fence
     with pytest.raises(Fenced):
-        write_fence(desk.merging.store, "main", "words", "")
-    desk.db.close()
+        write_fence(merger.merging.store, "main", "words", "")
+    merger.ctx.db.close()
     assert yard.merge("--branch", "one").status == 0
     assert yard.show("one.txt") == "1"
     yard.assert_tidy()
@@ -205,9 +205,9 @@ def test_the_fence_of_a_branch_that_is_gone_goes_after_a_week(yard: Yard, clock:
     git(yard.folder, "branch", "-D", "gone", long)
 
     def left() -> list[str]:
-        desk = yard.desk()
-        kept.prune(desk)
-        desk.db.close()
+        merger = yard.merger()
+        kept.prune(merger)
+        merger.ctx.db.close()
         return git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/lease/").splitlines()
 
     assert len(left()) == 3
@@ -267,8 +267,8 @@ def test_a_git_that_outlives_its_merger_holds_the_next_one_off_until_it_is_throu
 
 
 def test_a_process_that_is_started_inside_a_write_transaction_is_noticed(yard: Yard) -> None:
-    desk = yard.desk()
-    with desk.db.write(), pytest.raises(RuntimeError, match="inside a write transaction"):
-        desk.merging.store.read("version")
-    assert desk.merging.store.read("version")
-    desk.db.close()
+    merger = yard.merger()
+    with merger.ctx.db.write(), pytest.raises(RuntimeError, match="inside a write transaction"):
+        merger.merging.store.read("version")
+    assert merger.merging.store.read("version")
+    merger.ctx.db.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.landing import after
+from rookery.merge.merger import Merger
 
 from .yard import DONE, Yard
 
@@ -52,20 +52,20 @@ def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
 @pytest.mark.slow
 def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     near.killed("landing written", "merge", "run")
-    one, other = near.desk(), near.desk()
+    one, other = near.merger(), near.merger()
     find = after._touched_agents
 
-    def find_while_another_asks(desk: Desk, *given: object) -> object:
-        found = find(desk, *given)  # type: ignore[arg-type]
-        if desk is one:
+    def find_while_another_asks(merger: Merger, *given: object) -> object:
+        found = find(merger, *given)  # type: ignore[arg-type]
+        if merger is one:
             after.follow_up(other, "main")
         return found
 
     monkeypatch.setattr(after, "_touched_agents", find_while_another_asks)
     after.follow_up(one, "main")
-    assert store.unfollowed(one.db, "main") == []
-    for desk in (one, other):
-        desk.db.close()
+    assert store.unfollowed(one.ctx.db, "main") == []
+    for merger in (one, other):
+        merger.ctx.db.close()
     assert asked(near) == 1
     near.rook("stop", "near")
 
@@ -78,9 +78,9 @@ def test_where_git_has_no_answer_it_is_not_asked_for_ever(near: Yard) -> None:
         db.execute("UPDATE merges SET base_before = ? WHERE branch = 'work'", ("f" * 40,))
     db.close()
     assert near.rook("task", "list").status == 0
-    desk = near.desk()
-    assert store.unfollowed(desk.db, "main") == []
-    desk.db.close()
+    merger = near.merger()
+    assert store.unfollowed(merger.ctx.db, "main") == []
+    merger.ctx.db.close()
     assert asked(near) == 0
     near.rook("stop", "near")
 

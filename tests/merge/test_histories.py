@@ -200,10 +200,10 @@ def test_whatever_lands_is_there_whole(place: pytest.TempPathFactory, seed: int)
     git(folder, "config", "core.logAllRefUpdates", "true")
     status = git(folder, "status", "--porcelain", "--ignored")
 
-    desk = yard.desk()
-    service.enqueue(desk, list(history.branches), "main")
-    outcome = queue.work(desk, "main")
-    desk.db.close()
+    merger = yard.merger()
+    service.enqueue(merger, list(history.branches), "main")
+    outcome = queue.work(merger, "main")
+    merger.ctx.db.close()
 
     landed = [each.branch for each in outcome.entries if each.state == "landed"]
     failed = {each.branch: each.kind for each in outcome.entries if each.state == "failed"}

@@ -22,12 +22,12 @@ def refs(yard: Yard) -> set[str]:
 
 def prune(yard: Yard) -> None:
     """Let go of everything but the last two."""
-    desk = yard.desk()
+    merger = yard.merger()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kept, "_KEPT", 2)
         patch.setattr(kept, "_SLACK", 0)
-        kept.prune(desk)
-    desk.db.close()
+        kept.prune(merger)
+    merger.ctx.db.close()
 
 
 def delete_branch(yard: Yard, name: str) -> None:

@@ -199,67 +199,67 @@ def test_a_second_merger_without_a_wish_of_its_own_is_turned_away(yard: Yard, tm
 def test_whoever_lost_the_lease_cannot_move_the_base(yard: Yard) -> None:
     yard.branch("one", a_txt="a\n")
     yard.rook("merge", "enqueue", "one")
-    desk = yard.desk()
-    mine = lease.acquire(desk, "main")
+    merger = yard.merger()
+    mine = lease.acquire(merger, "main")
     assert isinstance(mine, Lease)
-    entry = store.change(desk.db, store.queue(desk.db)[0], "take", actor="human", at=desk.now())
-    built = build(desk, entry, yard.main())
+    entry = store.change(merger.ctx.db, store.queue(merger.ctx.db)[0], "take", actor="human", at=merger.ctx.now())
+    built = build(merger, entry, yard.main())
     assert isinstance(built, Candidate)
     before = yard.main()
     # It gives no sign of life for so long that another takes over.
-    desk.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
-    other = lease.acquire(desk, "main")
+    merger.ctx.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
+    other = lease.acquire(merger, "main")
     assert isinstance(other, Lease)
     assert other.token == mine.token + 1
     with pytest.raises(RookError) as caught:
-        land.land(desk, mine, [built])
+        land.land(merger, mine, [built])
     assert caught.value.code == "lost_lease"
     with pytest.raises(RookError):
-        lease.renew(desk, mine)
+        lease.renew(merger, mine)
     assert yard.main() == before
-    lease.release(desk, mine)  # changes nothing
-    lease.check(desk.db, other)
+    lease.release(merger, mine)  # changes nothing
+    lease.check(merger.ctx.db, other)
     assert not (yard.folder / "a.txt").exists()
-    desk.db.close()
+    merger.ctx.db.close()
 
 
 def test_the_lease_is_lost_while_the_files_are_forwarded(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     yard.branch("one", README_md="new\n")
     yard.rook("merge", "enqueue", "one")
-    desk = yard.desk()
-    mine = lease.acquire(desk, "main")
+    merger = yard.merger()
+    mine = lease.acquire(merger, "main")
     assert isinstance(mine, Lease)
-    entry = store.change(desk.db, store.queue(desk.db)[0], "take", actor="human", at=desk.now())
-    built = build(desk, entry, yard.main())
+    entry = store.change(merger.ctx.db, store.queue(merger.ctx.db)[0], "take", actor="human", at=merger.ctx.now())
+    built = build(merger, entry, yard.main())
     assert isinstance(built, Candidate)
 
     def take_over(step: str) -> None:
         if step == "checkouts forwarded":
-            desk.db.execute("UPDATE merge_leases SET token = token + 1")
+            merger.ctx.db.execute("UPDATE merge_leases SET token = token + 1")
 
     monkeypatch.setattr("rookery.config.steps.reached", take_over)
     with pytest.raises(RookError) as caught:
-        land.land(desk, mine, [built])
+        land.land(merger, mine, [built])
     assert caught.value.code == "lost_lease"
     assert (yard.folder / "README.md").read_text() == "hello\n"
     assert git(yard.folder, "status", "--porcelain") == ""
-    desk.db.close()
+    merger.ctx.db.close()
 
 
 def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -> None:
-    desk = yard.desk()
+    merger = yard.merger()
     holder = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
     found = identify(holder.pid)
     assert found is not None
-    desk.db.execute(
+    merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
         ("main", found.pid, found.start, "2999-01-01T00:00:00.000Z"),
     )
-    assert lease.acquire(desk, "main") == Holder("bee", holder.pid)
+    assert lease.acquire(merger, "main") == Holder("bee", holder.pid)
     holder.kill()
     holder.wait()
-    assert unfenced(lease.acquire(desk, "main")) == Lease("main", 8, is_inherited=True)
-    desk.db.close()
+    assert unfenced(lease.acquire(merger, "main")) == Lease("main", 8, is_inherited=True)
+    merger.ctx.db.close()
 
 
 def test_a_base_that_somebody_else_moves_meanwhile_is_built_on(yard: Yard, tmp_path: Path) -> None:

@@ -38,46 +38,46 @@ def away() -> list[HolderId]:
 
 @pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
 def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> None:
-    desk, holder = yard.desk(), away()[number]
+    merger, holder = yard.merger(), away()[number]
 
     def left_behind() -> list[str]:
-        plan = landings.decide(landings.read(desk.home), desk.home.clock())
+        plan = landings.decide(landings.read(merger.ctx), merger.ctx.clock())
         return [each.subject for each in plan.actions]
 
-    desk.db.execute(
+    merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
         ("main", holder.pid, holder.text, "2999-01-01T00:00:00.000Z"),
     )
-    assert lease.acquire(desk, "main") == Holder("bee", holder.pid)
+    assert lease.acquire(merger, "main") == Holder("bee", holder.pid)
     assert left_behind() == []
-    desk.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
+    merger.ctx.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
     assert left_behind() == ["main"]
-    assert unfenced(lease.acquire(desk, "main")) == Lease("main", 8, is_inherited=True)
-    desk.db.close()
+    assert unfenced(lease.acquire(merger, "main")) == Lease("main", 8, is_inherited=True)
+    merger.ctx.db.close()
 
 
 def test_a_holder_that_came_after_the_look_is_not_replaced(yard: Yard) -> None:
-    desk = yard.desk()
+    merger = yard.merger()
     dead = Identity(4_000_000, f"{proctable.this_boot()}-123")
     gone = holders.myself().replace(identity=dead)
-    desk.db.execute(
+    merger.ctx.db.execute(
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES ('main', 7, 'bee', ?, ?, ?)",
         (gone.pid, gone.text, "2999-01-01T00:00:00.000Z"),
     )
-    seen = lease.look(desk, "main")
+    seen = lease.look(merger, "main")
     assert seen.is_gone
-    assert lease.take(desk, "main", seen) == Lease("main", 8, is_inherited=True)
-    assert isinstance(lease.take(desk, "main", seen), Holder)
-    desk.db.close()
+    assert lease.take(merger, "main", seen) == Lease("main", 8, is_inherited=True)
+    assert isinstance(lease.take(merger, "main", seen), Holder)
+    merger.ctx.db.close()
 
 
 def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
     def acquire() -> Lease | Holder:
-        desk = yard.desk()
+        merger = yard.merger()
         try:
-            return lease.acquire(desk, "main")
+            return lease.acquire(merger, "main")
         finally:
-            desk.db.close()
+            merger.ctx.db.close()
 
     with serving(make_call()):
         assert acquire() == Lease("main", 1)
@@ -88,42 +88,42 @@ def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
 
 @pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
 def test_a_scratch_folder_of_one_elsewhere_is_kept_for_a_day(number: int, yard: Yard) -> None:
-    desk, holder = yard.desk(), away()[number]
-    top = desk.scratch("gate")
+    merger, holder = yard.merger(), away()[number]
+    top = merger.scratch("gate")
     os.makedirs(top)
     owner = top + owned.NOTE
     os.symlink(f"{holder.pid} {holder.text}", owner)
-    scratch.sweep(desk)
+    scratch.sweep(merger)
     assert os.path.isdir(top)
     os.utime(owner, (0, 0), follow_symlinks=False)
-    scratch.sweep(desk)
+    scratch.sweep(merger)
     assert not os.path.exists(top)
-    desk.db.close()
+    merger.ctx.db.close()
 
 
 def test_a_scratch_folder_of_a_living_call_is_kept_and_of_one_that_ended_is_not(yard: Yard) -> None:
-    desk = yard.desk()
-    top = desk.scratch("gate")
+    merger = yard.merger()
+    top = merger.scratch("gate")
     with serving(make_call()):
         owned.make(top)
-        scratch.sweep(desk)
+        scratch.sweep(merger)
         assert os.path.isdir(top)
-    scratch.sweep(desk)
+    scratch.sweep(merger)
     assert not os.path.exists(top)
-    desk.db.close()
+    merger.ctx.db.close()
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["another host", "another namespace"])
 def test_an_agent_that_is_stopped_from_elsewhere_is_not_taken_for_abandoned_at_once(number: int, yard: Yard) -> None:
-    desk, holder = yard.desk(), away()[number]
-    now = desk.home.clock()
+    merger, holder = yard.merger(), away()[number]
+    now = merger.ctx.clock()
     reason = f"stopping {holder.pid} {holder.text}"
     for age, is_over in ((1, False), (3600, True)):
         session: Any = SimpleNamespace(reason=reason, updated_at=stamp(now - age))
-        assert is_abandoned(desk.home, session) is is_over
+        assert is_abandoned(merger.ctx, session) is is_over
         facts = _facts(state="working", updated=now - age, stopper=sessions._stopper(reason))
         assert [each.name for each in sessions.decide([facts], now).actions] == ["finish stop"] * is_over
-    desk.db.close()
+    merger.ctx.db.close()
 
 
 def test_a_sling_from_elsewhere_is_left_to_it() -> None:
@@ -182,13 +182,13 @@ def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkey
     monkeypatch.setattr("rookery.base.call.sleep", lambda _seconds: waits.set())
 
     def acquire() -> Lease | Holder:
-        landing = yard.desk()
+        landing = yard.merger()
         try:
             return lease.acquire(landing, "main")
         finally:
-            landing.db.close()
+            landing.ctx.db.close()
 
-    tidying = yard.desk()
+    tidying = yard.merger()
     tidying.actor = SYSTEM
     with serving(make_call()):
         held = lease.acquire(tidying, "main")
@@ -196,16 +196,16 @@ def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkey
         landing = Served(make_call(), acquire)
         assert waits.wait(20)
         lease.release(tidying, held)
-    tidying.db.close()
+    tidying.ctx.db.close()
     assert unfenced(landing.value()) == Lease("main", 2)
 
 
 def test_a_step_alone_says_which_state_of_an_entry_follows(yard: Yard) -> None:
     yard.branch("one", a_txt="a\n")
     yard.rook("merge", "enqueue", "one")
-    desk = yard.desk()
-    [entry] = store.queue(desk.db)
+    merger = yard.merger()
+    [entry] = store.queue(merger.ctx.db)
     with pytest.raises(ValueError, match="step"):
-        store.change(desk.db, entry, "take", actor="human", at=desk.now(), state="landed")
-    assert store.queue(desk.db) == [entry]
-    desk.db.close()
+        store.change(merger.ctx.db, entry, "take", actor="human", at=merger.ctx.now(), state="landed")
+    assert store.queue(merger.ctx.db) == [entry]
+    merger.ctx.db.close()

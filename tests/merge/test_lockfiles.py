@@ -136,7 +136,7 @@ def test_a_program_that_does_not_do_it_leaves_it_to_people(
 def test_a_program_that_is_not_here_is_named(yard: Yard, land: Land, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     lock = Lockfile("x.lock", ("x.toml",), "no-such-program", ("no-such-program", "lock"))
     monkeypatch.setattr(known, "_BY_NAME", {"x.lock": lock})
-    assert not lockfiles.can_regenerate(yard.desk(), "x.lock")
+    assert not lockfiles.can_regenerate(yard.merger(), "x.lock")
     clash(yard)
     entry = land("work")
     assert entry.state == "failed"

@@ -17,7 +17,8 @@ from rookery.agents.reserve import Request, reserve
 from rookery.base.ids import TURN, new_id
 from rookery.flows import loop, radar
 from rookery.flows.radar import MOST_TRIES, unseen_ends
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
+from rookery.ops.context import Context
 from rookery.ops.state import check_state
 from rookery.processes.python import module_command
 from rookery.sandbox.probe import probe
@@ -39,8 +40,8 @@ class Field:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
         self.folder = yard.folder
-        self.desk: Desk = yard.desk()
-        self.db = self.desk.db
+        self.merger: Merger = yard.merger()
+        self.db = self.merger.ctx.db
         yard.commit(shared_txt="1\n2\n3\n")
         self.one = self._settle("one")
         self.two = self._settle("two")
@@ -48,16 +49,16 @@ class Field:
     def _settle(self, name: str) -> Session:
         task = add(self.db, f"Task of {name}")
         request = Request(task, "builder", "human", self.yard.main(), name=name, mode="tmux")
-        session = reserve(self.desk.home, request)
+        session = reserve(self.merger.ctx, request)
         self.yard.branch(session.branch, shared_txt=f"1\n{name}\n3\n")
         return store.change_session(
-            self.db, session, "", actor=name, at=self.desk.now(), move="wait", step="ready", runner_pid=None
+            self.db, session, "", actor=name, at=self.merger.ctx.now(), move="wait", step="ready", runner_pid=None
         )
 
     def begin_turn(self, session: Session) -> Turn:
         """A turn begins."""
         number = len(store.turns(self.db, session.id)) + 1
-        at = self.desk.now()
+        at = self.merger.ctx.now()
         turn = Turn(new_id(TURN), session.id, number, "begin", "running", None, None, None, None, None, at, None)
         store.insert_turn(self.db, turn, session.agent, at=at)
         known = store.session(self.db, session.id)
@@ -66,7 +67,7 @@ class Field:
 
     def end_turn(self, turn: Turn) -> None:
         """And ends; nobody is told."""
-        store.change_turn(self.db, turn, state="done", ended_at=self.desk.now())
+        store.change_turn(self.db, turn, state="done", ended_at=self.merger.ctx.now())
 
     def turn(self, session: Session) -> None:
         """A whole turn."""
@@ -74,7 +75,7 @@ class Field:
 
     def notice(self) -> None:
         """Have the radar looked at, if there is something to see."""
-        home = self.desk.home
+        home = self.merger.ctx
         for action in radar.decide(radar.read(home), home.clock()).actions:
             loop.act(home, action, lambda _text: None)
 
@@ -173,7 +174,7 @@ def test_a_command_that_notices_has_it_done_and_goes_on(field: Field) -> None:
 
 def test_the_end_of_a_turn_in_a_terminal_is_seen(field: Field) -> None:
     field.begin_turn(field.one)
-    end_turn(field.desk.home, field.one.id)
+    end_turn(field.merger.ctx, field.one.id)
     field.notice()
     wait_until(field.is_seen)
     assert field.warnings() == {"one": 1, "two": 1}
@@ -194,7 +195,7 @@ def test_where_nobody_could_meet_nothing_is_started(field: Field) -> None:
     field.turn(field.one)
     for session in (field.one, field.two):
         known = store.session(field.db, session.id)
-        store.change_session(field.db, known, "", actor="one", at=field.desk.now(), move="end")
+        store.change_session(field.db, known, "", actor="one", at=field.merger.ctx.now(), move="end")
     assert unseen_ends(field.db) is None
     assert field.yard.rook("task", "list").status == 0
     assert not field.lock.exists()
@@ -208,7 +209,7 @@ def test_a_first_agent_alone_costs_nothing(yard: Yard) -> None:
 
 
 def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
-    at = field.desk.now()
+    at = field.merger.ctx.now()
     known = store.session(field.db, field.one.id)
     store.change_session(field.db, known, "", actor="one", at=at, move="end", outcome="completed")
     field.turn(field.two)
@@ -265,7 +266,7 @@ def test_a_turn_that_ends_meanwhile_is_looked_at_too(
     monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
-        radar.look(field.desk.home, lock, 1)
+        radar.look(field.merger.ctx, lock, 1)
     assert len(looks) == 2
     assert field.db.value("SELECT seq FROM radar_seen") == 2
 
@@ -282,7 +283,7 @@ def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: 
     monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
-        radar.look(field.desk.home, lock, 1)
+        radar.look(field.merger.ctx, lock, 1)
     os.close(others[0])
     assert unseen_ends(field.db) == 2
 
@@ -339,7 +340,8 @@ def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
     assert field.yard.rook("task", "list").status == 0
     assert not list(field.folder.glob(".rookery/logs/bug-*"))
     field.lock.rmdir()
-    field.desk.home.root = str(field.folder / "gone")
+    gone = str(field.folder / "gone")
+    field.merger.ctx = Context.at(gone, field.merger.ctx.db, field.merger.ctx.config)
     field.notice()
     assert not (field.folder / "gone").exists()
 

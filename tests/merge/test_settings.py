@@ -26,12 +26,12 @@ def test_the_runtime_and_the_model_that_resolve_conflicts(yard: Yard, land: Call
     yard.settings("merge:\n  tiers: [agent]\n  runtime: nothing\n")
     entry = land("work")
     assert entry.state == "failed"
-    desk = yard.desk()
-    assert any("no runtime nothing" in each.why for each in store.outcomes(desk.db, entry.id))
-    desk.db.close()
+    merger = yard.merger()
+    assert any("no runtime nothing" in each.why for each in store.outcomes(merger.ctx.db, entry.id))
+    merger.ctx.db.close()
     yard.settings("merge:\n  tiers: [agent]\n  model: the-wise-one\n")
-    desk = yard.desk()
-    desk.db.close()
+    merger = yard.merger()
+    merger.ctx.db.close()
     yard.rook("merge", "cancel", "work")
     entry = land("work")
     assert entry.state == "landed"
@@ -40,12 +40,12 @@ def test_the_runtime_and_the_model_that_resolve_conflicts(yard: Yard, land: Call
 
 def test_how_long_a_silent_merger_keeps_its_place(yard: Yard) -> None:
     yard.settings("merge:\n  lease: 7s\n")
-    desk = yard.desk()
-    desk.home.clock = lambda: 1000.0
-    lease.acquire(desk, "main")
-    assert desk.db.value("SELECT expires_at FROM merge_leases") == stamp(1007.0)
-    desk.home.clock = lambda: 1006.0
-    assert isinstance(lease.acquire(desk, "main"), lease.Holder)
-    desk.home.clock = lambda: 1008.0
-    assert isinstance(lease.acquire(desk, "main"), lease.Lease)
-    desk.db.close()
+    merger = yard.merger()
+    merger.ctx.clock = lambda: 1000.0
+    lease.acquire(merger, "main")
+    assert merger.ctx.db.value("SELECT expires_at FROM merge_leases") == stamp(1007.0)
+    merger.ctx.clock = lambda: 1006.0
+    assert isinstance(lease.acquire(merger, "main"), lease.Holder)
+    merger.ctx.clock = lambda: 1008.0
+    assert isinstance(lease.acquire(merger, "main"), lease.Lease)
+    merger.ctx.db.close()

@@ -36,15 +36,15 @@ def land(yard: Yard) -> Iterator[Callable[..., Entry]]:
     desks = []
 
     def carry_out(branch: str) -> Entry:
-        desk = yard.desk()
-        desks.append(desk)
-        (entry,) = service.enqueue(desk, [branch], "main")
-        queue.work(desk, "main", {entry.id})
-        return store.get(desk.db, entry.id)
+        merger = yard.merger()
+        desks.append(merger)
+        (entry,) = service.enqueue(merger, [branch], "main")
+        queue.work(merger, "main", {entry.id})
+        return store.get(merger.ctx.db, entry.id)
 
     yield carry_out
-    for desk in desks:
-        desk.db.close()
+    for merger in desks:
+        merger.ctx.db.close()
 
 
 def script(yard: Yard, steps: list[Any]) -> None:
@@ -62,11 +62,11 @@ def clash(yard: Yard, path: str = "a.txt", ours: str = "1\nours\n3\n", theirs: s
 
 
 def outcomes(yard: Yard, entry: Entry) -> list[tuple[str, str, str]]:
-    desk = yard.desk()
+    merger = yard.merger()
     try:
-        return [(each.path, each.tier, each.outcome) for each in store.outcomes(desk.db, entry.id)]
+        return [(each.path, each.tier, each.outcome) for each in store.outcomes(merger.ctx.db, entry.id)]
     finally:
-        desk.db.close()
+        merger.ctx.db.close()
 
 
 def test_what_the_rules_prove_lands(yard: Yard, land: Callable[..., Entry]) -> None:
@@ -209,9 +209,9 @@ def test_an_answer_that_proves_nothing_is_turned_down(yard: Yard, land: Callable
     entry = land("work")
     assert (entry.state, entry.kind, entry.tier) == ("failed", "conflict", "human")
     assert yard.main() == before
-    desk = yard.desk()
-    whys = " ".join(each.why for each in store.outcomes(desk.db, entry.id))
-    desk.db.close()
+    merger = yard.merger()
+    whys = " ".join(each.why for each in store.outcomes(merger.ctx.db, entry.id))
+    merger.ctx.db.close()
     assert said in whys
     assert "<<<<" not in git(yard.folder, "grep", "-c", "", "main")
     yard.assert_tidy()
@@ -267,12 +267,12 @@ def test_the_agent_is_told_both_sides_and_what_was_done_before(yard: Yard, land:
     from rookery.merge.tiers import agent
     from rookery.merge.tiers.case import Case
 
-    desk = yard.desk()
-    entry = service.draft(desk, "again", "main")
-    found = build(desk, entry, yard.main())
+    merger = yard.merger()
+    entry = service.draft(merger, "again", "main")
+    found = build(merger, entry, yard.main())
     assert isinstance(found, Clash)
-    prompt = agent._prompt(desk, Case(entry, found.onto, found.merged.tree, found.merged.conflicts))
-    desk.db.close()
+    prompt = agent._prompt(merger, Case(entry, found.onto, found.merged.tree, found.merged.conflicts))
+    merger.ctx.db.close()
     assert "- a.txt (content)" in prompt
     assert "+again" in prompt
     assert "+main" in prompt

@@ -16,9 +16,9 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows.radar import unseen_ends
-from rookery.merge.desk import Desk
 from rookery.merge.lease import Holder, Lease
-from rookery.sessions.home import Home
+from rookery.merge.merger import Merger
+from rookery.ops.context import Context
 from support import IN_DAEMON, Ran, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
@@ -164,11 +164,11 @@ class Yard:
         finally:
             db.close()
 
-    def desk(self) -> Desk:
+    def merger(self) -> Merger:
         """The project, as the code under test sees it; the database is the caller's to close."""
         db = Database.open(database_path(str(self.folder)))
         config = load_config(str(self.folder), read_environ({"HOME": "/nowhere"}), {}).config
-        return Desk(Home(str(self.folder), db, config), "human")
+        return Merger(Context.at(str(self.folder), db, config), "human")
 
     def assert_tidy(self) -> None:
         """Nothing that a landing needs for a while is left over."""

@@ -11,8 +11,9 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home, write_token
+from rookery.sessions.credentials import write_token
 from rookery.sessions.model import READY
 from support import add
 
@@ -22,16 +23,16 @@ def plant(root: Path, canary: Path) -> None:
     folder = root / ".rookery"
     folder.mkdir(exist_ok=True)
     db = Database.create(database_path(str(root)))
-    home = Home(str(root), db, load_config(str(root), read_environ({}), {}).config)
-    session = reserve(home, Request(task=add(db), role="builder", caller="human", base_commit="0" * 40))
-    token = write_token(home, session.id)
+    ctx = Context.at(str(root), db, load_config(str(root), read_environ({}), {}).config)
+    session = reserve(ctx, Request(task=add(db), role="builder", caller="human", base_commit="0" * 40))
+    token = write_token(ctx, session.id)
     with db.write():
         store.change_session(
             db,
             session,
             "",
             actor="human",
-            at=home.now(),
+            at=ctx.now(),
             move="begin turn",
             step=READY,
             worktree=".",

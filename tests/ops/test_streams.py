@@ -16,7 +16,6 @@ from rookery.ops.context import Context
 from rookery.ops.index import GROUPS
 from rookery.ops.operation import call, declared
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from support import NOW, add
 
 
@@ -35,10 +34,9 @@ def open_context(project: Path) -> Context:
 def prepare(project: Path) -> None:
     """An agent that has done something, so that every operation has something to tell."""
     ctx = open_context(project)
-    home = Home.of(ctx)
-    session = reserve(home, Request(add(ctx.db), "builder", "human", "0" * 40, name="ada"))
+    session = reserve(ctx, Request(add(ctx.db), "builder", "human", "0" * 40, name="ada"))
     store.change_session(ctx.db, session, "", actor="ada", at=NOW, move="wait", step="ready", runner_pid=None)
-    telemetry = Telemetry(home.path("telemetry.db"))
+    telemetry = Telemetry(ctx.path("telemetry.db"))
     for number in range(3):
         telemetry.add(
             at=ctx.now(),

@@ -18,12 +18,12 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
+from rookery.ops.context import Context
 from rookery.processes import proctree
 from rookery.processes.proctree import end_tree, is_alive
 from rookery.runtimes import model, scripted
 from rookery.runtimes.model import Launch
 from rookery.runtimes.scripted_agent.memory import Memory
-from rookery.sessions.home import Home
 from rookery.terminal.tmux import Tmux
 from support import add
 
@@ -104,9 +104,9 @@ def test_tools_tell_how_they_went(actor: Actor) -> None:
 def test_it_calls_rook_as_any_agent_does(actor: Actor) -> None:
     (actor.repo / FOLDER).mkdir()
     db = Database.create(database_path(str(actor.repo)))
-    home = Home(str(actor.repo), db, load_config(None, read_environ({}), {}).config)
+    ctx = Context.at(str(actor.repo), db, load_config(None, read_environ({}), {}).config)
     own = add(db, "its own")
-    session = reserve(home, Request(own, "builder", "human", "0" * 40, name="ada", mode="tmux"))
+    session = reserve(ctx, Request(own, "builder", "human", "0" * 40, name="ada", mode="tmux"))
     token = (actor.repo / FOLDER / "sessions" / session.id / "token").read_text()
     db.close()
     actor.follow(f'- task: [create, "By {{agent}}", --parent, {own}]\n- rook: [task, list]\n- task: [get, nothing]')

@@ -14,8 +14,8 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.events.store import read
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import STATES, TRANSITIONS, Turn, next_state
 from rookery.turns import interactive
 from support import SOURCE
@@ -60,16 +60,16 @@ def test_a_turn_that_is_interrupted_while_its_end_is_recorded_stays_interrupted(
 ) -> None:
     agent = Agent(project, "bee")
     db = Database.open(database_path(str(project)))
-    home = Home(str(project), db, load_config(str(project), read_environ({}), {}).config)
-    turn = Turn("turn_1", agent.session_id, 1, "begin", "running", None, None, None, None, None, home.now(), None)
-    store.insert_turn(db, turn, "bee", at=home.now())
+    ctx = Context.at(str(project), db, load_config(str(project), read_environ({}), {}).config)
+    turn = Turn("turn_1", agent.session_id, 1, "begin", "running", None, None, None, None, None, ctx.now(), None)
+    store.insert_turn(db, turn, "bee", at=ctx.now())
 
     def interrupt(*_: object) -> None:
-        store.change_turn(db, turn, state="interrupted", ended_at=home.now())
+        store.change_turn(db, turn, state="interrupted", ended_at=ctx.now())
 
     monkeypatch.setattr(interactive, "take_snapshot", interrupt)
     monkeypatch.setattr(interactive, "find_tip", lambda *_: None)
-    interactive.end_turn(home, agent.session_id)
+    interactive.end_turn(ctx, agent.session_id)
     assert store.turn(db, turn.id).state == "interrupted"
     assert read(db, kinds=("turn.ended",)) == []
     db.close()

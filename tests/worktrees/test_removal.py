@@ -12,7 +12,6 @@ import pytest
 from places import Agent, Place, make_place, run_killed
 from rookery.events.store import read
 from rookery.flows import loop
-from rookery.sessions.home import Home
 from rookery.worktrees.cleaning import clean_worktrees
 from selection import Sample
 from support import child_environ
@@ -56,7 +55,7 @@ def killed(place: Place, step: str) -> None:
 def look(place: Place) -> list[str]:
     """Let the loop do what is to be done; gives what went wrong."""
     ctx, problems = place.context(), list[str]()
-    loop.run_once(Home.of(ctx), problems.append)
+    loop.run_once(ctx, problems.append)
     ctx.close()
     return problems
 

@@ -10,22 +10,22 @@ from rookery.base.errors import RookError
 from rookery.config.compiled import section
 from rookery.environment import store
 from rookery.environment.store import EnvironmentUnusable, Stored
+from rookery.ops.context import Context
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store as sessions
-from rookery.sessions.home import Home
 
 _CATEGORY = "environment"
 
 
 def check_environment(place: Place) -> Iterator[Finding]:
     """There is a record while agents are alive, its credentials are private, and its PATH has their programs."""
-    with open_for_checks(place) as home:
-        if home is None:
+    with open_for_checks(place) as ctx:
+        if ctx is None:
             return
-        alive = sessions.sessions(home.db, alive=True)
-        runtimes = sorted({home.config.agents.runtime, *(each.runtime for each in alive)})
+        alive = sessions.sessions(ctx.db, alive=True)
+        runtimes = sorted({ctx.config.agents.runtime, *(each.runtime for each in alive)})
     try:
-        stored = store.read(home.root)
+        stored = store.read(ctx.root)
     except EnvironmentUnusable as error:
         yield Finding(_CATEGORY, "record", ERROR if alive else WARNING, error.message, error.hint)
         return
@@ -38,12 +38,12 @@ def check_environment(place: Place) -> Iterator[Finding]:
         return
     count = len(stored.variables.whole)
     yield Finding(_CATEGORY, "record", OK, f"{count} variables, {len(stored.names)} of them credentials, {stored.at}")
-    yield from (_program(home, stored, each) for each in runtimes)
+    yield from (_program(ctx, stored, each) for each in runtimes)
 
 
-def _program(home: Home, stored: Stored, runtime: str) -> Finding:
+def _program(ctx: Context, stored: Stored, runtime: str) -> Finding:
     try:
-        open_runtime(runtime).check_installed(section(home.config, runtime), stored.variables.plain.get("PATH", ""))
+        open_runtime(runtime).check_installed(section(ctx.config, runtime), stored.variables.plain.get("PATH", ""))
     except RookError as error:
         said = f"{error.message} by the recorded PATH"
         return Finding(_CATEGORY, runtime, WARNING, said, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")

@@ -17,7 +17,6 @@ from rookery.roles.model import PROFILES, ROLES
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import NoSuchAgent, Session, Settings
 from rookery.tasks.work import base_commit
 from rookery.turns.stop import stop as stop_agent
@@ -92,7 +91,6 @@ def sling(
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
     caller = ctx.caller.name
     ctx.react()  # an agent that a kill has left half made may hold the name or the task
-    home = Home.of(ctx)
     request = Request(
         task=task,
         role=role,
@@ -114,7 +112,7 @@ def sling(
             base=base or ctx.config.project.base,
         ),
     )
-    return sling_agent(home, request)
+    return sling_agent(ctx, request)
 
 
 @op(
@@ -129,11 +127,10 @@ def sling(
 def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     """Stop an agent with its whole process tree, and every agent beneath it. What it made is kept."""
     caller = ctx.caller.name
-    home = Home.of(ctx)
-    ended = stop_agent(home, name, reason or f"stopped by {caller}", by=caller)
+    ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
     cleaned: list[str] = []
     if clean:
-        cleaned = [each.path for each in clean_worktrees(home, names=[one.agent for one in ended])]
+        cleaned = [each.path for each in clean_worktrees(ctx, names=[one.agent for one in ended])]
     return Stopped(tuple(ended), tuple(cleaned))
 
 

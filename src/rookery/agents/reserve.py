@@ -13,11 +13,12 @@ from rookery.base.record import Record
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
+from rookery.ops.context import Context
 from rookery.processes import limits
 from rookery.processes.holder import myself
 from rookery.roles.model import Role, find_role
 from rookery.sessions import store
-from rookery.sessions.home import Home, write_token
+from rookery.sessions.credentials import write_token
 from rookery.sessions.model import (
     BOOTING,
     RESERVED,
@@ -56,21 +57,21 @@ class Request(Record):
     settings: Settings = field(default_factory=Settings)
 
 
-def reserve(home: Home, request: Request) -> Session:
+def reserve(ctx: Context, request: Request) -> Session:
     """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
     role = find_role(request.role)
-    config, now, me = home.config.agents, home.now(), myself()
+    config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
-    token = write_token(home, session_id)
+    token = write_token(ctx, session_id)
     try:
-        with home.db.write() as db:
-            parent, depth = _parent(home, request, role)
-            task = _task(home, request, now)
-            name = check_name(request.name) if request.name else _free_name(home, role)
-            _check_free(home, name, task)
-            run = store.open_run(db) or _new_run(home, task, request.caller)
-            _check_caps(home, request, parent, run)
-            branch, path = branch_name(name, task.id), path_of(home.root, name)
+        with ctx.db.write() as db:
+            parent, depth = _parent(ctx, request, role)
+            task = _task(ctx, request, now)
+            name = check_name(request.name) if request.name else _free_name(ctx, role)
+            _check_free(ctx, name, task)
+            run = store.open_run(db) or _new_run(ctx, task, request.caller)
+            _check_caps(ctx, request, parent, run)
+            branch, path = branch_name(name, task.id), path_of(ctx.root, name)
             session = Session(
                 id=session_id,
                 agent=name,
@@ -106,7 +107,7 @@ def reserve(home: Home, request: Request) -> Session:
             tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)
             return session
     except BaseException:
-        _forget_token(home, session_id)
+        _forget_token(ctx, session_id)
         raise
 
 
@@ -122,30 +123,30 @@ def _shell(db: Database, request: Request) -> dict[str, Any]:
     }
 
 
-def _parent(home: Home, request: Request, role: Role) -> tuple[str, int]:
+def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
     """Who the agent answers to, and how deep it is."""
     name = request.parent or request.caller
     if request.caller not in (HUMAN, name):
         raise NotAllowedToSpawn(f"{request.caller} cannot sling for {name}", hint="leave --parent out")
     if name == HUMAN:
         return HUMAN, 0
-    above = store.living(home.db, name)
+    above = store.living(ctx.db, name)
     if above is None:
         raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` shows who is there")
     if role.name not in find_role(above.role).spawns:
         raise NotAllowedToSpawn(
             f"a {above.role} cannot sling a {role.name}", hint=f"ask {above.parent} by mail for what you need"
         )
-    if above.depth + 1 > home.config.agents.max_depth:
+    if above.depth + 1 > ctx.config.agents.max_depth:
         raise NotAllowedToSpawn(
-            f"{name} is at depth {above.depth}, and {home.config.agents.max_depth} is the deepest",
+            f"{name} is at depth {above.depth}, and {ctx.config.agents.max_depth} is the deepest",
             hint=f"ask {above.parent} by mail for what you need (config: agents.max_depth)",
         )
     return name, above.depth + 1
 
 
-def _task(home: Home, request: Request, now: str) -> Task:
-    db = home.db
+def _task(ctx: Context, request: Request, now: str) -> Task:
+    db = ctx.db
     task = tasks.find(db, request.task)
     holder = db.value("SELECT agent FROM sessions WHERE task_id = ? AND state <> 'ended'", (task.id,))
     if holder is not None:
@@ -165,28 +166,28 @@ def _task(home: Home, request: Request, now: str) -> Task:
     return task
 
 
-def _free_name(home: Home, role: Role) -> str:
-    taken = {row[0] for row in home.db.all("SELECT DISTINCT agent FROM sessions")}
+def _free_name(ctx: Context, role: Role) -> str:
+    taken = {row[0] for row in ctx.db.all("SELECT DISTINCT agent FROM sessions")}
     number = 1
     while f"{role.name}-{number}" in taken:
         number += 1
     return f"{role.name}-{number}"
 
 
-def _check_free(home: Home, name: str, task: Task) -> None:
-    alive = store.living(home.db, name)
+def _check_free(ctx: Context, name: str, task: Task) -> None:
+    alive = store.living(ctx.db, name)
     if alive is not None:
         raise NameTaken(f"{name} is alive, at work on {alive.task_id}", hint="choose another --name")
 
 
-def _new_run(home: Home, task: Task, caller: str) -> Run:
-    run = Run(new_id(RUN), task.title, caller, home.now(), None)
-    store.insert_run(home.db, run)
+def _new_run(ctx: Context, task: Task, caller: str) -> Run:
+    run = Run(new_id(RUN), task.title, caller, ctx.now(), None)
+    store.insert_run(ctx.db, run)
     return run
 
 
-def _check_caps(home: Home, request: Request, parent: str, run: Run) -> None:
-    config, db = home.config.agents, home.db
+def _check_caps(ctx: Context, request: Request, parent: str, run: Run) -> None:
+    config, db = ctx.config.agents, ctx.db
     alive = db.value("SELECT count(*) FROM sessions WHERE state <> 'ended'")
     if alive >= config.max_concurrent:
         raise CapReached(
@@ -216,8 +217,8 @@ def _check_caps(home: Home, request: Request, parent: str, run: Run) -> None:
         raise CapReached(f"{parent} may sling {budget} agents in all, and has", hint="do with those that are there")
 
 
-def _forget_token(home: Home, session_id: str) -> None:
-    folder = home.folder(session_id)
+def _forget_token(ctx: Context, session_id: str) -> None:
+    folder = ctx.session_folder(session_id)
     for name in os.listdir(folder):
         os.unlink(os.path.join(folder, name))
     os.rmdir(folder)

@@ -14,7 +14,6 @@ from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.ops.operation import TASKS, arg, op, option
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import Run
 from rookery.status import service as look
 from rookery.tasks import store as tasks
@@ -40,7 +39,7 @@ def list_runs(ctx: Context) -> list[Run]:
 @op("run show", _RUN, needs="agent.read", view="runs.report")
 def show(ctx: Context, run: str | None) -> look.RunReport:
     """Show a run: who was slung in it, what came of it, what it cost."""
-    return look.run_report(Home.of(ctx), _find(ctx, run))
+    return look.run_report(ctx, _find(ctx, run))
 
 
 @op("run complete", _RUN, needs="run.write", owns={}, view="runs.one")
@@ -70,7 +69,7 @@ def write_spec(ctx: Context, task: str, body: str) -> Spec:
     if not body.strip():
         raise InvalidInput("the specification is empty", hint="say what is wanted and how one sees that it is done")
     task_id = tasks.resolve(ctx.db, task)
-    path = Home.of(ctx).path("specs", f"{task_id}.md")
+    path = ctx.path("specs", f"{task_id}.md")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_whole(path, body if body.endswith("\n") else body + "\n")
     with ctx.db.write() as db:
@@ -83,7 +82,7 @@ def write_spec(ctx: Context, task: str, body: str) -> Spec:
 def show_spec(ctx: Context, task: str) -> Spec:
     """Show a task's specification."""
     task_id = tasks.resolve(ctx.db, task)
-    path = Home.of(ctx).path("specs", f"{task_id}.md")
+    path = ctx.path("specs", f"{task_id}.md")
     if not os.path.isfile(path):
         raise NotFound(f"no specification of {task_id}", hint=f"`rook spec write {task_id} --body -`")
     with open(path, encoding="utf-8") as file:

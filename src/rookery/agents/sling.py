@@ -17,8 +17,9 @@ from rookery.config import steps
 from rookery.config.compiled import section
 from rookery.config.environ import HUMAN, MarkedChildren
 from rookery.environment.service import record_sling, sling_path
+from rookery.ops.context import Context
 from rookery.ops.location import check_can_run_agents
-from rookery.processes.proctable import SLING
+from rookery.processes.proctable import MARK, SLING
 from rookery.processes.proctree import end_tree
 from rookery.roles.model import find_role, read_prompt
 from rookery.runtimes.model import HEADLESS, Command
@@ -27,7 +28,7 @@ from rookery.sandbox.model import BUBBLEWRAP
 from rookery.sandbox.probe import decide
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import store
-from rookery.sessions.home import MARK, Home, agent_environ
+from rookery.sessions.credentials import agent_environ
 from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, RESERVED, Session
 from rookery.tasks import service
 from rookery.turns import overlay
@@ -38,64 +39,64 @@ from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
 
 
-def sling(home: Home, request: Request) -> Session:
+def sling(ctx: Context, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
-    check_can_run_agents(home.root, home.db)
-    name = request.runtime or home.config.agents.runtime
-    open_runtime(name).check_installed(section(home.config, name), sling_path(home.root, request.caller))
-    settings = request.settings.replace(sandbox=decide(home))
-    session = reserve(home, request.replace(settings=settings))
+    check_can_run_agents(ctx.root, ctx.db)
+    name = request.runtime or ctx.config.agents.runtime
+    open_runtime(name).check_installed(section(ctx.config, name), sling_path(ctx.root, request.caller))
+    settings = request.settings.replace(sandbox=decide(ctx))
+    session = reserve(ctx, request.replace(settings=settings))
     steps.reached("reserved")
     try:
         if request.caller == HUMAN:
-            record_sling(home.root, home.now())
-        return carry_out(home, session)
+            record_sling(ctx.root, ctx.now())
+        return carry_out(ctx, session)
     except BaseException as error:
         reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
-        undo(home, store.session(home.db, session.id), reason)
+        undo(ctx, store.session(ctx.db, session.id), reason)
         raise
 
 
-def carry_out(home: Home, session: Session) -> Session:
+def carry_out(ctx: Context, session: Session) -> Session:
     """Do the steps that are left."""
     if session.step == RESERVED:
-        _check_out(home, session)
-        session = _done(home, session, CHECKED_OUT)
+        _check_out(ctx, session)
+        session = _done(ctx, session, CHECKED_OUT)
     if session.step == CHECKED_OUT:
-        session = _provision(home, session)
+        session = _provision(ctx, session)
     if session.step == PROVISIONED:
-        instruct(home, session)
-        session = _done(home, session, INSTRUCTED)
+        instruct(ctx, session)
+        session = _done(ctx, session, INSTRUCTED)
     if session.step == INSTRUCTED:
-        session = _launch(home, session)
+        session = _launch(ctx, session)
     return session
 
 
-def undo(home: Home, session: Session, reason: str) -> None:
+def undo(ctx: Context, session: Session, reason: str) -> None:
     """Take back a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
-    end_tree(None, (MARK, session.id), home.config.agents.stop_grace)
+    end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     kept = worktrees.undo(
-        home.root,
-        home.config.vcs,
+        ctx.root,
+        ctx.config.vcs,
         agent=session.agent,
         branch=session.branch,
         base_commit=session.base_commit,
-        session_folder=home.folder(session.id),
+        session_folder=ctx.session_folder(session.id),
         is_new=session.step == RESERVED and session.settings.is_new,
     )
     steps.reached("undone")
-    end_session(home, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
+    end_session(ctx, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
 
 
-def _done(home: Home, session: Session, step: str, **changes: Any) -> Session:
-    with home.db.write() as db:
+def _done(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
+    with ctx.db.write() as db:
         session = store.change_session(
             db,
             store.session(db, session.id),
             f"agent.{step}",
             actor=session.parent,
-            at=home.now(),
+            at=ctx.now(),
             step=step,
             **changes,
         )
@@ -103,74 +104,74 @@ def _done(home: Home, session: Session, step: str, **changes: Any) -> Session:
     return session
 
 
-def _check_out(home: Home, session: Session) -> None:
+def _check_out(ctx: Context, session: Session) -> None:
     with MarkedChildren(SLING, session.id):
         worktrees.create(
-            home.root, home.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
+            ctx.root, ctx.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
         )
 
 
-def _provision(home: Home, session: Session) -> Session:
-    settings = home.config.provision
+def _provision(ctx: Context, session: Session) -> Session:
+    settings = ctx.config.provision
     ports = None
     if settings.ports:
-        with home.db.write() as db:
+        with ctx.db.write() as db:
             ports = store.lease_ports(db, session.id, settings.first_port, settings.ports, settings.last_port)
     provided = provision.provision(
-        home.root,
+        ctx.root,
         session.worktree,
         settings,
-        vcs_config=home.config.vcs,
-        session_folder=home.folder(session.id),
+        vcs_config=ctx.config.vcs,
+        session_folder=ctx.session_folder(session.id),
         ports=ports,
-        enclose=_enclosing(home, session),
+        enclose=_enclosing(ctx, session),
     )
-    _write_private(home, session, "environment.json", dumps(provided))
-    return _done(home, session, PROVISIONED, settings=session.settings.replace(ports=ports))
+    _write_private(ctx, session, "environment.json", dumps(provided))
+    return _done(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 
 
-def _enclosing(home: Home, session: Session) -> Enclose | None:
+def _enclosing(ctx: Context, session: Session) -> Enclose | None:
     """What puts a command that belongs to the agent into its sandbox, if it has one."""
     if session.settings.sandbox != BUBBLEWRAP:
         return None
 
     def enclose(argv: tuple[str, ...], provided: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
-        env = agent_environ(home, session, provided)
-        return wrap(home, session, Command(argv, {}), env, provided, terminal=False), env
+        env = agent_environ(ctx, session, provided)
+        return wrap(ctx, session, Command(argv, {}), env, provided, terminal=False), env
 
     return enclose
 
 
-def instruct(home: Home, session: Session) -> None:
+def instruct(ctx: Context, session: Session) -> None:
     """Write the instructions where the runtime reads them, out of sight of commits."""
     role = find_role(session.role)
-    view = None if session.task_id is None else service.get(home.db, session.task_id)
+    view = None if session.task_id is None else service.get(ctx.db, session.task_id)
     text = overlay.compose(
-        session, role, read_prompt(role, home.root), root=home.root, view=view, spec=_read_spec(home, session)
+        session, role, read_prompt(role, ctx.root), root=ctx.root, view=view, spec=_read_spec(ctx, session)
     )
     runtime = open_runtime(session.runtime)
-    worktrees.write_instructions(home.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
-    _write_private(home, session, "instructions.md", text)
-    runtime.prepare(launch_of(home, session))
+    worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
+    _write_private(ctx, session, "instructions.md", text)
+    runtime.prepare(launch_of(ctx, session))
 
 
-def _launch(home: Home, session: Session) -> Session:
+def _launch(ctx: Context, session: Session) -> Session:
     if session.mode == HEADLESS:
         # This very record queues the first turn: the loop starts it.
-        return _done(home, session, READY, runner_pid=None, runner_start=None)
-    session = _done(home, session, LAUNCHED)
-    program = start_terminal(home, session)
-    return _done(home, session, READY, runner_pid=program.pid, runner_start=program.text)
+        return _done(ctx, session, READY, runner_pid=None, runner_start=None)
+    session = _done(ctx, session, LAUNCHED)
+    program = start_terminal(ctx, session)
+    return _done(ctx, session, READY, runner_pid=program.pid, runner_start=program.text)
 
 
-def _read_spec(home: Home, session: Session) -> str | None:
-    path = session.settings.spec or home.path("specs", f"{session.task_id}.md")
+def _read_spec(ctx: Context, session: Session) -> str | None:
+    path = session.settings.spec or ctx.path("specs", f"{session.task_id}.md")
     if not os.path.isfile(path):
         return None
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
-def _write_private(home: Home, session: Session, name: str, text: str) -> None:
-    path = os.path.join(home.folder(session.id), name)
+def _write_private(ctx: Context, session: Session, name: str, text: str) -> None:
+    path = os.path.join(ctx.session_folder(session.id), name)
     write_whole(path, text)

@@ -32,7 +32,6 @@ from rookery.ops.context import Context
 from rookery.ops.operation import Op, call
 from rookery.ops.options import Globals
 from rookery.ops.words import read_globals
-from rookery.sessions.home import Home
 
 _BROKEN_PIPE = 141
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
@@ -107,7 +106,7 @@ def _react(context: Context, words: list[str]) -> None:
     """See to what follows from the command, and to what was left behind. The command itself is done."""
     try:
         if is_needed(context.root, context.db):
-            react(Home.of(context))
+            react(context)
     except Exception as error:
         write_log(error, words)
 

@@ -14,10 +14,10 @@ from rookery.config.project import loop_lock
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.environment.service import acting_alone, own_environ
-from rookery.flows.loop_process import open_home
+from rookery.flows.loop_process import open_project
 from rookery.flows.reactor import Reactor
+from rookery.ops.context import Context
 from rookery.ops.location import read_notice
-from rookery.sessions.home import Home
 
 _MOST_THREADS = 8
 _STOP_SECONDS = 5.0
@@ -33,7 +33,7 @@ class Looping:
         self._connections = connections
         self._log = log
         self._threads = Threads(_MOST_THREADS)
-        self._reactor = Reactor(root, self._open_home, self._threads.run, log)
+        self._reactor = Reactor(root, self._open_project, self._threads.run, log)
         self._notice = ""
 
     def start(self) -> None:
@@ -65,7 +65,7 @@ class Looping:
             os.close(lock)
 
     @contextmanager
-    def _open_home(self) -> Iterator[Home]:
+    def _open_project(self) -> Iterator[Context]:
         with acting_alone():
             environ = own_environ(self._root)
         call = Call(
@@ -76,9 +76,9 @@ class Looping:
             streams=(io.StringIO(), io.StringIO(), io.StringIO()),
         )
         call.connections = self._connections
-        with serving(call), open_home(self._root) as home:
+        with serving(call), open_project(self._root) as ctx:
             self._log_notice()
-            yield home
+            yield ctx
 
     def _log_notice(self) -> None:
         """The loop is often the first to find that a project was copied or moved; a person's call says it later."""

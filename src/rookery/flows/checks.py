@@ -10,17 +10,17 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows import loop
 from rookery.flows.model import Action
-from rookery.sessions.home import Home
+from rookery.ops.context import Context
 
 _CATEGORY = "loop"
 
 
 def check_loop(place: Place) -> Iterator[Finding]:
     """Nothing was left half done by a kill, and nothing was given up."""
-    with open_for_checks(place) as home:
-        if home is None:
+    with open_for_checks(place) as ctx:
+        if ctx is None:
             return
-        found = loop.look(home)
+        found = loop.look(ctx)
         for action in found.plan.actions:
             yield Finding(
                 _CATEGORY,
@@ -28,7 +28,7 @@ def check_loop(place: Place) -> Iterator[Finding]:
                 WARNING,
                 f"{action.why}: {action.name}",
                 "run `rook doctor --fix`, or any other command",
-                lambda action=action: _do(home, action),  # type: ignore[misc]
+                lambda action=action: _do(ctx, action),  # type: ignore[misc]
             )
         for action, failure in found.failures.items():
             yield Finding(
@@ -42,11 +42,11 @@ def check_loop(place: Place) -> Iterator[Finding]:
             yield Finding(_CATEGORY, "actions", OK, "nothing is left to be done")
 
 
-def _do(home: Home, action: Action) -> str:
+def _do(ctx: Context, action: Action) -> str:
     failed: list[str] = []
-    db = Database.open(database_path(home.root))
+    db = Database.open(database_path(ctx.root))
     try:
-        loop.act(Home(home.root, db, home.config), action, failed.append)
+        loop.act(Context.at(ctx.root, db, ctx.config), action, failed.append)
     finally:
         db.close()
     return failed[0] if failed else f"done: {action.name}"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.status.identity import renew_identity
 
 NAME = "identities"
@@ -22,9 +22,9 @@ class Facts(Record):
     """The session that has ended since."""
 
 
-def read(home: Home) -> list[Facts]:
+def read(ctx: Context) -> list[Facts]:
     """Every file that is out of date."""
-    return [Facts(agent, session_id) for agent, session_id in store.identities_due(home.db).items()]
+    return [Facts(agent, session_id) for agent, session_id in store.identities_due(ctx.db).items()]
 
 
 def decide(facts: list[Facts], now: float) -> Plan:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
-from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates import service as gates
+from rookery.merge.merger import Merger
 from rookery.merge.model import OPEN
 from rookery.merge.tiers import oneshot
+from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
-from rookery.sessions.home import Home
 
 NAME = "jobs"
 
@@ -35,26 +35,26 @@ class Facts(Record):
     """It is an agent's answer for something that is still to land: that was paid for."""
 
 
-def read(home: Home) -> list[Facts]:
+def read(ctx: Context) -> list[Facts]:
     """Every job."""
-    return [_facts(home, name) for name in journal.jobs(home.root)]
+    return [_facts(ctx, name) for name in journal.jobs(ctx.root)]
 
 
-def _facts(home: Home, name: str) -> Facts:
-    is_running = journal.is_running(home.root, name)
-    about = jobs.about(home.root, name)
+def _facts(ctx: Context, name: str) -> Facts:
+    is_running = journal.is_running(ctx.root, name)
+    about = jobs.about(ctx.root, name)
     place = str(about.get("place", ""))
-    is_left = not place or scratch.is_left(home, place)
-    owner = None if is_left else scratch.owner_of(home, place)
+    is_left = not place or scratch.is_left(ctx, place)
+    owner = None if is_left else scratch.owner_of(ctx, place)
     process = None if owner is None or holders.is_elsewhere(owner) else owner.identity
     label = str(about.get("gate") or about.get("agent") or "")
-    return Facts(name, label, is_running, is_left, process, _is_wanted(home, name, str(about.get("entry", ""))))
+    return Facts(name, label, is_running, is_left, process, _is_wanted(ctx, name, str(about.get("entry", ""))))
 
 
-def _is_wanted(home: Home, name: str, entry_id: str) -> bool:
-    if not entry_id or home.db.value("SELECT state FROM merges WHERE id = ?", (entry_id,)) not in OPEN:
+def _is_wanted(ctx: Context, name: str, entry_id: str) -> bool:
+    if not entry_id or ctx.db.value("SELECT state FROM merges WHERE id = ?", (entry_id,)) not in OPEN:
         return False
-    end = journal.find(home.root, name, journal.ENDED)
+    end = journal.find(ctx.root, name, journal.ENDED)
     return end is not None and not end["failure"]
 
 
@@ -72,12 +72,12 @@ def decide(facts: list[Facts], now: float) -> Plan:
     )
 
 
-def settle(home: Home, name: str) -> None:
+def settle(ctx: Context, name: str) -> None:
     """Keep its result."""
-    if jobs.about(home.root, name).get("agent"):
-        oneshot.settle_left(Desk(home, SYSTEM), name)
+    if jobs.about(ctx.root, name).get("agent"):
+        oneshot.settle_left(Merger(ctx, SYSTEM), name)
     else:
-        gates.settle_left(Desk(home, SYSTEM), name)
+        gates.settle_left(Merger(ctx, SYSTEM), name)
 
 
 ACTIONS = {"settle job": settle}

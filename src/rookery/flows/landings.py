@@ -9,10 +9,10 @@ from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, Timer
 from rookery.mail.model import SYSTEM
 from rookery.merge import recovery
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
+from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
-from rookery.sessions.home import Home
 
 NAME = "landings"
 
@@ -29,10 +29,10 @@ class Facts(Record):
     process: Identity | None
 
 
-def read(home: Home) -> list[Facts]:
+def read(ctx: Context) -> list[Facts]:
     """Every base with a lease, or with an entry that is not through."""
-    now = home.now()
-    with home.db.read() as db:
+    now = ctx.now()
+    with ctx.db.read() as db:
         rows = db.all(
             "SELECT base, pid, pid_start, expires_at FROM merge_leases WHERE holder IS NOT NULL "
             "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE state IN ('testing', 'landing') "
@@ -72,9 +72,9 @@ def decide(facts: list[Facts], now: float) -> Plan:
     )
 
 
-def settle(home: Home, base: str) -> None:
+def settle(ctx: Context, base: str) -> None:
     """Finish or put back what a killed merger left; nothing where a merger is alive."""
-    recovery.recover(Desk(home, SYSTEM), base)
+    recovery.recover(Merger(ctx, SYSTEM), base)
 
 
 ACTIONS = {"settle landing": settle}

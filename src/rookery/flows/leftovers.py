@@ -8,12 +8,12 @@ from rookery.base.clock import seconds_of
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
-from rookery.merge.desk import Desk
 from rookery.merge.gates import scratch
+from rookery.merge.merger import Merger
+from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
 from rookery.processes.proctable import Identity
-from rookery.sessions.home import Home
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
 
@@ -38,21 +38,21 @@ class Facts(Record):
     """The holder's process, where it is alive and on this host."""
 
 
-def read(home: Home) -> list[Facts]:
+def read(ctx: Context) -> list[Facts]:
     """Every scratch folder that no job needs, and every cleaning that is not through."""
-    facts = [_scratch(home, name) for name in scratch.names(home)]
-    with home.db.read() as db:
+    facts = [_scratch(ctx, name) for name in scratch.names(ctx)]
+    with ctx.db.read() as db:
         cleanings = removal.pending(db)
-    now = home.clock()
+    now = ctx.clock()
     for each in cleanings:
         is_left = holders.is_gone(each.holder, lease_is_over=now - seconds_of(each.at) > _LONGEST)
         facts.append(Facts(CLEANING, each.path, each.agent, is_left, _process(is_left, each.holder)))
     return facts
 
 
-def _scratch(home: Home, name: str) -> Facts:
-    is_left = scratch.is_left(home, name)
-    return Facts(SCRATCH, name, name, is_left, _process(is_left, scratch.owner_of(home, name)))
+def _scratch(ctx: Context, name: str) -> Facts:
+    is_left = scratch.is_left(ctx, name)
+    return Facts(SCRATCH, name, name, is_left, _process(is_left, scratch.owner_of(ctx, name)))
 
 
 def _process(is_left: bool, holder: HolderId | None) -> Identity | None:
@@ -72,15 +72,15 @@ def decide(facts: list[Facts], now: float) -> Plan:
     )
 
 
-def _remove(home: Home, name: str) -> None:
-    if name in scratch.names(home):
-        scratch.drop_left(Desk(home, SYSTEM), name)
+def _remove(ctx: Context, name: str) -> None:
+    if name in scratch.names(ctx):
+        scratch.drop_left(Merger(ctx, SYSTEM), name)
 
 
-def _finish(home: Home, path: str) -> None:
-    vcs = worktrees.open_repository(home.root, home.config.vcs)
-    with removal.alone(home.root):
-        removal.settle_left(home, vcs, path, removal.base_of(home, vcs))
+def _finish(ctx: Context, path: str) -> None:
+    vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
+    with removal.alone(ctx.root):
+        removal.settle_left(ctx, vcs, path, removal.base_of(ctx, vcs))
 
 
 ACTIONS = {_ACTIONS[SCRATCH]: _remove, _ACTIONS[CLEANING]: _finish}

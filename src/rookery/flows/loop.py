@@ -22,10 +22,10 @@ from rookery.environment.service import acting_alone
 from rookery.flows import identities, jobs, landings, leftovers, radar, sessions, store
 from rookery.flows.model import MOST_FAILURES, Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
 from rookery.mail import service as mail
+from rookery.ops.context import Context
 from rookery.ops.location import can_run_agents
 from rookery.processes import locks
 from rookery.sessions import journal
-from rookery.sessions.home import Home
 
 FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar, identities)}
 _MOST_ROUNDS = 20
@@ -51,15 +51,15 @@ class Look(Record):
         return not self.plan.running and not any(each.at - now < within for each in self.plan.timers)
 
 
-def look(home: Home) -> Look:
+def look(ctx: Context) -> Look:
     """Read the facts of every flow and decide."""
-    now = home.clock()
-    if not can_run_agents(home.root, home.db):
+    now = ctx.clock()
+    if not can_run_agents(ctx.root, ctx.db):
         return Look(dict.fromkeys(FLOWS), Plan(), {})  # they are another place's
-    facts = {name: flow.read(home) for name, flow in FLOWS.items()}
+    facts = {name: flow.read(ctx) for name, flow in FLOWS.items()}
     plans = [flow.decide(facts[name], now) for name, flow in FLOWS.items()]
     wanted = [action for plan in plans for action in plan.actions]
-    failed = store.failures(home.db)
+    failed = store.failures(ctx.db)
     due = tuple(each for each in wanted if each.key not in failed or _is_due(each, failed[each.key], now))
     waiting = [(each, failed[each.key]) for each in wanted if each.key in failed and each not in due]
     return Look(
@@ -91,42 +91,42 @@ def _is_to_be_tried(action: Action, failure: Failure) -> bool:
     return not failure.is_given_up or action.seen != failure.seen
 
 
-def act(home: Home, action: Action, log: Callable[[str], None]) -> None:
+def act(ctx: Context, action: Action, log: Callable[[str], None]) -> None:
     """Do it; a failure is written down, and decides when it is tried again."""
     try:
-        _do(home, action)
+        _do(ctx, action)
     except Exception as error:
         words = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
         log(f"cannot {action.name} {action.label or action.subject}: {one_line(words, 500)}")
         with suppress(RookError):  # a full disk
-            _record_failure(home, action, words, needs_person=isinstance(error, NeedsPerson))
+            _record_failure(ctx, action, words, needs_person=isinstance(error, NeedsPerson))
         return
-    if action.key in store.failures(home.db):
-        with home.db.write() as db:
+    if action.key in store.failures(ctx.db):
+        with ctx.db.write() as db:
             store.forget(db, action.key)
 
 
-def _do(home: Home, action: Action) -> None:
+def _do(ctx: Context, action: Action) -> None:
     flow = FLOWS[action.flow]
     with acting_alone():
-        flow.ACTIONS[action.name](home, action.subject)
-    if action in flow.decide(flow.read(home), home.clock()).actions:
+        flow.ACTIONS[action.name](ctx, action.subject)
+    if action in flow.decide(flow.read(ctx), ctx.clock()).actions:
         raise Unchanged("it was done, and everything is as before")
 
 
-def _record_failure(home: Home, action: Action, words: str, *, needs_person: bool) -> None:
+def _record_failure(ctx: Context, action: Action, words: str, *, needs_person: bool) -> None:
     flow = FLOWS[action.flow]
     # What the failed action itself has changed is nothing new.
-    now_seen = {each.key: each.seen for each in flow.decide(flow.read(home), home.clock()).actions}
-    with home.db.write() as db:
+    now_seen = {each.key: each.seen for each in flow.decide(flow.read(ctx), ctx.clock()).actions}
+    with ctx.db.write() as db:
         before = store.failures(db).get(action.key)
         count = MOST_FAILURES if needs_person else 1 if before is None else before.count + 1
-        next_at = home.clock() + wait_after(count)
-        failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], home.now(), now_seen.get(action.key, ""))
+        next_at = ctx.clock() + wait_after(count)
+        failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], ctx.now(), now_seen.get(action.key, ""))
         store.record(db, failure)
     if failure.is_given_up:
         told = "Only you can repair it" if needs_person else f"It failed {count} times, at last with"
-        with home.db.write() as db:
+        with ctx.db.write() as db:
             mail.send_from_system(
                 db,
                 HUMAN,
@@ -135,22 +135,22 @@ def _record_failure(home: Home, action: Action, words: str, *, needs_person: boo
                 type="escalation",
                 payload={"severity": "error"},
                 priority="high",
-                now=home.now(),
+                now=ctx.now(),
             )
 
 
-def run_once(home: Home, log: Callable[[str], None]) -> Look:
+def run_once(ctx: Context, log: Callable[[str], None]) -> Look:
     """Look and act until there is nothing more to do; what is decided again right after it was done is left."""
     done: set[Action] = set()
     for _ in range(_MOST_ROUNDS):
-        found = look(home)
+        found = look(ctx)
         new = [each for each in found.plan.actions if each not in done]
         if not new:
             return found
         for action in new:
-            act(home, action, log)
+            act(ctx, action, log)
         done.update(new)
-    return look(home)
+    return look(ctx)
 
 
 def take_lock(root: str) -> int | None:
@@ -159,10 +159,10 @@ def take_lock(root: str) -> int | None:
     return locks.take(loop_lock(root))
 
 
-def sweep_journals(home: Home) -> None:
+def sweep_journals(ctx: Context) -> None:
     """Delete journals that no turn needs any more: their turns were settled by a process that was killed then."""
-    needed = {row[0] for row in home.db.all("SELECT id FROM turns WHERE state = 'running'")}
-    for name in os.listdir(journal.make_folder(home.root)):
+    needed = {row[0] for row in ctx.db.all("SELECT id FROM turns WHERE state = 'running'")}
+    for name in os.listdir(journal.make_folder(ctx.root)):
         turn_id = journal.turn_of(name)
-        if turn_id is not None and turn_id not in needed and not journal.is_running(home.root, turn_id):
-            journal.remove(home.root, turn_id)
+        if turn_id is not None and turn_id not in needed and not journal.is_running(ctx.root, turn_id):
+            journal.remove(ctx.root, turn_id)

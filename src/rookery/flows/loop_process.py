@@ -12,31 +12,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rookery.base.clock import stamp
-from rookery.config.compiled import read_config
-from rookery.config.environ import now, read_environ, unmarked_environ
+from rookery.config.environ import now, unmarked_environ
 from rookery.flows import loop
 from rookery.flows.reactor import Reactor
+from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
-from rookery.sessions.home import Home
 
 _SOON = 30.0
 """A timer that is due within so many seconds is worth a process that waits for it."""
 
 
-def react(home: Home) -> None:
+def react(ctx: Context) -> None:
     """Look once, if no loop runs, and see to it that one does if it is needed."""
-    file = loop.take_lock(home.root)
+    file = loop.take_lock(ctx.root)
     if file is None:
         return
     try:
-        found = loop.run_once(home, lambda text: _log(home.root, text))
+        found = loop.run_once(ctx, lambda text: _log(ctx.root, text))
     finally:
         os.close(file)
-    if not found.is_quiet(home.clock(), _SOON):
-        start(home.root)
+    if not found.is_quiet(ctx.clock(), _SOON):
+        start(ctx.root)
 
 
 def start(root: str) -> None:
@@ -50,11 +49,11 @@ def start(root: str) -> None:
 
 
 @contextmanager
-def open_home(root: str) -> Iterator[Home]:
+def open_project(root: str) -> Iterator[Context]:
     """The project, for one look or one action."""
     db = open_state(root)
     try:
-        yield Home(root, db, read_config(root, read_environ(), {}))
+        yield Context.at(root, db)
     finally:
         db.close()
 
@@ -62,16 +61,16 @@ def open_home(root: str) -> Iterator[Home]:
 def run_loop(root: str) -> None:
     """Run the loop until no runner is at work and nothing is due soon; nothing if another process runs it."""
     while (file := loop.take_lock(root)) is not None:
-        reactor = Reactor(root, lambda: open_home(root), _start_thread, lambda text: _log(root, text))
+        reactor = Reactor(root, lambda: open_project(root), _start_thread, lambda text: _log(root, text))
         try:
             reactor.open()
             reactor.run(lambda found: found.is_quiet(now(), _SOON))
         finally:
             reactor.close()
             os.close(file)
-        with open_home(root) as home:  # a command that came while we held the lock has left its look to us
-            found = loop.look(home)
-            if not found.plan.actions and found.is_quiet(home.clock(), _SOON):
+        with open_project(root) as ctx:  # a command that came while we held the lock has left its look to us
+            found = loop.look(ctx)
+            if not found.plan.actions and found.is_quiet(ctx.clock(), _SOON):
                 return
 
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
+from rookery.ops.context import Context
 from rookery.processes.proctable import Identity
-from rookery.sessions.home import Home
 
 FIRST_WAIT, LONGEST_WAIT = 10.0, 300.0
 MOST_FAILURES = 8
@@ -84,9 +84,9 @@ class Flow(Protocol):
     """One subject that the loop looks after: a module."""
 
     NAME: str
-    ACTIONS: Mapping[str, Callable[[Home, str], None]]
+    ACTIONS: Mapping[str, Callable[[Context, str], None]]
 
-    def read(self, home: Home) -> Any:
+    def read(self, ctx: Context) -> Any:
         """The facts, from one read transaction and from what the system says of processes."""
 
     def decide(self, facts: Any, now: float) -> Plan:

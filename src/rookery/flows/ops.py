@@ -13,7 +13,6 @@ from rookery.flows.model import Action, Failure
 from rookery.ops.context import Context
 from rookery.ops.operation import op
 from rookery.processes.locks import is_locked
-from rookery.sessions.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ class Ran(Record):
 @op("loop explain", needs="agent.read", view="loop.explained")
 def explain(ctx: Context) -> Explained:
     """Show what the control loop sees, what it decides to do and why, and when it looks again by itself."""
-    home = Home.of(ctx)
-    found = loop.look(home)
+    found = loop.look(ctx)
     return Explained(
         is_locked(loop_lock(ctx.root)),
         {name: _plain(facts) for name, facts in found.facts.items()},
@@ -88,14 +86,13 @@ def _failed(action: Action, failure: Failure) -> Failed:
 @op("loop run", needs="agent.write", owns={}, view="loop.ran")
 def run(ctx: Context) -> Ran:
     """Look once and do what is to be done, also what was given up after many failures."""
-    home = Home.of(ctx)
     with ctx.db.write() as db:
         for key in store.failures(db):
             store.forget(db, key)
     problems: list[str] = []
-    actions = loop.look(home).plan.actions
+    actions = loop.look(ctx).plan.actions
     for action in actions:
-        loop.act(home, action, problems.append)
+        loop.act(ctx, action, problems.append)
     return Ran(actions, tuple(problems))
 
 

@@ -19,20 +19,19 @@ from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import steps
-from rookery.config.compiled import read_config
-from rookery.config.environ import forget_runner, now, read_environ, unmarked_environ
+from rookery.config.environ import forget_runner, now, unmarked_environ
 from rookery.config.project import make_state_folder
 from rookery.db.database import Database
 from rookery.flows.model import Action, Plan
 from rookery.flows.need import UNSEEN
 from rookery.mail.model import SYSTEM
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.radar import warnings
+from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
-from rookery.sessions.home import Home
 
 NAME = "radar"
 MOST_TRIES = 3
@@ -53,13 +52,13 @@ class Facts(Record):
     """How often a process was started for this very number of turns."""
 
 
-def read(home: Home) -> Facts:
+def read(ctx: Context) -> Facts:
     """How far the radar has come."""
-    ended = unseen_ends(home.db)
+    ended = unseen_ends(ctx.db)
     if ended is None:
         return Facts(None, False, 0)
     try:
-        lock = os.open(_lock_path(home.root), os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(_lock_path(ctx.root), os.O_RDWR | os.O_CLOEXEC)
     except OSError:  # it is not there yet; where it cannot be made, the action says why
         return Facts(ended, False, 0)
     try:
@@ -82,12 +81,12 @@ def decide(facts: Facts, now: float) -> Plan:
     return Plan((Action(NAME, "look at the radar", str(facts.ended), "a turn has ended", seen=repr(facts.as_dict())),))
 
 
-def start_look(home: Home, _ended: str = "") -> None:
+def start_look(ctx: Context, _ended: str = "") -> None:
     """Start the process that looks, if there is something to see and none is at work."""
-    make_state_folder(os.path.dirname(_lock_path(home.root)))
-    lock = os.open(_lock_path(home.root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_state_folder(os.path.dirname(_lock_path(ctx.root)))
+    lock = os.open(_lock_path(ctx.root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        ended = unseen_ends(home.db) if _take(lock) else None
+        ended = unseen_ends(ctx.db) if _take(lock) else None
         if ended is None:
             return
         tries = _read_tries(lock, ended) + 1
@@ -96,10 +95,10 @@ def start_look(home: Home, _ended: str = "") -> None:
         os.ftruncate(lock, 0)
         os.pwrite(lock, b"%d %d\n" % (ended, tries), 0)
         start_detached(
-            [*module_command("rookery.flows.radar"), home.root, str(lock), str(tries)],
-            cwd=home.root,
+            [*module_command("rookery.flows.radar"), ctx.root, str(lock), str(tries)],
+            cwd=ctx.root,
             env=unmarked_environ() | {RUNNER: "radar"},
-            output=home.path("run", "radar.log"),
+            output=ctx.path("run", "radar.log"),
             keep=[lock],
         )
     finally:
@@ -109,23 +108,23 @@ def start_look(home: Home, _ended: str = "") -> None:
 ACTIONS = {"look at the radar": start_look}
 
 
-def look(home: Home, lock: int, tries: int) -> None:
+def look(ctx: Context, lock: int, tries: int) -> None:
     """Look until every end is seen. A look that fails is left to the next process; the last try counts as one."""
     while _take(lock):
-        while (ended := unseen_ends(home.db)) is not None:
+        while (ended := unseen_ends(ctx.db)) is not None:
             try:
-                warnings.look(Desk(home, SYSTEM))
+                warnings.look(Merger(ctx, SYSTEM))
             except RookError as error:
                 _log(error, tries)
                 if tries < MOST_TRIES:
                     return
             steps.reached("radar looked")
-            _record(home.db, ended)
+            _record(ctx.db, ended)
             steps.reached("ends recorded")
         # A process that came while we held the lock has left its turn to us.
         fcntl.flock(lock, fcntl.LOCK_UN)
         steps.reached("radar let go")
-        if unseen_ends(home.db) is None:
+        if unseen_ends(ctx.db) is None:
             return
 
 
@@ -169,9 +168,9 @@ def main() -> None:
     os.set_inheritable(lock, False)
     try:
         db = open_state(root)
-        home = Home(root, db, read_config(root, read_environ(), {}))
-        look(home, lock, tries)
-        import_module(_LOOP).react(home)  # those who were warned may be waiting
+        ctx = Context.at(root, db)
+        look(ctx, lock, tries)
+        import_module(_LOOP).react(ctx)  # those who were warned may be waiting
     except RookError as error:
         _log(error, tries)
 

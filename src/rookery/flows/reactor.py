@@ -17,10 +17,10 @@ from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Look
 from rookery.flows.model import Action
+from rookery.ops.context import Context
 from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
-from rookery.sessions.home import Home
 from rookery.turns.service import read_journal
 
 _LONGEST_SLEEP = 60.0
@@ -38,12 +38,12 @@ class Reactor:
     def __init__(
         self,
         root: str,
-        open_home: Callable[[], AbstractContextManager[Home]],
+        open_project: Callable[[], AbstractContextManager[Context]],
         start: Callable[[Callable[[], None]], None],
         log: Callable[[str], None],
     ) -> None:
         self._root = root
-        self._open_home = open_home
+        self._open_project = open_project
         self._start = start
         """Has a thread do something."""
         self._log = log
@@ -72,8 +72,8 @@ class Reactor:
 
     def run(self, is_done: Callable[[Look], bool] = lambda _look: False) -> None:
         """Look and act until `stop`, or until a look says that it is done and nothing is under way."""
-        with self._open_home() as home:
-            loop.sweep_journals(home)
+        with self._open_project() as ctx:
+            loop.sweep_journals(ctx)
         self._read_journals(set(os.listdir(journal.folder_of(self._root))))
         must_look = True
         while not self.is_over:
@@ -121,9 +121,9 @@ class Reactor:
                 self._state.wait(self._rest_until - begun)
             begun = time.monotonic()
         try:
-            with self._open_home() as home:
-                found = loop.look(home)
-                now = home.clock()
+            with self._open_project() as ctx:
+                found = loop.look(ctx)
+                now = ctx.clock()
         except Exception as error:  # a full disk, a project that is just being removed: the next look may succeed
             self._log(f"the loop cannot look: {type(error).__name__}: {error}")
             self.is_over |= not os.path.isdir(os.path.join(self._root, ".rookery"))
@@ -149,8 +149,8 @@ class Reactor:
 
     def _do(self, action: Action) -> None:
         try:
-            with self._open_home() as home:
-                loop.act(home, action, self._log)
+            with self._open_project() as ctx:
+                loop.act(ctx, action, self._log)
         except Exception as error:
             self._log(f"cannot {action.name}: {type(error).__name__}: {error}")
         finally:
@@ -209,9 +209,9 @@ class Reactor:
 
     def _read_journal(self, turn_id: str) -> None:
         try:
-            with self._open_home() as home:
-                session_id = home.db.value("SELECT session_id FROM turns WHERE id = ?", (turn_id,))
+            with self._open_project() as ctx:
+                session_id = ctx.db.value("SELECT session_id FROM turns WHERE id = ?", (turn_id,))
                 if session_id is not None:
-                    read_journal(home, str(session_id), turn_id)
+                    read_journal(ctx, str(session_id), turn_id)
         except Exception as error:  # a full disk: it is read again with the next line, or at the turn's end
             self._log(f"cannot read the journal of {turn_id}: {type(error).__name__}: {error}")

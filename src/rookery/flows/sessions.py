@@ -11,11 +11,11 @@ from rookery.base.record import Record
 from rookery.environment.service import find_problem
 from rookery.flows import store as failures
 from rookery.flows.model import Action, NeedsPerson, Plan, Timer, wait_after
+from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
 from rookery.runtimes.model import HEADLESS
 from rookery.sessions import journal, store
-from rookery.sessions.home import Home
 from rookery.sessions.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
 from rookery.turns import interactive, stop
 from rookery.turns import service as turns
@@ -61,9 +61,9 @@ class Facts(Record):
     """Why no turn can begin: the project's environment cannot be used."""
 
 
-def read(home: Home) -> list[Facts]:
+def read(ctx: Context) -> list[Facts]:
     """Every session that is alive, or has processes to be ended."""
-    with home.db.read() as db:
+    with ctx.db.read() as db:
         rows = db.all(
             "SELECT s.id, s.agent, s.mode, s.state, s.step, s.updated_at, s.runner_pid, s.runner_start, s.reason, "
             "s.nudged, t.id, t.state, t.ended_at, (SELECT max(m.seq) FROM messages m WHERE m.recipient = s.agent "
@@ -73,10 +73,10 @@ def read(home: Home) -> list[Facts]:
             "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"
         )
         lost = {row[0]: turns.count_lost(store.turns(db, row[0])) for row in rows if row[11] == TURN_LOST}
-    found = [_facts(home, row, lost.get(row[0], 0)) for row in rows]
+    found = [_facts(ctx, row, lost.get(row[0], 0)) for row in rows]
     if not any(_may_begin(each) for each in found):
         return found
-    problem = find_problem(home.root)
+    problem = find_problem(ctx.root)
     return found if problem is None else [each.replace(problem=problem.message) for each in found]
 
 
@@ -86,7 +86,7 @@ def _may_begin(each: Facts) -> bool:
     return is_idle and bool(each.mail or each.lost or each.state != WAITING)
 
 
-def _facts(home: Home, row: tuple[object, ...], lost: int) -> Facts:
+def _facts(ctx: Context, row: tuple[object, ...], lost: int) -> Facts:
     id_, agent, mode, state, step, updated, pid, start, reason, nudged, turn_id, turn, turn_ended, mail = row
     return Facts(
         id=str(id_),
@@ -99,7 +99,7 @@ def _facts(home: Home, row: tuple[object, ...], lost: int) -> Facts:
         stopper=_stopper(reason),
         turn=str(turn or ""),
         turn_ended=seconds_of(str(turn_ended)) if turn_ended else 0.0,
-        is_run=turn == TURN_RUNNING and mode == HEADLESS and journal.is_held(home.root, str(turn_id)),
+        is_run=turn == TURN_RUNNING and mode == HEADLESS and journal.is_held(ctx.root, str(turn_id)),
         lost=lost,
         mail=int(mail or 0),  # type: ignore[call-overload]
         nudged=int(nudged or 0),  # type: ignore[call-overload]
@@ -186,30 +186,30 @@ def _action(each: Facts, name: str, why: str) -> Action:
     return Action(NAME, name, each.id, why, each.agent, repr(each.as_dict()))
 
 
-def _undo_sling(home: Home, session_id: str) -> None:
+def _undo_sling(ctx: Context, session_id: str) -> None:
     # The command may have finished between our look and its end: only what is written after its end counts.
-    session = store.session(home.db, session_id)
+    session = store.session(ctx.db, session_id)
     is_left = session.state == BOOTING and session.step != READY
     if is_left and _driver(session.runner_pid, session.runner_start).state in (GONE, NONE):
-        sling.undo(home, session, "the command that slung it was killed")
+        sling.undo(ctx, session, "the command that slung it was killed")
 
 
-def _give_up(home: Home, session_id: str) -> None:
-    lost = turns.count_lost(store.turns(home.db, session_id))
+def _give_up(ctx: Context, session_id: str) -> None:
+    lost = turns.count_lost(store.turns(ctx.db, session_id))
     if lost >= turns.MOST_LOST:
-        end_session(home, session_id, CRASHED, f"{lost} turns in a row were cut off")
+        end_session(ctx, session_id, CRASHED, f"{lost} turns in a row were cut off")
 
 
-def _start_turn(home: Home, session_id: str) -> None:
-    turns.start_turn(home, session_id)
+def _start_turn(ctx: Context, session_id: str) -> None:
+    turns.start_turn(ctx, session_id)
     key = Action(NAME, _USE, _PROJECT, "").key
-    if key in failures.failures(home.db):  # it is repaired: of the next problem a person is told again
-        with home.db.write() as db:
+    if key in failures.failures(ctx.db):  # it is repaired: of the next problem a person is told again
+        with ctx.db.write() as db:
             failures.forget(db, key)
 
 
-def _use_environment(home: Home, _subject: str) -> None:
-    problem = find_problem(home.root)
+def _use_environment(ctx: Context, _subject: str) -> None:
+    problem = find_problem(ctx.root)
     if problem is not None:
         raise NeedsPerson(f"{problem.message}\n{problem.hint}")
 

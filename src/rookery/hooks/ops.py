@@ -7,7 +7,6 @@ from rookery.hooks.prime import prime as text_for
 from rookery.hooks.settings import Installed
 from rookery.ops.context import Context
 from rookery.ops.operation import flag, op, option
-from rookery.sessions.home import Home
 
 
 @op("hooks install", needs="project.write", owns={}, view="hooks.installed")
@@ -41,4 +40,4 @@ def status(ctx: Context) -> Installed:
 def prime(ctx: Context, agent: str | None, compact: bool) -> str:
     """Print what a session should know when it starts: how to use Rookery, who is at work, what is ready."""
     name = agent if agent is not None or ctx.caller.is_human else ctx.actor
-    return text_for(Home.of(ctx), name, compact=compact)
+    return text_for(ctx, name, compact=compact)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
 from rookery.base.json import loads
-from rookery.config.compiled import read_config
 from rookery.config.environ import Environ, now
 from rookery.db.database import Database
 from rookery.hooks.prime import prime
 from rookery.mail.inbox import check
 from rookery.ops.caller import prove
+from rookery.ops.context import Context
 from rookery.ops.state import find_project, open_state
-from rookery.sessions.home import Home
 
 
 def at_event(environ: Environ, event: str, payload: bytes) -> str:
@@ -35,4 +34,4 @@ def _mail(db: Database, environ: Environ) -> str:
 
 
 def _prime(root: str, db: Database, environ: Environ, event: str) -> str:
-    return prime(Home(root, db, read_config(root, environ, {})), None, compact=event == "pre-compact")
+    return prime(Context.at(root, db), None, compact=event == "pre-compact")

@@ -9,8 +9,8 @@ import os
 
 from rookery.base.text import one_line
 from rookery.mail import service as mail
+from rookery.ops.context import Context
 from rookery.roles.model import find_role, read_prompt
-from rookery.sessions.home import Home
 from rookery.status import service as look
 from rookery.status.service import AgentStatus
 from rookery.tasks import service
@@ -19,27 +19,27 @@ _MOST = 12
 _WIDTH = 100
 
 
-def prime(home: Home, agent: str | None, *, compact: bool = False) -> str:
+def prime(ctx: Context, agent: str | None, *, compact: bool = False) -> str:
     """The text for an agent, or for a person's own session."""
-    return _for_agent(home, agent, compact) if agent else _for_person(home, compact)
+    return _for_agent(ctx, agent, compact) if agent else _for_person(ctx, compact)
 
 
-def _for_person(home: Home, compact: bool) -> str:
+def _for_person(ctx: Context, compact: bool) -> str:
     parts = [] if compact else [_session_prompt()]
-    parts.append(_lines("## Agents", [_agent_line(each) for each in look.status(home)], "Nobody is at work."))
-    ready = service.next_ready(home.db, home.now())
+    parts.append(_lines("## Agents", [_agent_line(each) for each in look.status(ctx)], "Nobody is at work."))
+    ready = service.next_ready(ctx.db, ctx.now())
     tasks = [f"`{ready.task.id}` {one_line(ready.task.title, _WIDTH)}"] if ready else []
     parts.append(_lines("## Ready to be done next", tasks, "No task is ready."))
-    unread = mail.waiting(home.db, "human")
+    unread = mail.waiting(ctx.db, "human")
     if unread:
         parts.append(f"There {'is 1 message' if unread == 1 else f'are {unread} messages'} for you: `rook mail check`.")
     return "\n\n".join(parts)
 
 
-def _for_agent(home: Home, agent: str, compact: bool) -> str:
-    session = look.find(home.db, agent)
-    path = os.path.join(home.folder(session.id), "instructions.md")
-    known = look.identity(home, agent)
+def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
+    session = look.find(ctx.db, agent)
+    path = os.path.join(ctx.session_folder(session.id), "instructions.md")
+    known = look.identity(ctx, agent)
     lines = [
         f"You are `{agent}`, a {session.role}. You answer to `{session.parent}`.",
         f"Your task: `{session.task_id}` (`rook task get {session.task_id}`). Your worktree: `{session.worktree}`.",
@@ -47,15 +47,15 @@ def _for_agent(home: Home, agent: str, compact: bool) -> str:
     ]
     if known.domains:
         lines.append(f"You have worked in: {', '.join(known.domains)}.")
-    children = [_agent_line(each) for each in look.status(home) if each.parent == agent]
+    children = [_agent_line(each) for each in look.status(ctx) if each.parent == agent]
     parts = ["\n".join(lines)]
     if children:
         parts.append(_lines("## Your agents", children, ""))
-    waiting = mail.waiting(home.db, agent)
+    waiting = mail.waiting(ctx.db, agent)
     if waiting:
         parts.append(f"Mail for you: {waiting} new. `rook mail check`")
     if not compact:
-        parts.append(_instructions(path) or read_prompt(find_role(session.role), home.root).strip())
+        parts.append(_instructions(path) or read_prompt(find_role(session.role), ctx.root).strip())
     return "\n\n".join(parts)
 
 

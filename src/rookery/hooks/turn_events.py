@@ -5,49 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.base.json import dumps
-from rookery.config.compiled import read_config
-from rookery.config.environ import read_environ
 from rookery.db.database import Database
 from rookery.hooks.model import Answer
 from rookery.hooks.prime import prime
+from rookery.ops.context import Context
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import Session
 from rookery.turns.interactive import begin_turn, end_turn, take_mail
 
 
 def answer(root: str, db: Database, *, session_id: str, event: str, payload: dict[str, Any]) -> Answer:
     """What the program is told at one of these events."""
-    home = Home(root, db, read_config(root, read_environ(), {}))
+    ctx = Context.at(root, db)
     session = store.session(db, session_id)
     if event == "session-start":
         # At the very beginning its instructions are fresh; later they may have been forgotten.
-        return Answer() if payload.get("source") == "startup" else Answer(out=_prime(home, session.agent))
+        return Answer() if payload.get("source") == "startup" else Answer(out=_prime(ctx, session.agent))
     if event == "pre-compact":
-        return Answer(out=_prime(home, session.agent))
+        return Answer(out=_prime(ctx, session.agent))
     if event == "prompt":
-        return _prompt(home, session)
+        return _prompt(ctx, session)
     if event == "stop":
-        return _stop(home, session)
+        return _stop(ctx, session)
     return Answer()
 
 
-def _prompt(home: Home, session: Session) -> Answer:
+def _prompt(ctx: Context, session: Session) -> Answer:
     if session.mode != TMUX:
         return Answer()  # the runner has opened the turn, and its mail is in the prompt
-    _, letters = begin_turn(home, session.id)
+    _, letters = begin_turn(ctx, session.id)
     return Answer(out=letters)
 
 
-def _stop(home: Home, session: Session) -> Answer:
-    letters = take_mail(home, session)
+def _stop(ctx: Context, session: Session) -> Answer:
+    letters = take_mail(ctx, session)
     if letters:
         return Answer(out=dumps({"decision": "block", "reason": letters}))
     if session.mode == TMUX:
-        end_turn(home, session.id)
+        end_turn(ctx, session.id)
     return Answer()
 
 
-def _prime(home: Home, agent: str) -> str:
-    return prime(home, agent, compact=True)
+def _prime(ctx: Context, agent: str) -> str:
+    return prime(ctx, agent, compact=True)

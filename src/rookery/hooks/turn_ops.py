@@ -6,7 +6,6 @@ from rookery.base.errors import InvalidState
 from rookery.ops.context import Context
 from rookery.ops.operation import op
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.turns.interactive import begin_turn, end_turn
 from rookery.turns.service import prompt_of
 
@@ -15,14 +14,14 @@ from rookery.turns.service import prompt_of
 def prompt(ctx: Context) -> str:
     """Begin a turn of the calling agent, and give it its mail."""
     session_id = _own_session(ctx)
-    cause, letters = begin_turn(Home.of(ctx), session_id)
+    cause, letters = begin_turn(ctx, session_id)
     return prompt_of(store.session(ctx.db, session_id), cause, letters)
 
 
 @op("hook stop", needs="hook.write", owns={}, view="plain.lines")
 def stop(ctx: Context) -> str:
     """End the turn of the calling agent: snapshot, mail acknowledged, and its life too if it has said so."""
-    end_turn(Home.of(ctx), _own_session(ctx))
+    end_turn(ctx, _own_session(ctx))
     return ""
 
 

@@ -23,7 +23,6 @@ from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.config.compiled import read_config
 from rookery.config.environ import read_environ
 from rookery.config.project import FOLDER, make_state_folder
 from rookery.db.database import Database
@@ -32,13 +31,13 @@ from rookery.environment.store import EnvironmentUnusable
 from rookery.merge import lease
 from rookery.merge.gates import scratch
 from rookery.ops import location
+from rookery.ops.context import Context
 from rookery.ops.location import COPIED, HERE, MOVED, Location
 from rookery.processes import holder as holders
-from rookery.processes.proctable import RUNNER, environ_of, words_of
+from rookery.processes.proctable import MARK, RUNNER, environ_of, words_of
 from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import store
-from rookery.sessions.home import MARK, Home
 from rookery.sessions.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED, Session
 from rookery.turns.ending import end_session
 from rookery.vcs import cage
@@ -79,78 +78,78 @@ def settle(root: str, db: Database) -> Settled:
         found = location.look(root, db)
         if found.verdict == HERE or found.before is None:
             return Settled(HERE)  # another command has done it while we waited
-        home = Home(root, db, read_config(root, read_environ(), {}))
+        ctx = Context.at(root, db)
         if found.verdict == COPIED:
-            settled = _make_own(home, found.before)
+            settled = _make_own(ctx, found.before)
         elif found.verdict == MOVED:
-            settled = _repair(home, found.before)
+            settled = _repair(ctx, found.before)
         else:
             return Settled(found.verdict, found.before.path)  # it is left to the place where it is in use
     return settled
 
 
-def _keep_notice(home: Home, settled: Settled) -> Settled:
+def _keep_notice(ctx: Context, settled: Settled) -> Settled:
     """Before the new place is written down, so that no kill costs the line."""
     text = settled.describe()
     if text:
         try:
-            location.keep_notice(home.root, text)
+            location.keep_notice(ctx.root, text)
         except OSError:
             calls.stderr().write(f"rook: {text}\n")
     steps.reached("notice kept")
     return settled
 
 
-def _make_own(home: Home, before: Location) -> Settled:
+def _make_own(ctx: Context, before: Location) -> Settled:
     """Make a copy a project of its own."""
-    repaired = _repair_paths(home, before, is_copy=True)
+    repaired = _repair_paths(ctx, before, is_copy=True)
     steps.reached("copy repaired")
-    _drop_holders(home)
+    _drop_holders(ctx)
     steps.reached("copy dropped")
     origin = before.path if before.host in ("", holders.host()) else f"{before.host}:{before.path}"
     stopped = []
-    for session in store.sessions(home.db, alive=True):
-        end_session(home, session.id, STOPPED, f"copied from {origin}", tell_parent=False)
+    for session in store.sessions(ctx.db, alive=True):
+        end_session(ctx, session.id, STOPPED, f"copied from {origin}", tell_parent=False)
         stopped.append(session.agent)
         steps.reached("copy stopped")
-    settled = _keep_notice(home, Settled(COPIED, origin, tuple(stopped), repaired))
-    location.write(home.root, home.db, location.new_id())
+    settled = _keep_notice(ctx, Settled(COPIED, origin, tuple(stopped), repaired))
+    location.write(ctx.root, ctx.db, location.new_id())
     return settled
 
 
-def _repair(home: Home, before: Location) -> Settled:
+def _repair(ctx: Context, before: Location) -> Settled:
     """Let a moved project go on at its new place."""
-    living = store.sessions(home.db, alive=True)
+    living = store.sessions(ctx.db, alive=True)
     for session in living:
         _end_processes_of(session, before.path)
     steps.reached("move ended")
-    repaired = _repair_paths(home, before, is_copy=False)
+    repaired = _repair_paths(ctx, before, is_copy=False)
     with suppress(EnvironmentUnusable, OSError):  # `rook env refresh` records another
-        environment.relocate(home.root, before.path, read_environ().state_home)
+        environment.relocate(ctx.root, before.path, read_environ().state_home)
     steps.reached("move repaired")
     for session in living:
         if session.step not in (RESERVED, CHECKED_OUT, PROVISIONED) and os.path.isdir(session.worktree):
-            instruct(home, session)
+            instruct(ctx, session)
     steps.reached("move instructed")
-    settled = _keep_notice(home, Settled(MOVED, before.path, worktrees=repaired))
-    location.write(home.root, home.db, before.id or location.new_id())
+    settled = _keep_notice(ctx, Settled(MOVED, before.path, worktrees=repaired))
+    location.write(ctx.root, ctx.db, before.id or location.new_id())
     return settled
 
 
-def _repair_paths(home: Home, before: Location, *, is_copy: bool) -> int:
+def _repair_paths(ctx: Context, before: Location, *, is_copy: bool) -> int:
     """Let everything that names the old root by an absolute path name this one."""
-    root = os.path.realpath(home.root)
+    root = os.path.realpath(ctx.root)
     cage.relocate(root, before.path)
-    return git_relocate.relocate(root, before.path, home.config.vcs.timeout, is_copy=is_copy)
+    return git_relocate.relocate(root, before.path, ctx.config.vcs.timeout, is_copy=is_copy)
 
 
-def _drop_holders(home: Home) -> None:
+def _drop_holders(ctx: Context) -> None:
     """Free what processes of the original hold in the copy: they know nothing of it."""
-    with home.db.write() as db:
-        lease.drop_all(db, home.now())
+    with ctx.db.write() as db:
+        lease.drop_all(db, ctx.now())
         removal.drop_all(db)
-    give_up_all(os.path.realpath(home.root))
-    scratch.drop_all(home.path("scratch"))
+    give_up_all(os.path.realpath(ctx.root))
+    scratch.drop_all(ctx.path("scratch"))
 
 
 def _end_processes_of(session: Session, old: str) -> None:

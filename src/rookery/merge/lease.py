@@ -22,7 +22,7 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.db.database import Database
 from rookery.mail.model import SYSTEM
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import LostLease
 from rookery.processes import holder as holders
 from rookery.vcs.git import moves as git_moves
@@ -51,14 +51,14 @@ class Holder(Record):
     pid: int
 
 
-def acquire(desk: Desk, base: str) -> Lease | Holder:
+def acquire(merger: Merger, base: str) -> Lease | Holder:
     """The lease, or who holds it. While the loop only tidies up after a killed merger, that is waited for."""
-    deadline = time.monotonic() + desk.config.merge.wait
-    found = take(desk, base)
-    while isinstance(found, Holder) and found.name == SYSTEM != desk.actor and time.monotonic() < deadline:
+    deadline = time.monotonic() + merger.ctx.config.merge.wait
+    found = take(merger, base)
+    while isinstance(found, Holder) and found.name == SYSTEM != merger.actor and time.monotonic() < deadline:
         calls.sleep(_POLL)
-        found = take(desk, base)
-    return found if isinstance(found, Holder) else fenced(desk, found)
+        found = take(merger, base)
+    return found if isinstance(found, Holder) else fenced(merger, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,47 +74,49 @@ class LeaseState(Record):
     """Who has it, and neither is gone nor hangs."""
 
 
-def look(desk: Desk, base: str) -> LeaseState:
+def look(merger: Merger, base: str) -> LeaseState:
     """Look at the processes that matter for a lease: that takes too long for a transaction."""
-    row = desk.db.one("SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,))
+    row = merger.ctx.db.one(
+        "SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,)
+    )
     if row is None:
         return LeaseState(holders.myself(), None, False)
     token, holder, pid, start, expires = row
     is_gone = holder is not None and holders.is_gone(holders.read(pid, start))
-    is_held = holder is not None and not is_gone and expires > desk.now()
+    is_held = holder is not None and not is_gone and expires > merger.ctx.now()
     return LeaseState(holders.myself(), token, is_gone, Holder(holder, pid) if is_held else None)
 
 
-def take(desk: Desk, base: str, seen: LeaseState | None = None) -> Lease | Holder:
+def take(merger: Merger, base: str, seen: LeaseState | None = None) -> Lease | Holder:
     """The lease by its row alone; `fenced` makes it good for landing.
 
     Within a caller's transaction it needs what `look` has seen before that.
     """
     if seen is None:
-        seen = look(desk, base)
+        seen = look(merger, base)
         if seen.holder is not None:  # who waits for it wakes up at every commit, and makes none
             return seen.holder
     is_inherited = False
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         row = db.one("SELECT token, holder, pid, expires_at FROM merge_leases WHERE base = ?", (base,))
         token = 1 if row is None else int(row[0]) + 1
         if row is not None and row[1] is not None:
             number, holder, pid, expires = row
             # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken
             # the lease since we looked is alive.
-            if not (seen.is_gone and seen.token == number) and expires > desk.now():
+            if not (seen.is_gone and seen.token == number) and expires > merger.ctx.now():
                 return Holder(holder, pid)
             is_inherited = True
         db.execute(
             "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (base) DO UPDATE SET token = excluded.token, holder = excluded.holder, pid = excluded.pid, "
             "pid_start = excluded.pid_start, expires_at = excluded.expires_at",
-            (base, token, desk.actor, seen.me.pid, seen.me.text, _until(desk)),
+            (base, token, merger.actor, seen.me.pid, seen.me.text, _until(merger)),
         )
     return Lease(base, token, is_inherited)
 
 
-def fenced(desk: Desk, lease: Lease) -> Lease:
+def fenced(merger: Merger, lease: Lease) -> Lease:
     """The lease with the value of the base's fence: a new one if another holder may still be at work.
 
     Raises LostLease if another merger has taken over. If git fails, the lease stays taken: the next holder inherits it,
@@ -122,23 +124,23 @@ def fenced(desk: Desk, lease: Lease) -> Lease:
     """
     try:
         steps.reached("lease taken")
-        return _fenced(desk, lease)
+        return _fenced(merger, lease)
     except BaseException:
         if not lease.is_inherited:  # then nobody else has to be kept out, and the next holder need not wait for our end
-            release(desk, lease)
+            release(merger, lease)
         raise
 
 
-def _fenced(desk: Desk, lease: Lease) -> Lease:
+def _fenced(merger: Merger, lease: Lease) -> Lease:
     while True:
-        seen = git_moves.read_fence(desk.merging.store, lease.base)
-        check(desk.db, lease)
+        seen = git_moves.read_fence(merger.merging.store, lease.base)
+        check(merger.ctx.db, lease)
         if not lease.is_inherited:
             return lease.replace(fence=seen)
         me = holders.myself()
-        words = f"{lease.base}\n{lease.token}\n{desk.now()}\n{me.pid} {me.text}\n{os.urandom(8).hex()}\n"
+        words = f"{lease.base}\n{lease.token}\n{merger.ctx.now()}\n{me.pid} {me.text}\n{os.urandom(8).hex()}\n"
         with suppress(Fenced):  # another one was faster: that of an earlier holder, or the lease is lost
-            found = lease.replace(fence=git_moves.write_fence(desk.merging.store, lease.base, words, seen))
+            found = lease.replace(fence=git_moves.write_fence(merger.merging.store, lease.base, words, seen))
             steps.reached("lease fenced")
             return found
 
@@ -146,22 +148,22 @@ def _fenced(desk: Desk, lease: Lease) -> Lease:
 class Renewal:
     """Gives a sign of life when it is time to; call it as often as you like. Raises LostLease."""
 
-    def __init__(self, desk: Desk, lease: Lease) -> None:
-        self._desk = desk
+    def __init__(self, merger: Merger, lease: Lease) -> None:
+        self._merger = merger
         self._lease = lease
         self._renewed = time.monotonic()
 
     def __call__(self) -> None:
-        if time.monotonic() - self._renewed > self._desk.config.merge.lease / 4:
-            renew(self._desk, self._lease)
+        if time.monotonic() - self._renewed > self._merger.ctx.config.merge.lease / 4:
+            renew(self._merger, self._lease)
             self._renewed = time.monotonic()
 
 
-def renew(desk: Desk, lease: Lease) -> None:
+def renew(merger: Merger, lease: Lease) -> None:
     """Give a sign of life; raises LostLease if another merger has taken over."""
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         check(db, lease)
-        db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (_until(desk), lease.base))
+        db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (_until(merger), lease.base))
 
 
 def check(db: Database, lease: Lease) -> None:
@@ -177,12 +179,12 @@ def lost(lease: Lease) -> LostLease:
     )
 
 
-def release(desk: Desk, lease: Lease) -> None:
+def release(merger: Merger, lease: Lease) -> None:
     """Let others land; nothing if the lease is lost already.
 
     On a full disk it stays, and is free once this process has ended: the error that led here says more.
     """
-    with suppress(StorageFailed), desk.db.write() as db:
+    with suppress(StorageFailed), merger.ctx.db.write() as db:
         db.execute(
             "UPDATE merge_leases SET holder = NULL, pid = NULL, pid_start = NULL, expires_at = NULL "
             "WHERE base = ? AND token = ?",
@@ -198,5 +200,5 @@ def drop_all(db: Database, now: str) -> None:
     db.execute("UPDATE merge_leases SET pid = 0, pid_start = '', expires_at = ? WHERE holder IS NOT NULL", (now,))
 
 
-def _until(desk: Desk) -> str:
-    return stamp(desk.home.clock() + desk.config.merge.lease)
+def _until(merger: Merger) -> str:
+    return stamp(merger.ctx.clock() + merger.ctx.config.merge.lease)

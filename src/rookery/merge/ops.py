@@ -6,14 +6,13 @@ from rookery.base.errors import InvalidInput, Refused
 from rookery.config.environ import HUMAN
 from rookery.merge import predict, queue, service
 from rookery.merge import undo as undoing
-from rookery.merge.desk import Desk
 from rookery.merge.landing.attempts import Survey, add_queue, skip, survey
+from rookery.merge.merger import Merger
 from rookery.merge.model import Entry, Explained, Outcome
 from rookery.merge.predict import Predicted
 from rookery.merge.undo import Undone
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, INTEGER, arg, flag, op, option
-from rookery.sessions.home import Home
 
 _MERGE = arg("merge", "The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
 _INTO = option("into", "The branch to land on, instead of the project's base.")
@@ -47,24 +46,26 @@ def merge(
     if bool(branch) == all:
         raise InvalidInput("say either --branch NAME or --all", hint="`rook merge list` shows what is queued")
     _check_force(ctx, force, branch)
-    desk = _desk(ctx)
-    base = desk.base(into)
-    found = Survey((branch,), ()) if branch else survey(desk, base)
+    merger = _merger(ctx)
+    base = merger.base(into)
+    found = Survey((branch,), ()) if branch else survey(merger, base)
     if dry_run:
-        found = found if branch else add_queue(desk, base, found)
-        drafts = [service.draft(desk, each, base, force=force) for each in found.ready]
-        refused = [skip(desk.db, each) for each in drafts]
-        predicted = predict.predict_all(desk, [each for each, why in zip(drafts, refused, strict=True) if why is None])
+        found = found if branch else add_queue(merger, base, found)
+        drafts = [service.draft(merger, each, base, force=force) for each in found.ready]
+        refused = [skip(merger.ctx.db, each) for each in drafts]
+        predicted = predict.predict_all(
+            merger, [each for each, why in zip(drafts, refused, strict=True) if why is None]
+        )
         return [*predicted, *(predict.skipped(each, base) for each in (*refused, *found.skipped) if each is not None)]
     if branch:
-        return queue.land_branches(desk, found.ready, base, force=force)
-    only = {each.id for each in service.enqueue(desk, found.ready, base, force=force)}
-    found = add_queue(desk, base, found)
-    only |= {each.id for each in service.listing(desk) if each.base == base and each.branch in found.ready}
+        return queue.land_branches(merger, found.ready, base, force=force)
+    only = {each.id for each in service.enqueue(merger, found.ready, base, force=force)}
+    found = add_queue(merger, base, found)
+    only |= {each.id for each in service.listing(merger) if each.base == base and each.branch in found.ready}
     if not only and found.skipped:
         return Outcome(base, (), 0, skipped=found.skipped)
     service.check_something(list(only), base)
-    return queue.work(desk, base, only).replace(skipped=found.skipped)
+    return queue.work(merger, base, only).replace(skipped=found.skipped)
 
 
 @op(
@@ -80,8 +81,8 @@ def merge(
 def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None, force: bool) -> list[Entry]:
     """Queue branches to land; `rook merge run` lands them."""
     _check_force(ctx, force, branch)
-    desk = _desk(ctx)
-    return service.enqueue(desk, branch, desk.base(into), priority=priority, force=force)
+    merger = _merger(ctx)
+    return service.enqueue(merger, branch, merger.base(into), priority=priority, force=force)
 
 
 @op(
@@ -93,7 +94,7 @@ def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: i
 )
 def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
     """List the queue in the order in which it lands."""
-    return service.listing(_desk(ctx), everything=all, limit=limit)
+    return service.listing(_merger(ctx), everything=all, limit=limit)
 
 
 @op(
@@ -105,42 +106,42 @@ def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
 )
 def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) -> list[Predicted]:
     """Say what would become of branches if they were landed now, in this order: by which tier, and which files."""
-    desk = _desk(ctx)
-    base = desk.base(into)
-    return predict.predict_all(desk, [service.draft(desk, each, base) for each in branch])
+    merger = _merger(ctx)
+    base = merger.base(into)
+    return predict.predict_all(merger, [service.draft(merger, each, base) for each in branch])
 
 
 @op("merge run", _INTO, needs="merge.write", owns={}, view="merges.outcome")
 def run(ctx: Context, into: str | None) -> Outcome:
     """Work through the queue until nothing is left that can land."""
-    desk = _desk(ctx)
-    return queue.work(desk, desk.base(into))
+    merger = _merger(ctx)
+    return queue.work(merger, merger.base(into))
 
 
 @op("merge cancel", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
 def cancel(ctx: Context, merge: str) -> Entry:
     """Take an entry out of the queue."""
-    desk = _desk(ctx)
-    return service.cancel(desk, service.find(desk, merge).id)
+    merger = _merger(ctx)
+    return service.cancel(merger, service.find(merger, merge).id)
 
 
 @op("merge retry", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
 def retry(ctx: Context, merge: str) -> Entry:
     """Queue an entry again that failed, waits or was taken back."""
-    return service.retry(_desk(ctx), merge)
+    return service.retry(_merger(ctx), merge)
 
 
 @op("merge explain", _MERGE, needs="vcs.read", view="merges.explained")
 def explain(ctx: Context, merge: str) -> Explained:
     """Tell what was done to bring an entry in: each conflict, by which rule, and why that is safe."""
-    return service.explain(_desk(ctx), merge)
+    return service.explain(_merger(ctx), merge)
 
 
 @op("merge undo", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.undone")
 def undo(ctx: Context, merge: str) -> list[Undone]:
     """Take a landing back: the base moves back if it is still the tip, else the change is reversed on top of it."""
-    desk = _desk(ctx)
-    return undoing.undo(desk, [service.find_undoable(desk, merge)])
+    merger = _merger(ctx)
+    return undoing.undo(merger, [service.find_undoable(merger, merge)])
 
 
 def _check_force(ctx: Context, force: bool, named: object) -> None:
@@ -150,5 +151,5 @@ def _check_force(ctx: Context, force: bool, named: object) -> None:
         raise Refused("only a person may land rejected or replaced work", hint="ask a person by mail")
 
 
-def _desk(ctx: Context) -> Desk:
-    return Desk(Home.of(ctx), ctx.actor, ctx.follow)
+def _merger(ctx: Context) -> Merger:
+    return Merger(ctx, ctx.actor, ctx.follow)

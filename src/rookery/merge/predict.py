@@ -9,11 +9,11 @@ from typing import Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-from rookery.merge.desk import Desk
 from rookery.merge.landing import candidate
 from rookery.merge.landing.attempts import Skipped
 from rookery.merge.landing.landed import landed_branches
 from rookery.merge.landing.protected import protected_paths
+from rookery.merge.merger import Merger
 from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import mechanical
@@ -51,30 +51,30 @@ class Predicted(Record):
         }
 
 
-def predict(desk: Desk, entry: Entry) -> Predicted:
+def predict(merger: Merger, entry: Entry) -> Predicted:
     """What would become of a branch if it were landed now, by itself."""
-    return predict_all(desk, [entry])[0]
+    return predict_all(merger, [entry])[0]
 
 
-def predict_all(desk: Desk, entries: Sequence[Entry]) -> list[Predicted]:
+def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
     """What would become of branches that land on one base in this order: each on top of those that go together."""
     if not entries:
         return []
     base = entries[0].base
-    tips = desk.merging.tips([base, *(each.branch for each in entries)])
+    tips = merger.merging.tips([base, *(each.branch for each in entries)])
     if base not in tips:
         return [_of(each, UNKNOWN, reason=f"there is no branch {base}") for each in entries]
     try:
         landed = landed_branches(
-            desk, {each.branch: tips[each.branch] for each in entries if each.branch in tips}, base
+            merger, {each.branch: tips[each.branch] for each in entries if each.branch in tips}, base
         )
-        with _on_trial(desk) as trial:
+        with _on_trial(merger) as trial:
             return _predict_all(trial, entries, tips, landed)
     except (CannotMerge, ProgramFailed) as error:
         return [_of(each, UNKNOWN, reason=error.message) for each in entries]
 
 
-def _predict_all(desk: Desk, entries: Sequence[Entry], tips: dict[str, str], landed: set[str]) -> list[Predicted]:
+def _predict_all(merger: Merger, entries: Sequence[Entry], tips: dict[str, str], landed: set[str]) -> list[Predicted]:
     found: dict[str, Predicted] = {}
     onto = tips[entries[0].base]
     later = []
@@ -85,38 +85,38 @@ def _predict_all(desk: Desk, entries: Sequence[Entry], tips: dict[str, str], lan
             found[entry.branch] = _of(entry, LANDED, needs_agent=False, reason=f"{entry.base} contains it")
         else:
             entry = entry.replace(tip=tips[entry.branch])
-            merged = candidate.merge(desk, entry, onto)
+            merged = candidate.merge(merger, entry, onto)
             if not merged.is_clean:
                 later.append(entry)
                 continue
-            changed = desk.merging.changed_paths([(onto, merged.tree)])[0]
+            changed = merger.merging.changed_paths([(onto, merged.tree)])[0]
             if protected_paths(changed):
                 found[entry.branch] = _protected(entry, changed)
                 continue
             found[entry.branch] = _of(entry, CLEAN, changed, needs_agent=False, reason="both sides go together")
             if len(entries) > 1:
-                onto = desk.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
+                onto = merger.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
     # What conflicts is brought in last, as the queue does it.
-    found |= {entry.branch: _predict(desk, entry, onto) for entry in later}
+    found |= {entry.branch: _predict(merger, entry, onto) for entry in later}
     return [found[each.branch] for each in entries]
 
 
-def _predict(desk: Desk, entry: Entry, base: str) -> Predicted:
-    merged = candidate.merge(desk, entry, base)
+def _predict(merger: Merger, entry: Entry, base: str) -> Predicted:
+    merged = candidate.merge(merger, entry, base)
     if merged.is_clean:
-        changed = desk.merging.changed_paths([(base, merged.tree)])[0]
+        changed = merger.merging.changed_paths([(base, merged.tree)])[0]
         if protected_paths(changed):
             return _protected(entry, changed)
         return _of(entry, CLEAN, changed, needs_agent=False, reason="it goes together with all before it")
     kinds = tuple({"path": each.path, "kind": each.kind} for each in merged.conflicts)
     paths = tuple(each.path for each in merged.conflicts)
-    allowed = desk.config.merge.tiers
+    allowed = merger.ctx.config.merge.tiers
     case = Case(entry, base, merged.tree, merged.conflicts)
     if any(each.kind == UNRELATED for each in merged.conflicts):
         return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason="the branch shares no history with the base")
     left = merged.conflicts
     if MECHANICAL in allowed:
-        settled = mechanical.predict(desk, case)
+        settled = mechanical.predict(merger, case)
         left = tuple(each for each in left if each.path not in settled)
         if not left:
             locks = [each.path for each in merged.conflicts if cases.lockfile_of(each.path) is not None]
@@ -152,12 +152,12 @@ def _of(
 
 
 @contextmanager
-def _on_trial(desk: Desk) -> Iterator[Desk]:
-    """The same desk, with every object that is made thrown away."""
-    real = desk.merging
+def _on_trial(merger: Merger) -> Iterator[Merger]:
+    """The same merger, with every object that is made thrown away."""
+    real = merger.merging
     with real.on_trial() as trial:
-        desk.merging = trial
+        merger.merging = trial
         try:
-            yield desk
+            yield merger
         finally:
-            desk.merging = real
+            merger.merging = real

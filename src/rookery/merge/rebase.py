@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
-from rookery.merge.desk import Desk
 from rookery.merge.landing.candidate import replay
 from rookery.merge.landing.landed import start_of
+from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
 from rookery.sessions.model import WORKING, NoSuchAgent
 from rookery.vcs.model import DirtyCheckout
@@ -43,26 +43,26 @@ class Rebased(Record):
         return 1 if self.conflicts else 0
 
 
-def rebase(desk: Desk, agent: str, base: str) -> Rebased:
+def rebase(merger: Merger, agent: str, base: str) -> Rebased:
     """Rebase an agent's branch in its worktree, if that is clean."""
-    session = agents.latest(desk.db, agent)
+    session = agents.latest(merger.ctx.db, agent)
     if session is None:
         raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
-    if session.is_alive and session.state == WORKING and desk.actor != agent:
+    if session.is_alive and session.state == WORKING and merger.actor != agent:
         raise InvalidState(f"{agent} is at work in its worktree", hint="wait for its turn to end, or ask it by mail")
-    merging = desk.merging
+    merging = merger.merging
     old, onto = merging.tip(session.branch), merging.tip(base)
     if old is None or onto is None:
         raise InvalidState(f"there is no branch {session.branch if old is None else base}", hint="it may have landed")
-    _check_clean(desk, session.worktree, session.branch)
-    commits = merging.own_commits(start_of(desk, session.branch, old, base).known(onto), old)
+    _check_clean(merger, session.worktree, session.branch)
+    commits = merging.own_commits(start_of(merger, session.branch, old, base).known(onto), old)
     result = Rebased(agent, session.branch, base, old, old, 0)
     if merging.store.contains(onto, old):
         return result
     made = replay(merging, onto, commits)
     if not isinstance(made, str):
         return result.replace(conflicts=tuple({"path": each.path, "kind": each.kind} for each in made))
-    rescue = rescue_name(agent, desk.now())
+    rescue = rescue_name(agent, merger.ctx.now())
     merging.keep(rescue, old)
     begun = merging.begin_forward(session.branch, old, made)
     try:
@@ -75,16 +75,16 @@ def rebase(desk: Desk, agent: str, base: str) -> Rebased:
         each.finish()
     merging.settle()
     found = result.replace(after=made, commits=merging.store.count_commits(made, onto), rescue=f"refs/rookery/{rescue}")
-    with desk.db.write() as db:
-        publish(db, "worktree.rebased", agent, found.as_dict(), actor=desk.actor, at=desk.now())
+    with merger.ctx.db.write() as db:
+        publish(db, "worktree.rebased", agent, found.as_dict(), actor=merger.actor, at=merger.ctx.now())
     return found
 
 
-def _check_clean(desk: Desk, path: str, branch: str) -> None:
+def _check_clean(merger: Merger, path: str, branch: str) -> None:
     """Raise unless the worktree, if it is there, holds nothing that is not committed."""
     if not os.path.lexists(path):
         return
-    here = worktrees.check(path, desk.config.vcs, branch=branch)
+    here = worktrees.check(path, merger.ctx.config.vcs, branch=branch)
     step = here.running_step()
     if step is not None:
         raise InvalidState(f"a {step} is under way in {path}", hint=f"finish it, or `git {step} --abort` there")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from rookery.merge import lease as leases
 from rookery.merge import undo
-from rookery.merge.desk import Desk
 from rookery.merge.landing import after, land
 from rookery.merge.lease import Holder
+from rookery.merge.merger import Merger
 
 
-def recover(desk: Desk, base: str) -> None:
+def recover(merger: Merger, base: str) -> None:
     """Finish or put back what a killed merger left on a base; nothing where a merger is alive."""
-    lease = leases.acquire(desk, base)
+    lease = leases.acquire(merger, base)
     if isinstance(lease, Holder):
         return
     try:
-        land.recover(desk, lease)
-        undo.recover(desk, lease)
-        after.follow_up(desk, base)
+        land.recover(merger, lease)
+        undo.recover(merger, lease)
+        after.follow_up(merger, base)
     finally:
-        leases.release(desk, lease)
-    after.tidy(desk)
+        leases.release(merger, lease)
+    after.tidy(merger)

@@ -13,7 +13,6 @@ from rookery.base.errors import RookError
 from rookery.config import steps
 from rookery.merge import batch, store
 from rookery.merge import lease as leases
-from rookery.merge.desk import Desk
 from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import Verdict
 from rookery.merge.landing import after, attempts, kept, land, news
@@ -23,6 +22,7 @@ from rookery.merge.landing.land import Held, Moved
 from rookery.merge.landing.landed import Unclear, landed_branches
 from rookery.merge.landing.protected import protected_paths
 from rookery.merge.lease import Lease
+from rookery.merge.merger import Merger
 from rookery.merge.model import (
     BUSY,
     CONFLICT,
@@ -46,8 +46,8 @@ _MOST_FILES = 200
 class Run:
     """One merger's way through the queue of one base."""
 
-    def __init__(self, desk: Desk, lease: Lease, only: Collection[str]) -> None:
-        self.desk = desk
+    def __init__(self, merger: Merger, lease: Lease, only: Collection[str]) -> None:
+        self.merger = merger
         self.lease = lease
         self.only = frozenset(only)
         self.seen: dict[str, None] = {}
@@ -55,11 +55,11 @@ class Run:
         self._held: set[str] = set()
         self._rebuilds = 0
         self._size = self._sized_at = 0
-        self._beat = leases.Renewal(desk, lease)
+        self._beat = leases.Renewal(merger, lease)
 
     def carry_out(self) -> None:
         """Go on until nothing is left that could land."""
-        for entry in land.recover(self.desk, self.lease):
+        for entry in land.recover(self.merger, self.lease):
             if not self.only or entry.id in self.only:
                 self.seen[entry.id] = None
         self._follow_up()
@@ -79,7 +79,7 @@ class Run:
     def _queued(self) -> list[Entry]:
         return [
             each
-            for each in store.queue(self.desk.db, self.lease.base)
+            for each in store.queue(self.merger.ctx.db, self.lease.base)
             if each.id not in self._held and (not self.only or each.id in self.only)
         ]
 
@@ -87,26 +87,26 @@ class Run:
         """Entries as their branches are now; what is gone, empty or there already is settled at once."""
         if not entries:
             return []
-        tips = self.desk.merging.tips([each.branch for each in entries])
-        landed = landed_branches(self.desk, tips, self.lease.base)
+        tips = self.merger.merging.tips([each.branch for each in entries])
+        landed = landed_branches(self.merger, tips, self.lease.base)
         found = []
         for entry in entries:
             tip = tips.get(entry.branch)
-            objection = "" if entry.forced else attempts.objection(self.desk.db, entry.branch, entry.task_id)
+            objection = "" if entry.forced else attempts.objection(self.merger.ctx.db, entry.branch, entry.task_id)
             if tip is None:
                 self._fail(entry, GONE, f"there is no branch {entry.branch}")
             elif objection:
                 self._withdraw(entry, objection)
             elif entry.branch not in landed:
                 found.append(entry.replace(tip=tip))
-            elif after.has_own_work(self.desk, entry, tip):
+            elif after.has_own_work(self.merger, entry, tip):
                 self._note_landed(entry, tip)
             else:
                 self._fail(entry, EMPTY, f"{entry.branch} holds no commit of its own; was the work committed?")
         return found
 
     def _base_tip(self) -> str:
-        tip = self.desk.merging.tip(self.lease.base)
+        tip = self.merger.merging.tip(self.lease.base)
         assert tip is not None  # noqa: S101 - it was there when the lease was taken
         return tip
 
@@ -118,7 +118,7 @@ class Run:
         onto = self._base_tip()
         for entry in entries:
             try:
-                built = build(self.desk, entry, onto)
+                built = build(self.merger, entry, onto)
             except Unclear as error:
                 self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
                 continue
@@ -131,24 +131,24 @@ class Run:
             onto = built.commit
             if len(stack) == size:
                 break
-        if stack and not self.desk.config.gates:
+        if stack and not self.merger.ctx.config.gates:
             return stack, clashes  # nothing takes time, so they are taken by the step that begins the landing
         taken = self._take([each.entry for each in (stack or clashes[:1])])
         return [each.replace(entry=taken[each.entry.id]) for each in stack], clashes
 
     def _batch_size(self) -> int:
         if self._size == 0 or len(self.seen) >= self._sized_at + batch.SEASON:
-            gated, failed = store.recent_failures(self.desk.db, batch.WINDOW)
-            self._size = batch.batch_size(gated, failed, self.desk.config.merge.batch)
+            gated, failed = store.recent_failures(self.merger.ctx.db, batch.WINDOW)
+            self._size = batch.batch_size(gated, failed, self.merger.ctx.config.merge.batch)
             self._sized_at = len(self.seen)
         return self._size
 
     def _take(self, entries: list[Entry]) -> dict[str, Entry]:
-        with self.desk.db.write() as db:
+        with self.merger.ctx.db.write() as db:
             leases.check(db, self.lease)
             taken = {
                 each.id: store.change(
-                    db, store.get(db, each.id), "take", actor=self.desk.actor, at=self.desk.now(), tip=each.tip
+                    db, store.get(db, each.id), "take", actor=self.merger.actor, at=self.merger.ctx.now(), tip=each.tip
                 )
                 for each in entries
             }
@@ -158,7 +158,7 @@ class Run:
 
     def _settle(self, stack: list[Candidate], *, is_red: bool = False) -> None:
         """Land a stack, or find out which of it is bad. `is_red` if that is known of it as a whole."""
-        if not is_red and not self.desk.config.gates:
+        if not is_red and not self.merger.ctx.config.gates:
             self._land(stack)
             return
         if not is_red and self._gate(stack, retries=self._retries(stack)).is_ok:
@@ -179,7 +179,7 @@ class Run:
         self._settle(left, is_red=True)
 
     def _retries(self, stack: list[Candidate]) -> int:
-        return self.desk.config.merge.retries if len(stack) == 1 else 0
+        return self.merger.ctx.config.merge.retries if len(stack) == 1 else 0
 
     def _settle_culprit(self, suspect: Candidate, *, tested: bool) -> None:
         """A single red branch: tried once more unless that has been done, and then it leaves."""
@@ -196,7 +196,7 @@ class Run:
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> Verdict:
         """What the gates say of the last of a stack, that is of all of it."""
         commit, at = stack[-1].commit, stack[0].onto
-        verdict = gates.run_gates(self.desk, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
+        verdict = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
         self.flaky.update((run.name, None) for run in verdict.runs if run.verdict == "flaky" and not run.is_cached)
         steps.reached("gated")
         return verdict
@@ -205,13 +205,15 @@ class Run:
         """Land a green stack. False if the base moved or a checkout is in the way: then it is queued or held."""
         self.seen.update((each.entry.id, None) for each in stack)
         try:
-            landed = land.land(self.desk, self.lease, stack)
+            landed = land.land(self.merger, self.lease, stack)
         except Withdrawn:  # the next look at the queue takes out what may not land any more
             self._put_back(stack)
             return False
         if isinstance(landed, list):
             for each in landed:
-                self.desk.say(f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n")
+                self.merger.say(
+                    f"{each.branch} has landed on {each.base} as {str(each.candidate)[:12]} ({each.tier})\n"
+                )
             self._follow_up()
             return True
         if isinstance(landed, Moved):
@@ -228,7 +230,7 @@ class Run:
     def _hold(self, stack: list[Candidate], held: Held) -> None:
         """Let wait what touches the files in the way; the others of the stack are tried again without it."""
         blocked = set(held.paths)
-        touched = self.desk.merging.changed_paths([(each.onto, each.commit) for each in stack])
+        touched = self.merger.merging.changed_paths([(each.onto, each.commit) for each in stack])
         waits = [
             each
             for each, paths in zip(stack, touched, strict=True)
@@ -243,25 +245,25 @@ class Run:
 
     def _put_back(self, stack: list[Candidate]) -> None:
         for each in stack:
-            if store.get(self.desk.db, each.entry.id).state in (TESTING, LANDING):
+            if store.get(self.merger.ctx.db, each.entry.id).state in (TESTING, LANDING):
                 self._change(each.entry.id, "put back")
 
     def _resolve(self, clash: Clash) -> None:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
-        desk = self.desk
-        entry = store.get(desk.db, clash.entry.id)
+        merger = self.merger
+        entry = store.get(merger.ctx.db, clash.entry.id)
         clash = clash.replace(entry=entry)
         verdict: Verdict | None = None
-        for case in resolving.attempts(desk, clash, self._beat):
+        for case in resolving.attempts(merger, clash, self._beat):
             candidate = Candidate(entry, clash.onto, case.commit, case.tier)
             if self._refuse_protected(candidate):
                 return
-            verdict = self._gate([candidate], retries=desk.config.merge.retries)
+            verdict = self._gate([candidate], retries=merger.ctx.config.merge.retries)
             if verdict.is_ok:
-                case.record(desk)
+                case.record(merger)
                 self._land([candidate])
                 return
-            case.refuse(desk, verdict)
+            case.refuse(merger, verdict)
         failed = verdict.failed if verdict is not None else None
         kinds = ", ".join(dict.fromkeys(each.kind for each in clash.merged.conflicts))
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds})"
@@ -272,14 +274,21 @@ class Run:
 
     def _note_landed(self, entry: Entry, tip: str) -> None:
         """A person has landed it by hand."""
-        desk = self.desk
+        merger = self.merger
         taken = self._take([entry.replace(tip=tip)])[entry.id]
-        with desk.db.write() as db:
+        with merger.ctx.db.write() as db:
             leases.check(db, self.lease)
             ready = store.change(
-                db, taken, "go ahead", actor=desk.actor, at=desk.now(), candidate=tip, base_before=None, tier=None
+                db,
+                taken,
+                "go ahead",
+                actor=merger.actor,
+                at=merger.ctx.now(),
+                candidate=tip,
+                base_before=None,
+                tier=None,
             )
-            land.record_landed(desk, ready, desk.now())
+            land.record_landed(merger, ready, merger.ctx.now())
         self._follow_up()
 
     def _is_there(self, candidate: Candidate, *, is_settled: bool) -> bool:
@@ -287,10 +296,10 @@ class Run:
 
         A merge joins the histories all the same, unless they are joined.
         """
-        merging, entry = self.desk.merging, candidate.entry
+        merging, entry = self.merger.merging, candidate.entry
         if merging.changes(candidate.onto, candidate.commit):
             return False
-        if self.desk.config.merge.strategy == MERGE and not merging.store.contains(entry.tip, candidate.onto):
+        if self.merger.ctx.config.merge.strategy == MERGE and not merging.store.contains(entry.tip, candidate.onto):
             return False
         if is_settled:
             self._note_landed(entry, entry.tip)
@@ -298,7 +307,7 @@ class Run:
 
     def _refuse_protected(self, candidate: Candidate) -> bool:
         """True if a candidate changes Rookery's own folder; then it fails for good."""
-        paths = protected_paths(self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0])
+        paths = protected_paths(self.merger.merging.changed_paths([(candidate.onto, candidate.commit)])[0])
         if paths:
             reason = (
                 f"it changes {_files(paths)}, which no branch may: take that out of it, or change the base yourself"
@@ -310,11 +319,11 @@ class Run:
         """Take an entry out of the queue that may not land any more."""
         self.seen[entry.id] = None
         self._change(entry.id, "cancel", reason=reason)
-        self.desk.say(f"{entry.branch} does not land: {reason}\n")
+        self.merger.say(f"{entry.branch} does not land: {reason}\n")
 
     def _follow_up(self) -> None:
         with suppress(RookError):  # it has landed, whatever comes of the mail
-            after.follow_up(self.desk, self.lease.base)
+            after.follow_up(self.merger, self.lease.base)
 
     def _fail(
         self,
@@ -329,10 +338,10 @@ class Run:
     ) -> None:
         """A branch leaves the queue, and its agent and lead hear why."""
         if candidate is not None:
-            self.desk.merging.keep(kept.MERGE + entry.id, candidate.commit)  # so that it can be looked at
-            files = self.desk.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
+            self.merger.merging.keep(kept.MERGE + entry.id, candidate.commit)  # so that it can be looked at
+            files = self.merger.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
         self.seen[entry.id] = None
-        with self.desk.db.write() as db:
+        with self.merger.ctx.db.write() as db:
             leases.check(db, self.lease)
             failed = self._change(
                 entry.id,
@@ -345,13 +354,15 @@ class Run:
                 candidate=None if candidate is None else candidate.commit,
                 base_before=None if candidate is None else candidate.onto,
             )
-            news.tell_failed(self.desk, failed, details)
-        self.desk.say(f"{failed.branch} could not land: {reason}\n")
+            news.tell_failed(self.merger, failed, details)
+        self.merger.say(f"{failed.branch} could not land: {reason}\n")
 
     def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
-        with self.desk.db.write() as db:
+        with self.merger.ctx.db.write() as db:
             leases.check(db, self.lease)
-            return store.change(db, store.get(db, merge_id), step, actor=self.desk.actor, at=self.desk.now(), **changes)
+            return store.change(
+                db, store.get(db, merge_id), step, actor=self.merger.actor, at=self.merger.ctx.now(), **changes
+            )
 
 
 def _files(paths: tuple[str, ...]) -> str:

@@ -12,9 +12,9 @@ from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.landing.attempts import objection
 from rookery.merge.landing.landed import landed_branches
+from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, Entry, Explained, GateRun, NothingToLand
 from rookery.sessions import store as agents
 from rookery.sessions.model import Session
@@ -26,21 +26,21 @@ _TAIL = 16_000
 _LAST_LINES = 20
 
 
-def draft(desk: Desk, name: str, base: str, *, priority: int | None = None, force: bool = False) -> Entry:
+def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, force: bool = False) -> Entry:
     """The entry that a branch, or the branch of an agent, would have; nothing is written.
 
     `force` is kept only where it is needed.
     """
-    branch = _branch(desk, name)
-    tip = desk.merging.tip(branch)
+    branch = _branch(merger, name)
+    tip = merger.merging.tip(branch)
     if tip is None:
         raise InvalidInput(f"there is no branch {branch}", hint="`rook merge list` shows what is queued")
     if branch == base:
         raise InvalidInput(f"{branch} cannot land on itself", hint="say --into another branch")
-    session = _session(desk, branch)
-    now = desk.now()
+    session = _session(merger, branch)
+    now = merger.ctx.now()
     task_id = None if session is None else session.task_id
-    task = tasks.get_many(desk.db, [task_id]).get(task_id) if task_id else None
+    task = tasks.get_many(merger.ctx.db, [task_id]).get(task_id) if task_id else None
     return Entry(
         id=new_id(MERGE),
         branch=branch,
@@ -60,23 +60,23 @@ def draft(desk: Desk, name: str, base: str, *, priority: int | None = None, forc
         kind=None,
         reason=None,
         files=(),
-        requested_by=desk.actor,
+        requested_by=merger.actor,
         created_at=now,
         updated_at=now,
         landed_at=None,
         cleaned_at=None,
         followed_at=None,
-        forced=force and bool(objection(desk.db, branch, task_id)),
+        forced=force and bool(objection(merger.ctx.db, branch, task_id)),
     )
 
 
 def enqueue(
-    desk: Desk, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False
+    merger: Merger, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False
 ) -> list[Entry]:
     """Queue branches to land on a base. One that is queued, or has landed as it is, keeps the entry that it has."""
-    planned = plan(desk, names, base, priority=priority, force=force)
-    with desk.db.write():
-        return insert(desk, planned)
+    planned = plan(merger, names, base, priority=priority, force=force)
+    with merger.ctx.db.write():
+        return insert(merger, planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Plan(Record):
 
 
 def plan(
-    desk: Desk,
+    merger: Merger,
     names: Sequence[str],
     base: str,
     *,
@@ -100,26 +100,26 @@ def plan(
     lands_next: bool = False,
 ) -> Plan:
     """What queueing branches would write; raises if one of them may not land. One that lands next is merged already."""
-    drafts = tuple(draft(desk, name, base, priority=priority, force=force) for name in names)
+    drafts = tuple(draft(merger, name, base, priority=priority, force=force) for name in names)
     for each in drafts:
-        _check_allowed(desk, each)
-    onto = desk.merging.tip(base)
+        _check_allowed(merger, each)
+    onto = merger.merging.tip(base)
     if lands_next and len(drafts) == 1 and onto is not None:
-        desk.merging.foresee(onto, drafts[0].tip)
-    before = {each.branch: _newest(desk.db, each) for each in drafts}
-    return Plan(drafts, before, landed_branches(desk, {each.branch: each.tip for each in drafts}, base))
+        merger.merging.foresee(onto, drafts[0].tip)
+    before = {each.branch: _newest(merger.ctx.db, each) for each in drafts}
+    return Plan(drafts, before, landed_branches(merger, {each.branch: each.tip for each in drafts}, base))
 
 
-def insert(desk: Desk, planned: Plan) -> list[Entry]:
+def insert(merger: Merger, planned: Plan) -> list[Entry]:
     """Within a transaction: queue what was planned."""
     queued = []
     for each in planned.drafts:
-        newest = _newest(desk.db, each)
+        newest = _newest(merger.ctx.db, each)
         if newest is None or not (newest.is_open or _has_landed(newest, each, planned.landed, planned.before)):
-            store.insert(desk.db, each)
+            store.insert(merger.ctx.db, each)
             newest = each
         elif each.forced and newest.is_open and not newest.forced:
-            newest = store.force(desk.db, newest, actor=desk.actor, at=desk.now())
+            newest = store.force(merger.ctx.db, newest, actor=merger.actor, at=merger.ctx.now())
         queued.append(newest)
     return queued
 
@@ -138,8 +138,8 @@ def _has_landed(newest: Entry, wanted: Entry, landed: set[str], before: Mapping[
     return wanted.branch in landed or newest != before[wanted.branch]
 
 
-def _check_allowed(desk: Desk, entry: Entry) -> None:
-    reason = "" if entry.forced else objection(desk.db, entry.branch, entry.task_id)
+def _check_allowed(merger: Merger, entry: Entry) -> None:
+    reason = "" if entry.forced else objection(merger.ctx.db, entry.branch, entry.task_id)
     if reason:
         raise InvalidState(
             f"{entry.branch} does not land: {reason}",
@@ -147,23 +147,23 @@ def _check_allowed(desk: Desk, entry: Entry) -> None:
         )
 
 
-def cancel(desk: Desk, text: str) -> Entry:
+def cancel(merger: Merger, text: str) -> Entry:
     """Take an entry out of the queue."""
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         entry = store.get(db, store.resolve(db, text))
-        return store.change(db, entry, "cancel", actor=desk.actor, at=desk.now())
+        return store.change(db, entry, "cancel", actor=merger.actor, at=merger.ctx.now())
 
 
-def retry(desk: Desk, text: str) -> Entry:
+def retry(merger: Merger, text: str) -> Entry:
     """Queue an entry again that failed, waits, was cancelled or undone; its branch may have moved since."""
-    entry = find(desk, text)
-    tip = desk.merging.tip(entry.branch)
+    entry = find(merger, text)
+    tip = merger.merging.tip(entry.branch)
     if tip is None:
         raise InvalidInput(f"there is no branch {entry.branch} any more", hint="its commit was " + entry.tip)
-    _check_allowed(desk, entry)
+    _check_allowed(merger, entry)
     if entry.state == UNDONE:  # its record stays, as what landed and was undone
-        return enqueue(desk, [entry.branch], entry.base, priority=entry.priority, force=entry.forced)[0]
-    with desk.db.write() as db:
+        return enqueue(merger, [entry.branch], entry.base, priority=entry.priority, force=entry.forced)[0]
+    with merger.ctx.db.write() as db:
         there = store.open_entry(db, entry.branch, entry.base)
         if there is not None and there.id != entry.id:
             return there
@@ -171,8 +171,8 @@ def retry(desk: Desk, text: str) -> Entry:
             db,
             store.get(db, entry.id),
             "retry",
-            actor=desk.actor,
-            at=desk.now(),
+            actor=merger.actor,
+            at=merger.ctx.now(),
             tip=tip,
             kind=None,
             reason=None,
@@ -182,62 +182,62 @@ def retry(desk: Desk, text: str) -> Entry:
         )
 
 
-def find(desk: Desk, text: str) -> Entry:
+def find(merger: Merger, text: str) -> Entry:
     """The entry that an id, the beginning of one, a branch or an agent's name stands for; of several the newest."""
-    found = store.select(desk.db, branch=_branch(desk, text), limit=1)
+    found = store.select(merger.ctx.db, branch=_branch(merger, text), limit=1)
     if found:
         return found[0]
     try:
-        return store.get(desk.db, store.resolve(desk.db, text))
+        return store.get(merger.ctx.db, store.resolve(merger.ctx.db, text))
     except InvalidId:
         raise NotFound(
             f"{text!r} is neither queued nor has it landed", hint="`rook merge list --all` shows what there is"
         ) from None
 
 
-def find_undoable(desk: Desk, text: str) -> Entry:
+def find_undoable(merger: Merger, text: str) -> Entry:
     """The same, but of several the newest that can be undone, if one can."""
-    landed = store.select(desk.db, states=(LANDED,), branch=_branch(desk, text))
-    return next((each for each in landed if each.base_before is not None), None) or find(desk, text)
+    landed = store.select(merger.ctx.db, states=(LANDED,), branch=_branch(merger, text))
+    return next((each for each in landed if each.base_before is not None), None) or find(merger, text)
 
 
-def listing(desk: Desk, *, everything: bool = False, limit: int = 50) -> list[Entry]:
+def listing(merger: Merger, *, everything: bool = False, limit: int = 50) -> list[Entry]:
     """What is open, in the order in which it lands; with `everything` also what is settled, the newest first."""
     under_way = [
-        each for each in reversed(store.select(desk.db, states=OPEN)) if each.state not in ("queued", "waiting")
+        each for each in reversed(store.select(merger.ctx.db, states=OPEN)) if each.state not in ("queued", "waiting")
     ]
-    open_entries = [*under_way, *store.queue(desk.db)]
+    open_entries = [*under_way, *store.queue(merger.ctx.db)]
     if not everything:
         return open_entries
-    settled = [each for each in store.select(desk.db, limit=limit) if not each.is_open]
+    settled = [each for each in store.select(merger.ctx.db, limit=limit) if not each.is_open]
     return [*open_entries, *settled][:limit]
 
 
-def explain(desk: Desk, text: str) -> Explained:
+def explain(merger: Merger, text: str) -> Explained:
     """Everything that was done to bring an entry in."""
-    entry = find(desk, text)
+    entry = find(merger, text)
     happened = [
         {"at": each.at, "type": each.type, "actor": each.actor, "data": each.data}
-        for each in events.read(desk.db, kinds=("merge",), subject=entry.id, limit=_EVENTS, newest=True)
+        for each in events.read(merger.ctx.db, kinds=("merge",), subject=entry.id, limit=_EVENTS, newest=True)
     ]
     return Explained(
         entry,
-        tuple(store.outcomes(desk.db, entry.id)),
-        tuple(_gate_runs(desk, entry)),
+        tuple(store.outcomes(merger.ctx.db, entry.id)),
+        tuple(_gate_runs(merger, entry)),
         tuple(happened),
     )
 
 
-def _gate_runs(desk: Desk, entry: Entry) -> list[GateRun]:
+def _gate_runs(merger: Merger, entry: Entry) -> list[GateRun]:
     """What the gates said of an entry: of its own tree or, in a batch, of the last that landed with it."""
     if entry.candidate is None:
         return []
-    others = store.select(desk.db, states=(LANDED,), base=entry.base) if entry.landed_at is not None else []
+    others = store.select(merger.ctx.db, states=(LANDED,), base=entry.base) if entry.landed_at is not None else []
     together = [each.candidate for each in others if each.landed_at == entry.landed_at and each.candidate]
     for commit in dict.fromkeys((entry.candidate, *together)):
-        if desk.merging.store.find_commit(commit) is None:
+        if merger.merging.store.find_commit(commit) is None:
             continue  # it was never on a branch, and nobody keeps it any more
-        runs = store.gate_runs(desk.db, tree=desk.merging.tree(commit))
+        runs = store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit))
         if runs:
             return [run.replace(last_lines=_last_lines(run.log)) for run in reversed(runs)]
     return []
@@ -262,14 +262,14 @@ def check_something(names: Sequence[str], base: str) -> None:
         )
 
 
-def _branch(desk: Desk, name: str) -> str:
+def _branch(merger: Merger, name: str) -> str:
     """A branch by its name, or that of an agent."""
-    if desk.merging.tip(name) is not None:
+    if merger.merging.tip(name) is not None:
         return name
-    session = agents.latest(desk.db, name)
+    session = agents.latest(merger.ctx.db, name)
     return name if session is None else session.branch
 
 
-def _session(desk: Desk, branch: str) -> Session | None:
-    found = agents.sessions(desk.db, branch=branch)
+def _session(merger: Merger, branch: str) -> Session | None:
+    found = agents.sessions(merger.ctx.db, branch=branch)
     return found[-1] if found else None

@@ -13,10 +13,10 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.gates import service as gates
 from rookery.merge.landing import kept, land, news, settle
 from rookery.merge.lease import Holder, Lease
+from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.moves import Fenced, keep_refs
@@ -42,47 +42,47 @@ class Undone(Record):
         return self.entry.id
 
 
-def undo(desk: Desk, entries: Sequence[Entry]) -> list[Undone]:
+def undo(merger: Merger, entries: Sequence[Entry]) -> list[Undone]:
     """Take landings of one base back, the newest first; the first that cannot be ends it, with the reason."""
     for entry in entries:
         if entry.state != LANDED or entry.candidate is None or entry.base_before is None:
             raise InvalidState(f"{entry.id} is {entry.state}", hint="only what has landed here can be taken back")
     done: list[Undone] = []
     for entry in sorted(entries, key=lambda each: (each.landed_at or "", each.id), reverse=True):
-        lease = leases.acquire(desk, entry.base)
+        lease = leases.acquire(merger, entry.base)
         if isinstance(lease, Holder):
             raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {entry.base} just now", hint="try again soon")
         try:
-            done.append(_undo(desk, lease, entry))
+            done.append(_undo(merger, lease, entry))
         finally:
-            leases.release(desk, lease)
+            leases.release(merger, lease)
     return done
 
 
-def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
-    merging = desk.merging
+def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
+    merging = merger.merging
     tip = merging.tip(entry.base)
     if tip is None or entry.candidate is None or entry.base_before is None:
         raise InvalidState(f"there is no branch {entry.base} any more", hint="its commits are kept by refs/rookery")
-    can_move_back = tip == entry.candidate and not _is_elsewhere(desk, entry)
-    new, how = (entry.base_before, MOVED_BACK) if can_move_back else (_revert(desk, entry, tip), REVERTED)
-    if how == REVERTED or _is_within_a_batch(desk, new):
-        _gate(desk, lease, entry, new, tip)
+    can_move_back = tip == entry.candidate and not _is_elsewhere(merger, entry)
+    new, how = (entry.base_before, MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
+    if how == REVERTED or _is_within_a_batch(merger, new):
+        _gate(merger, lease, entry, new, tip)
     rescue = f"rescue/undo/{entry.id}"
     keep_refs(merging.store, {rescue: tip, kept.UNDO + entry.id: new, undone_name(entry.branch): entry.tip})
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         leases.check(db, lease)
         store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
     begun = merging.begin_forward(entry.base, tip, new)
     try:
-        leases.check(desk.db, lease)
+        leases.check(merger.ctx.db, lease)
         steps.reached("undo checked")
         merging.move(entry.base, new, tip, f"undo {entry.branch}", fence=lease.fence)
         steps.reached("undo moved")
-        with desk.db.write() as db:
+        with merger.ctx.db.write() as db:
             leases.check(db, lease)
-            undone = _record(desk, entry, how)
+            undone = _record(merger, entry, how)
     except BaseException as error:
         has_moved = merging.tip(entry.base) == new
         for each in begun:
@@ -101,43 +101,43 @@ def _undo(desk: Desk, lease: Lease, entry: Entry) -> Undone:
         for each in begun:
             each.finish()
         merging.settle()
-    _bring_branch_back(desk, entry)
+    _bring_branch_back(merger, entry)
     return Undone(undone, how, new, f"refs/rookery/{rescue}")
 
 
-def _is_elsewhere(desk: Desk, entry: Entry) -> bool:
+def _is_elsewhere(merger: Merger, entry: Entry) -> bool:
     """True if a branch, a tag or a remote has the landing too: it would come back with that, as if never undone."""
-    listed = desk.merging.store.read(
+    listed = merger.merging.store.read(
         *("for-each-ref", f"--contains={entry.candidate}", "--format=%(refname)", HEADS, "refs/tags/", "refs/remotes/")
     )
     return bool(set(listed.splitlines()) - {HEADS + entry.base})
 
 
-def _bring_branch_back(desk: Desk, entry: Entry) -> None:
+def _bring_branch_back(merger: Merger, entry: Entry) -> None:
     """A branch that was removed because the base contained it is needed again."""
-    if desk.merging.tip(entry.branch) is None:
-        desk.vcs.create_branch(entry.branch, entry.tip)
+    if merger.merging.tip(entry.branch) is None:
+        merger.vcs.create_branch(entry.branch, entry.tip)
 
 
-def _record(desk: Desk, entry: Entry, how: str) -> Entry:
+def _record(merger: Merger, entry: Entry, how: str) -> Entry:
     undone = store.change(
-        desk.db,
-        store.get(desk.db, entry.id),
+        merger.ctx.db,
+        store.get(merger.ctx.db, entry.id),
         "undo",
-        actor=desk.actor,
-        at=desk.now(),
+        actor=merger.actor,
+        at=merger.ctx.now(),
         kind=None,
-        reason=f"{how} by {desk.actor}",
+        reason=f"{how} by {merger.actor}",
     )
-    is_open_again = settle.reopen_task(desk, undone)
-    news.tell_undone(desk, undone, is_open_again=is_open_again)
+    is_open_again = settle.reopen_task(merger, undone)
+    news.tell_undone(merger, undone, is_open_again=is_open_again)
     return undone
 
 
-def recover(desk: Desk, lease: Lease) -> None:
+def recover(merger: Merger, lease: Lease) -> None:
     """Settle an undo that was cut off, by what git says of the base."""
-    merging = desk.merging
-    for entry in store.undoing(desk.db):
+    merging = merger.merging
+    for entry in store.undoing(merger.ctx.db):
         if entry.base != lease.base:
             continue
         tip = merging.tip(entry.base)
@@ -147,27 +147,27 @@ def recover(desk: Desk, lease: Lease) -> None:
         if how == MOVED_BACK:
             is_through = is_through and not merging.store.contains(str(entry.candidate), str(tip))
         if is_through:  # before the rows: killed in between, the next one comes here again
-            _bring_branch_back(desk, entry)
-        with desk.db.write() as db:
+            _bring_branch_back(merger, entry)
+        with merger.ctx.db.write() as db:
             leases.check(db, lease)
             if is_through:
-                _record(desk, entry, how)
+                _record(merger, entry, how)
             else:
                 store.mark_undoing(db, entry, None)
 
 
-def _is_within_a_batch(desk: Desk, commit: str) -> bool:
+def _is_within_a_batch(merger: Merger, commit: str) -> bool:
     """True if a commit was never the base by itself, only a step on the way to one."""
-    if not store.is_candidate(desk.db, commit):
+    if not store.is_candidate(merger.ctx.db, commit):
         return False
-    tree = desk.merging.tree(commit)
-    return bool(desk.config.gates) and not any(run.is_ok for run in store.gate_runs(desk.db, tree=tree))
+    tree = merger.merging.tree(commit)
+    return bool(merger.ctx.config.gates) and not any(run.is_ok for run in store.gate_runs(merger.ctx.db, tree=tree))
 
 
-def _gate(desk: Desk, lease: Lease, entry: Entry, new: str, tip: str) -> None:
+def _gate(merger: Merger, lease: Lease, entry: Entry, new: str, tip: str) -> None:
     """Raise unless the base may be what it would be."""
-    beat = leases.Renewal(desk, lease)
-    verdict = gates.run_gates(desk, new, base=entry.base, at=tip, retries=desk.config.merge.retries, beat=beat)
+    beat = leases.Renewal(merger, lease)
+    verdict = gates.run_gates(merger, new, base=entry.base, at=tip, retries=merger.ctx.config.merge.retries, beat=beat)
     if verdict.failed is not None:
         raise InvalidState(
             f"without {entry.branch}, {entry.base} does not pass {verdict.failed.name}; nothing was changed",
@@ -175,9 +175,9 @@ def _gate(desk: Desk, lease: Lease, entry: Entry, new: str, tip: str) -> None:
         )
 
 
-def _revert(desk: Desk, entry: Entry, tip: str) -> str:
+def _revert(merger: Merger, entry: Entry, tip: str) -> str:
     """The base without what one landing brought: a merge of its inverse."""
-    merging = desk.merging
+    merging = merger.merging
     candidate, before = str(entry.candidate), str(entry.base_before)
     if not merging.store.contains(candidate, tip):
         raise InvalidState(

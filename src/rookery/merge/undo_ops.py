@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from rookery.base.errors import InvalidState, NotFound
 from rookery.merge import store
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED
 from rookery.merge.undo import Undone
 from rookery.merge.undo import undo as carry_out
 from rookery.ops.context import Context
 from rookery.ops.operation import arg, op
 from rookery.sessions import store as agents
-from rookery.sessions.home import Home
 
 
 @op("run undo", arg("run", "The run's id, or the beginning of it."), needs="run.write", owns={}, view="merges.undone")
@@ -26,6 +25,6 @@ def undo(ctx: Context, run: str) -> list[Undone]:
     alive = [each.agent for each in agents.sessions(ctx.db, alive=True, run_id=fitting[0].id)]
     if alive:
         raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
-    desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
+    merger = Merger(ctx, ctx.actor, ctx.follow)
     landed = store.select(ctx.db, states=(LANDED,), run_id=fitting[0].id)
-    return carry_out(desk, [each for each in landed if each.base_before is not None])
+    return carry_out(merger, [each for each in landed if each.base_before is not None])

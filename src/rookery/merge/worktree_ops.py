@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.rebase import Rebased
 from rookery.merge.rebase import rebase as carry_out
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, arg, op, option
-from rookery.sessions.home import Home
 
 
 @op(
@@ -24,5 +23,5 @@ def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:
     The worktree must be clean. Where a commit conflicts, the files are named and nothing is changed. The branch as it
     was stays kept under `refs/rookery/rescue/`.
     """
-    desk = Desk(Home.of(ctx), ctx.actor)
-    return carry_out(desk, name, desk.base(onto))
+    merger = Merger(ctx, ctx.actor)
+    return carry_out(merger, name, merger.base(onto))

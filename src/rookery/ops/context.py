@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from rookery.base.call import current_folder, stderr
@@ -10,10 +11,12 @@ from rookery.base.errors import NotInitialised
 from rookery.config.compiled import read_config
 from rookery.config.environ import HUMAN, Environ, now, read_environ
 from rookery.config.model import Config
+from rookery.config.project import FOLDER
 from rookery.db.database import Database
 from rookery.ops.caller import Caller, prove
 from rookery.ops.location import take_notice
 from rookery.ops.state import find_project, open_here
+from rookery.terminal.tmux import socket_path
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import Vcs
 
@@ -58,6 +61,13 @@ class Context:
         self._db: Database | None = None
         self._config: Config | None = None
         self._caller: Caller | None = None
+
+    @classmethod
+    def at(cls, root: str, db: Database, config: Config | None = None, clock: Clock = now) -> Context:
+        """The project itself at work, on state that is already open and that somebody else closes."""
+        ctx = cls(cwd=root, clock=clock)
+        ctx._root, ctx._db, ctx._config = root, db, config
+        return ctx
 
     @property
     def caller(self) -> Caller:
@@ -121,6 +131,23 @@ class Context:
     def now(self) -> str:
         """The time, as it is written in records."""
         return stamp(self.clock())
+
+    def path(self, *parts: str) -> str:
+        """A path under `.rookery/`."""
+        return os.path.join(self.root, FOLDER, *parts)
+
+    def session_folder(self, session_id: str) -> str:
+        """The private folder of a session: its token, logs and the runtime's own state."""
+        return self.path("sessions", session_id)
+
+    def runtime_folder(self, session_id: str) -> str:
+        """The part of it that is the agent program's own."""
+        return os.path.join(self.session_folder(session_id), "runtime")
+
+    @property
+    def tmux_socket(self) -> str:
+        """Where the private tmux listens."""
+        return socket_path(self.root)
 
     def close(self) -> None:
         """Let go of what was opened."""

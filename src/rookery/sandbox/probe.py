@@ -17,10 +17,10 @@ from rookery.base.record import Record
 from rookery.config.environ import child_environ
 from rookery.config.model import Config
 from rookery.config.project import FOLDER
+from rookery.ops.context import Context
 from rookery.processes.detach import find_program
 from rookery.processes.process import run
 from rookery.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
-from rookery.sessions.home import Home
 from rookery.vcs.detect import detect
 from rookery.vcs.model import JJ
 
@@ -62,12 +62,12 @@ class Probe(Record):
         return bool(self.words)
 
 
-def decide(home: Home) -> str:
+def decide(ctx: Context) -> str:
     """What a new session's record says of the sandbox; raises NoSandbox where it is demanded and cannot be had."""
-    mode = home.config.sandbox.mode
+    mode = ctx.config.sandbox.mode
     if mode == OFF:
         return "off: sandbox.mode"
-    reason, hint = find_obstacle(home.root, home.config)
+    reason, hint = find_obstacle(ctx.root, ctx.config)
     if not reason:
         return BUBBLEWRAP
     if mode == AUTO:

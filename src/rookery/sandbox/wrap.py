@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rookery.base.draft import write_whole
 from rookery.config.environ import read_environ
 from rookery.environment import service as environment
+from rookery.ops.context import Context
 from rookery.processes.python import module_command
 from rookery.runtimes.model import Command
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.model import BUBBLEWRAP, HIDE, Mount, NoSandbox, Plan, build_environ, part_environ, socket_folder
 from rookery.sandbox.places import find_repository, make_places, own_mounts, shared_mounts
 from rookery.sandbox.probe import probe
-from rookery.sessions.home import Home
 from rookery.sessions.model import Session
 from rookery.terminal.tmux import private_folder
 from rookery.vcs import cage
@@ -29,7 +29,7 @@ _SETTINGS = ("settings.json", "settings.local.json", "hooks.json", "rook-headles
 
 
 def wrap(
-    home: Home, session: Session, command: Command, env: Mapping[str, str], provided: Iterable[str], *, terminal: bool
+    ctx: Context, session: Session, command: Command, env: Mapping[str, str], provided: Iterable[str], *, terminal: bool
 ) -> tuple[str, ...]:
     """The words that start the program: its own, or those of a host that starts it in its sandbox.
 
@@ -37,38 +37,38 @@ def wrap(
     """
     if session.settings.sandbox != BUBBLEWRAP:
         return command.argv
-    found = probe(home.path("run"))
+    found = probe(ctx.path("run"))
     if not found.works:
         raise NoSandbox(f"{session.agent} is to run in a sandbox: {found.reason}", hint=found.hint)
-    names = [*provided, *command.env, *open_runtime(session.runtime).CREDENTIALS, *home.config.sandbox.credentials]
-    path = os.path.join(home.folder(session.id), PLAN)
-    _write_plan(path, _plan(home, session, command, env, names, found.words).replace(has_terminal=terminal))
-    return (*module_command("rookery.sandbox.host"), home.root, session.id, path)
+    names = [*provided, *command.env, *open_runtime(session.runtime).CREDENTIALS, *ctx.config.sandbox.credentials]
+    path = os.path.join(ctx.session_folder(session.id), PLAN)
+    _write_plan(path, _plan(ctx, session, command, env, names, found.words).replace(has_terminal=terminal))
+    return (*module_command("rookery.sandbox.host"), ctx.root, session.id, path)
 
 
 def _plan(
-    home: Home,
+    ctx: Context,
     session: Session,
     command: Command,
     env: Mapping[str, str],
     names: Sequence[str],
     words: Sequence[str],
 ) -> Plan:
-    settings, root = home.config.sandbox, os.path.realpath(home.root)
+    settings, root = ctx.config.sandbox, os.path.realpath(ctx.root)
     repository = find_repository(session.worktree, session.branch)
     make_places(repository)
     homes = _homes(env)
     read = [os.path.normpath(os.path.join(homes[0], _from_home(each, env))) for each in settings.read]
     search = os.pathsep.join([env.get("PATH", ""), *_folders_of(command.argv[0], env)])
-    own_home, runtime = home_folder(home, session), home.runtime_folder(session.id)
-    _furnish(home, own_home, runtime)
-    common = [*shared_mounts(root, homes, search, read), *_hide_credentials(home)]
-    packed = os.path.join(home.folder(session.id), "packed-refs")
+    own_home, runtime = home_folder(ctx, session), ctx.runtime_folder(session.id)
+    _furnish(ctx, own_home, runtime)
+    common = [*shared_mounts(root, homes, search, read), *_hide_credentials(ctx)]
+    packed = os.path.join(ctx.session_folder(session.id), "packed-refs")
     os.close(os.open(packed, os.O_WRONLY | os.O_CREAT, 0o600))
     own = own_mounts(session.worktree, repository, packed, (runtime, own_home), _fixed(session, runtime))
     for_git = [
         *_git_mounts(root, homes, search),
-        *_hide_credentials(home),
+        *_hide_credentials(ctx),
         *own_mounts(session.worktree, repository, repository.packed_refs),
     ]
     own_env, passed = part_environ(build_environ(env, names, own_home, settings.network), env)
@@ -88,15 +88,15 @@ def _plan(
     )
 
 
-def home_folder(home: Home, session: Session) -> str:
+def home_folder(ctx: Context, session: Session) -> str:
     """The home that the agent has instead of the user's."""
-    return os.path.join(home.folder(session.id), "home")
+    return os.path.join(ctx.session_folder(session.id), "home")
 
 
-def _hide_credentials(home: Home) -> Iterator[Mount]:
+def _hide_credentials(ctx: Context) -> Iterator[Mount]:
     """Where the user's state folder lies outside of the home, it would be seen."""
     folder = os.path.join(os.path.realpath(read_environ().state_home), "rookery")
-    stored = environment.credentials_folder(home.root)
+    stored = environment.credentials_folder(ctx.root)
     for each in dict.fromkeys((folder, os.path.dirname(os.path.realpath(stored)) if stored else folder)):
         if os.path.isdir(each):
             yield Mount(HIDE, each)
@@ -121,14 +121,14 @@ def _fixed(session: Session, runtime: str) -> list[str]:
     return [each for each in found if os.path.isfile(each) and not os.path.islink(each)]
 
 
-def _furnish(home: Home, own_home: str, runtime: str) -> None:
+def _furnish(ctx: Context, own_home: str, runtime: str) -> None:
     """Make the agent's own folders, with the name that its commits carry."""
     for folder in (own_home, runtime):
         os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(own_home, ".gitconfig")
     if os.path.lexists(path):
         return
-    who = GitStore(home.root, home.config.vcs.timeout).identity()
+    who = GitStore(ctx.root, ctx.config.vcs.timeout).identity()
     quoted = {key: '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for key, value in who.items()}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:

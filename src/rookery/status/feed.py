@@ -12,7 +12,7 @@ from rookery.db.commits import Commits
 from rookery.events import store as events
 from rookery.events.model import Event, is_error
 from rookery.events.telemetry import Entry, Telemetry
-from rookery.sessions.home import Home
+from rookery.ops.context import Context
 from rookery.sessions.log import describe
 
 Place = tuple[int, int]
@@ -46,52 +46,52 @@ class Filter(Record):
     doings_only: bool = False
 
 
-def read(home: Home, wanted: Filter, limit: int) -> list[Moment]:
+def read(ctx: Context, wanted: Filter, limit: int) -> list[Moment]:
     """The newest moments that fit, in order; all of them if there is no limit."""
-    return _newest(home, wanted, limit, _ends(home))
+    return _newest(ctx, wanted, limit, _ends(ctx))
 
 
-def follow(home: Home, wanted: Filter, limit: int) -> Iterator[Moment]:
+def follow(ctx: Context, wanted: Filter, limit: int) -> Iterator[Moment]:
     """The newest moments that fit, and then every further one as it happens."""
-    ends = _ends(home)
-    yield from _newest(home, wanted, limit, ends)
-    with Commits(home.db.path) as commits:
+    ends = _ends(ctx)
+    yield from _newest(ctx, wanted, limit, ends)
+    with Commits(ctx.db.path) as commits:
         while True:
-            begins, ends = ends, _ends(home)
+            begins, ends = ends, _ends(ctx)
             if begins != ends:
-                yield from _between(home, wanted, begins, ends)
+                yield from _between(ctx, wanted, begins, ends)
             commits.wait(_LONGEST_SECONDS)
 
 
-def _ends(home: Home) -> Place:
+def _ends(ctx: Context) -> Place:
     """How far the outbox and the telemetry go just now."""
-    path = home.path("telemetry.db")
+    path = ctx.path("telemetry.db")
     if not os.path.exists(path):
-        return events.last_seq(home.db), 0
+        return events.last_seq(ctx.db), 0
     telemetry = Telemetry(path)
     try:
-        return events.last_seq(home.db), telemetry.last_seq()
+        return events.last_seq(ctx.db), telemetry.last_seq()
     finally:
         telemetry.close()
 
 
-def _newest(home: Home, wanted: Filter, limit: int, ends: Place) -> list[Moment]:
+def _newest(ctx: Context, wanted: Filter, limit: int, ends: Place) -> list[Moment]:
     """Of both books the last moments up to a place."""
-    found = _between(home, wanted, (0, 0), ends, limit or -1)
+    found = _between(ctx, wanted, (0, 0), ends, limit or -1)
     return found[-limit:] if limit else found
 
 
-def _between(home: Home, wanted: Filter, begins: Place, ends: Place, limit: int = -1) -> list[Moment]:
+def _between(ctx: Context, wanted: Filter, begins: Place, ends: Place, limit: int = -1) -> list[Moment]:
     """What came between two places, of each book the newest so many."""
     found = [
         moment
         for source, begin, end in zip((_facts, _doings), begins, ends, strict=True)
-        for moment in source(home, wanted, begin, end + 1, limit)
+        for moment in source(ctx, wanted, begin, end + 1, limit)
     ]
     return sorted(found, key=lambda moment: moment.at)
 
 
-def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
+def _facts(ctx: Context, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
     """The last events between two numbers that are wanted, oldest first."""
     if wanted.doings_only:
         return []
@@ -101,7 +101,7 @@ def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> l
         event.seq: event
         for each in about or [{}]
         for event in events.read(
-            home.db,
+            ctx.db,
             after=after,
             before=before,
             since=wanted.since,
@@ -114,9 +114,9 @@ def _facts(home: Home, wanted: Filter, after: int, before: int, limit: int) -> l
     return [_of_event(found[seq]) for seq in _last(found, limit)]
 
 
-def _doings(home: Home, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
+def _doings(ctx: Context, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
     """The last records between two numbers that are wanted, oldest first."""
-    path = home.path("telemetry.db")
+    path = ctx.path("telemetry.db")
     if not os.path.exists(path):
         return []
     telemetry = Telemetry(path)

@@ -7,24 +7,24 @@ import os
 from rookery.base.draft import write_whole
 from rookery.base.json import dumps
 from rookery.config import steps
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.status.service import identity
 
 
-def renew_identity(home: Home, name: str) -> None:
+def renew_identity(ctx: Context, name: str) -> None:
     """Write the file if a session of the agent has ended since it was written; safe to repeat."""
-    session_id = store.identities_due(home.db).get(name)
+    session_id = store.identities_due(ctx.db).get(name)
     if session_id is None:
         return
-    _write(home, name)
+    _write(ctx, name)
     steps.reached("identity written")
-    with home.db.write() as db:
+    with ctx.db.write() as db:
         store.forget_identity(db, name, session_id)
 
 
-def _write(home: Home, name: str) -> None:
-    found = identity(home, name)
+def _write(ctx: Context, name: str) -> None:
+    found = identity(ctx, name)
     lines = [
         f"name: {found.name}",
         f"roles: [{', '.join(found.roles)}]",
@@ -39,6 +39,6 @@ def _write(home: Home, name: str) -> None:
         # A JSON string is a YAML string, whatever is in it.
         entries = [f"{key}: {dumps(value)}" for key, value in task.items()]
         lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]
-    path = home.path("agents", name, "identity.yaml")
+    path = ctx.path("agents", name, "identity.yaml")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_whole(path, "\n".join(lines) + "\n")

@@ -12,7 +12,6 @@ from rookery.processes.detach import become
 from rookery.roles.model import ROLES
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import Session
 from rookery.status import feed as moments
 from rookery.status import service as look
@@ -37,15 +36,14 @@ _FOLLOW = flag("follow", "Go on and show what happens, until interrupted.")
 )
 def status(ctx: Context, all: bool, watch: bool) -> Iterator[list[look.AgentStatus]]:
     """Show who does what."""
-    home = Home.of(ctx)
-    return _watch(home, all, ctx.react) if watch else iter([look.status(home, everybody=all)])
+    return _watch(ctx, all, ctx.react) if watch else iter([look.status(ctx, everybody=all)])
 
 
-def _watch(home: Home, everybody: bool, react: Callable[[], None]) -> Iterator[list[look.AgentStatus]]:
+def _watch(ctx: Context, everybody: bool, react: Callable[[], None]) -> Iterator[list[look.AgentStatus]]:
     seen = None
-    with Lookout(home, react) as lookout:
+    with Lookout(ctx, react) as lookout:
         while True:
-            found = look.status(home, everybody=everybody, screens=lookout.screens())
+            found = look.status(ctx, everybody=everybody, screens=lookout.screens())
             if found != seen:
                 yield found
             seen = found
@@ -55,15 +53,14 @@ def _watch(home: Home, everybody: bool, react: Callable[[], None]) -> Iterator[l
 @op("inspect", _NAME, _FOLLOW, _LIMIT, needs="agent.read", view="agents.inspection", streams=True)
 def inspect(ctx: Context, name: str, follow: bool, limit: int) -> Iterator[object]:
     """Show one agent at length: its task, turns, doings, and its screen if it has one."""
-    home = Home.of(ctx)
     session = look.find(ctx.db, name)
     wanted = moments.Filter(agents=(name,))
-    found = look.status(home, everybody=True)
+    found = look.status(ctx, everybody=True)
     status_of = next(each for each in found if each.agent == name)
     children = tuple(child.agent for child in store.children(ctx.db, name))
     turns = tuple(store.turns(ctx.db, session.id))
-    yield look.Inspection(status_of, session, turns, children, _screen(home, session))
-    yield from moments.follow(home, wanted, limit) if follow else moments.read(home, wanted, limit)
+    yield look.Inspection(status_of, session, turns, children, _screen(ctx, session))
+    yield from moments.follow(ctx, wanted, limit) if follow else moments.read(ctx, wanted, limit)
 
 
 @op("attach", _NAME, needs="terminal.write", owns={}, view="agents.attach")
@@ -72,7 +69,7 @@ def attach(ctx: Context, name: str) -> dict[str, object]:
     session = look.find(ctx.db, name)
     if session.mode != TMUX or not session.is_alive:
         raise InvalidState(f"{name} has no terminal", hint=f"`rook inspect {name} --follow` shows what it does")
-    command = Tmux(Home.of(ctx).tmux_socket).attach_command(session.terminal)
+    command = Tmux(ctx.tmux_socket).attach_command(session.terminal)
     if ctx.is_interactive:
         ctx.close()
         become(command)
@@ -177,7 +174,7 @@ def metrics(ctx: Context, last: int) -> list[look.Metric]:
 )
 def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
     """Show which roles there are, what they may do, and who of them is alive."""
-    alive = look.status(Home.of(ctx))
+    alive = look.status(ctx)
     return [
         {
             "role": each.name,
@@ -196,12 +193,11 @@ def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
 @op("agents show", _NAME, needs="agent.read", view="agents.identity")
 def show(ctx: Context, name: str) -> look.Identity:
     """Show what an agent has been and done, over all its lives."""
-    return look.identity(Home.of(ctx), name)
+    return look.identity(ctx, name)
 
 
 def _moments(ctx: Context, wanted: moments.Filter, follow: bool, limit: int) -> Iterator[moments.Moment]:
-    home = Home.of(ctx)
-    return moments.follow(home, wanted, limit or 100) if follow else iter(moments.read(home, wanted, limit))
+    return moments.follow(ctx, wanted, limit or 100) if follow else iter(moments.read(ctx, wanted, limit))
 
 
 def _start(ctx: Context, since: str | None) -> str | None:
@@ -212,9 +208,9 @@ def _agents_of(ctx: Context, task_id: str) -> list[str]:
     return [row[0] for row in ctx.db.all("SELECT agent FROM sessions WHERE task_id = ?", (task_id,))]
 
 
-def _screen(home: Home, session: Session) -> str | None:
+def _screen(ctx: Context, session: Session) -> str | None:
     if session.mode != TMUX or not session.is_alive:
         return None
-    tmux = Tmux(home.tmux_socket)
+    tmux = Tmux(ctx.tmux_socket)
     name = session.terminal
     return tmux.capture(name) if tmux.has(name) else None

@@ -12,9 +12,9 @@ from typing import Self
 
 from rookery.base.errors import ProgramFailed
 from rookery.db.commits import Commits
+from rookery.ops.context import Context
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import Session
 from rookery.terminal.tmux import Tmux
 from rookery.terminal.watch import Watcher
@@ -27,11 +27,11 @@ _LONGEST_SECONDS = 60.0
 class Lookout:
     """One person's view of all agents, for as long as they look."""
 
-    def __init__(self, home: Home, react: Callable[[], None]) -> None:
-        self._home = home
+    def __init__(self, ctx: Context, react: Callable[[], None]) -> None:
+        self._home = ctx
         self._react = react
         self._watcher: Watcher | None = None
-        self._commits = Commits(home.db.path, rest=_LOOK_AGAIN)
+        self._commits = Commits(ctx.db.path, rest=_LOOK_AGAIN)
 
     def wait(self, longest: float = _LONGEST_SECONDS) -> None:
         """Come back when something may have changed, or after so long; the loop sees to what has died."""

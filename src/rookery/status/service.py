@@ -10,8 +10,8 @@ from rookery.base.record import Record
 from rookery.costs.store import sum_up
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
+from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.log import describe
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn
 from rookery.tasks import store as tasks
@@ -89,23 +89,23 @@ class RunReport(Record):
 
 
 def status(
-    home: Home, *, everybody: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
+    ctx: Context, *, everybody: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
 ) -> list[AgentStatus]:
     """Every living agent, or everybody of the last lives too."""
-    with home.db.read() as db:
+    with ctx.db.read() as db:
         found = store.sessions(db, alive=not everybody, run_id=run_id)
         last = {session.agent: session for session in found}
         shown = [_status(db, session) for session in last.values()]
-    doings = _doings(home, [each.session_id for each in shown if each.outcome is None])
+    doings = _doings(ctx, [each.session_id for each in shown if each.outcome is None])
     return [
         each.replace(doing=doings.get(each.session_id) or _last_line((screens or {}).get(each.agent, "")))
         for each in shown
     ]
 
 
-def _doings(home: Home, session_ids: list[str]) -> dict[str, str]:
+def _doings(ctx: Context, session_ids: list[str]) -> dict[str, str]:
     """What each did last, by its session."""
-    path = home.path("telemetry.db")
+    path = ctx.path("telemetry.db")
     if not session_ids or not os.path.exists(path):
         return {}
     telemetry = Telemetry(path)
@@ -129,9 +129,9 @@ def find(db: Database, name: str) -> Session:
     return found
 
 
-def identity(home: Home, name: str) -> Identity:
+def identity(ctx: Context, name: str) -> Identity:
     """What an agent has been and done, over all its lives."""
-    db = home.db
+    db = ctx.db
     find(db, name)
     lives = store.sessions(db, agent=name)
     recent = [
@@ -145,14 +145,14 @@ def identity(home: Home, name: str) -> Identity:
         sum(life.outcome == COMPLETED for life in lives),
         lives[0].created_at,
         lives[-1].active_at,
-        _domains(home, name),
+        _domains(ctx, name),
         tuple(recent[:_RECENT]),
     )
 
 
-def _domains(home: Home, name: str) -> tuple[str, ...]:
+def _domains(ctx: Context, name: str) -> tuple[str, ...]:
     """Where in the repository an agent is at home: the folders of the files that it has changed."""
-    path = home.path("telemetry.db")
+    path = ctx.path("telemetry.db")
     if not os.path.exists(path):
         return ()
     telemetry = Telemetry(path)
@@ -180,10 +180,10 @@ def metrics(db: Database, last: int) -> list[Metric]:
     return [Metric(*row) for row in rows]
 
 
-def run_report(home: Home, run: Run) -> RunReport:
+def run_report(ctx: Context, run: Run) -> RunReport:
     """A run with everybody who was slung in it, and all that was spent on it."""
-    agents = status(home, everybody=True, run_id=run.id)
-    spent = sum_up(home.db, "run", agent=None, run=run.id, since=None)
+    agents = status(ctx, everybody=True, run_id=run.id)
+    spent = sum_up(ctx.db, "run", agent=None, run=run.id, since=None)
     return RunReport(run, tuple(agents), spent.total.dollars)
 
 

@@ -8,9 +8,9 @@ from rookery.base.errors import NoRepository, ProgramFailed, Refused, StorageFai
 from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.mail import service as mail
+from rookery.ops.context import Context
 from rookery.roles.model import NOTHING, find_role
 from rookery.sessions import journal, store
-from rookery.sessions.home import Home
 from rookery.sessions.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.status.identity import renew_identity
 from rookery.tasks import lifecycle
@@ -21,30 +21,30 @@ from rookery.turns.usage import read_spent
 from rookery.worktrees import service as worktrees
 
 
-def end_session(home: Home, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
+def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
     """End a life once; whoever comes second finds it ended."""
-    found = store.session(home.db, session_id)
-    turn = store.running_turn(home.db, session_id)
-    commit, spent = find_tip(home, found), read_spent(home, found, turn)
-    with home.db.write() as db:
+    found = store.session(ctx.db, session_id)
+    turn = store.running_turn(ctx.db, session_id)
+    commit, spent = find_tip(ctx, found), read_spent(ctx, found, turn)
+    with ctx.db.write() as db:
         session = store.session(db, session_id)
         if session.state == ENDED:
             return session
-        now = home.now()
+        now = ctx.now()
         running = store.running_turn(db, session.id)
         if running is not None:
             store.change_turn(db, running, state=TURN_LOST, ended_at=now)
             store.add_usage(db, running.id, spent)
             mail.redeliver(db, running.id, now)
-        ended = settle_end(home, session, outcome, reason, commit, tell_parent=tell_parent)
+        ended = settle_end(ctx, session, outcome, reason, commit, tell_parent=tell_parent)
     if turn is not None:
-        journal.remove(home.root, turn.id)
-    finish_end(home, ended)
+        journal.remove(ctx.root, turn.id)
+    finish_end(ctx, ended)
     return ended
 
 
 def settle_end(
-    home: Home,
+    ctx: Context,
     session: Session,
     outcome: str,
     reason: str,
@@ -57,7 +57,7 @@ def settle_end(
 
     If not `is_swept`, the loop ends the processes that are left. `finish_end` follows after the transaction.
     """
-    db, now = home.db, home.now()
+    db, now = ctx.db, ctx.now()
     ended = store.change_session(
         db,
         session,
@@ -72,7 +72,7 @@ def settle_end(
         runner_pid=None,
         runner_start=None,
     )
-    _settle_task(home, ended, commit, Author(session.agent, now))
+    _settle_task(ctx, ended, commit, Author(session.agent, now))
     if tell_parent and outcome != COMPLETED:
         mail.send_from_system(
             db,
@@ -89,19 +89,19 @@ def settle_end(
     return ended
 
 
-def finish_end(home: Home, session: Session) -> None:
+def finish_end(ctx: Context, session: Session) -> None:
     """After the transaction that ended a session: bring the agent's identity file up to date.
 
     What cannot be written now is left to the loop, which tries again and tells a person in the end.
     """
     steps.reached("session ended")
     with suppress(OSError, StorageFailed):
-        renew_identity(home, session.agent)
+        renew_identity(ctx, session.agent)
 
 
-def _settle_task(home: Home, session: Session, commit: str | None, author: Author) -> None:
+def _settle_task(ctx: Context, session: Session, commit: str | None, author: Author) -> None:
     """What becomes of the task that the agent held, if it did not say so itself."""
-    db = home.db
+    db = ctx.db
     if session.task_id is None or db.value("SELECT 1 FROM tasks WHERE id = ?", (session.task_id,)) is None:
         return
     task = tasks.get(db, session.task_id)
@@ -113,23 +113,23 @@ def _settle_task(home: Home, session: Session, commit: str | None, author: Autho
         lifecycle.release(db, task.id, author, agent=session.agent)
     elif role.writes == NOTHING:
         try:
-            lifecycle.complete(db, task.id, author, agent=session.agent, result=_last_report(home, session))
+            lifecycle.complete(db, task.id, author, agent=session.agent, result=_last_report(ctx, session))
         except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
             lifecycle.release(db, task.id, author, agent=session.agent)
     else:
         lifecycle.submit(db, task, author, commit=commit)
 
 
-def find_tip(home: Home, session: Session) -> str | None:
+def find_tip(ctx: Context, session: Session) -> str | None:
     """The commit that holds the agent's work."""
     try:
-        return worktrees.open_repository(home.root, home.config.vcs).branch_tip(session.branch)
+        return worktrees.open_repository(ctx.root, ctx.config.vcs).branch_tip(session.branch)
     except (NoRepository, ProgramFailed):
         return None  # the end of a life must not depend on it
 
 
-def _last_report(home: Home, session: Session) -> str | None:
-    found = home.db.value(
+def _last_report(ctx: Context, session: Session) -> str | None:
+    found = ctx.db.value(
         "SELECT body FROM messages WHERE session_id = ? AND sender = ? ORDER BY seq DESC LIMIT 1",
         (session.id, session.agent),
     )

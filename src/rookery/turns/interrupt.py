@@ -20,21 +20,21 @@ from rookery.sessions import journal
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
+    from rookery.ops.context import Context
     from rookery.processes.child import Child
-    from rookery.sessions.home import Home
     from rookery.sessions.model import Session, Turn
 
 SIGNAL = signal.SIGUSR1
 
 
-def request(home: Home, session: Session, turn: Turn, by: str) -> bool:
+def request(ctx: Context, session: Session, turn: Turn, by: str) -> bool:
     """Ask the runner to interrupt that turn; False if nobody runs it any more."""
-    write_whole(_path(home, session), json.dumps({"turn_id": turn.id, "by": by}))
-    if not journal.is_running(home.root, turn.id):
+    write_whole(_path(ctx, session), json.dumps({"turn_id": turn.id, "by": by}))
+    if not journal.is_running(ctx.root, turn.id):
         return False
-    if journal.find(home.root, turn.id, journal.RUNNER) is None:
+    if journal.find(ctx.root, turn.id, journal.RUNNER) is None:
         return True  # it is just starting, and looks for requests once the conversation has begun
-    runner = find_runner(home.root, turn.id)
+    runner = find_runner(ctx.root, turn.id)
     return runner is not None and send(runner, SIGNAL)
 
 
@@ -109,5 +109,5 @@ def _overhear(_number: int, _frame: FrameType | None) -> None:
     pass
 
 
-def _path(home: Home, session: Session) -> str:
-    return os.path.join(home.folder(session.id), "interrupt.json")
+def _path(ctx: Context, session: Session) -> str:
+    return os.path.join(ctx.session_folder(session.id), "interrupt.json")

@@ -13,7 +13,6 @@ from rookery.ops.operation import AGENTS, arg, op
 from rookery.runtimes.model import HEADLESS
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store
-from rookery.sessions.home import Home
 from rookery.sessions.model import TURN_INTERRUPTED, NoSuchAgent, Session, Turn
 from rookery.terminal.tmux import Tmux
 from rookery.turns import interrupt as requests
@@ -34,16 +33,15 @@ class Interrupted(Record):
 def interrupt(ctx: Context, name: str) -> Interrupted:
     """Interrupt what an agent is doing. It stays alive, knows what it knew, and waits for mail."""
     by = ctx.caller.name
-    home = Home.of(ctx)
     with ctx.db.write() as db:
         session, turn = _running(ctx, name)
         data = {"turn_id": turn.id, "number": turn.number, "by": by}
-        publish(db, "turn.interrupting", name, data, actor=by, at=home.now())
+        publish(db, "turn.interrupting", name, data, actor=by, at=ctx.now())
     if session.mode == HEADLESS:
-        if not requests.request(home, session, turn, by):
+        if not requests.request(ctx, session, turn, by):
             raise InvalidState(f"nobody runs {name}'s turn any more", hint="`rook status` sees to it")
     else:
-        _interrupt_terminal(home, session, turn, by)
+        _interrupt_terminal(ctx, session, turn, by)
     return Interrupted(name, turn.number, by)
 
 
@@ -59,13 +57,13 @@ def _running(ctx: Context, name: str) -> tuple[Session, Turn]:
     return session, turn
 
 
-def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> None:
+def _interrupt_terminal(ctx: Context, session: Session, turn: Turn, by: str) -> None:
     """Press the key. Programs call no hook after it, so the turn is settled here, and first: a stop then finds none."""
-    tmux, name = Tmux(home.tmux_socket), session.terminal
+    tmux, name = Tmux(ctx.tmux_socket), session.terminal
     if not tmux.has(name):
         raise InvalidState(f"{session.agent} has no terminal any more", hint="`rook status` sees to it")
-    with home.db.write() as db:
-        now = home.now()
+    with ctx.db.write() as db:
+        now = ctx.now()
         session = store.session(db, session.id)
         running = store.running_turn(db, session.id)
         if running is None or running.id != turn.id:
@@ -77,7 +75,7 @@ def _interrupt_terminal(home: Home, session: Session, turn: Turn, by: str) -> No
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
         store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
     tmux.send_key(name, open_runtime(session.runtime).INTERRUPT_KEY)
-    snapshot, spent = take_snapshot(home, session, turn.number), read_spent(home, session, turn)
-    with home.db.write() as db:
+    snapshot, spent = take_snapshot(ctx, session, turn.number), read_spent(ctx, session, turn)
+    with ctx.db.write() as db:
         store.change_turn(db, turn, snapshot=snapshot)
         store.add_usage(db, turn.id, spent)

@@ -10,6 +10,7 @@ from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.config.compiled import section
 from rookery.environment.service import project_environ
+from rookery.ops.context import Context
 from rookery.processes.holder import HolderId, of
 from rookery.processes.proctree import Identity, identify
 from rookery.roles.model import NOTHING, find_role
@@ -17,7 +18,7 @@ from rookery.runtimes.model import Launch
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import store
-from rookery.sessions.home import Home, agent_environ, provided_environ
+from rookery.sessions.credentials import agent_environ, provided_environ
 from rookery.sessions.model import Session
 from rookery.terminal.tmux import Tmux
 from rookery.turns.overlay import first_prompt
@@ -29,63 +30,63 @@ _PRESS_AGAIN_SECONDS = 0.3
 _LAST_LINES = 15
 
 
-def launch_of(home: Home, session: Session) -> Launch:
+def launch_of(ctx: Context, session: Session) -> Launch:
     """What the runtime is told about the session."""
     return Launch(
         session_id=session.id,
         agent=session.agent,
         role=session.role,
         worktree=session.worktree,
-        folder=home.runtime_folder(session.id),
+        folder=ctx.runtime_folder(session.id),
         model=session.model,
         profile=session.profile,
         runtime_session=session.runtime_session,
-        settings=section(home.config, session.runtime)
-        | {"instructions": os.path.join(home.folder(session.id), "instructions.md")}
+        settings=section(ctx.config, session.runtime)
+        | {"instructions": os.path.join(ctx.session_folder(session.id), "instructions.md")}
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
         parent=session.parent,
         may_write=find_role(session.role).writes != NOTHING,
-        environ=project_environ(home.root),
+        environ=project_environ(ctx.root),
     )
 
 
-def start_terminal(home: Home, session: Session) -> HolderId:
+def start_terminal(ctx: Context, session: Session) -> HolderId:
     """Start an interactive agent in tmux, wait until it is ready, and give it its task; its program's process."""
     runtime = open_runtime(session.runtime)
-    command = runtime.terminal_command(launch_of(home, session), first_prompt(session))
-    tmux = Tmux(home.tmux_socket)
+    command = runtime.terminal_command(launch_of(ctx, session), first_prompt(session))
+    tmux = Tmux(ctx.tmux_socket)
     name = session.terminal
     if not tmux.has(name):
-        provided = provided_environ(home, session)
-        env = agent_environ(home, session, provided) | command.env
-        argv = wrap(home, session, command, env, provided, terminal=True)
+        provided = provided_environ(ctx, session)
+        env = agent_environ(ctx, session, provided) | command.env
+        argv = wrap(ctx, session, command, env, provided, terminal=True)
         if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
             argv = adopting(argv, session.worktree, env)
         tmux.new_session(name, session.worktree, argv, env)
-    deadline = time.monotonic() + home.config.agents.boot_timeout
+    deadline = time.monotonic() + ctx.config.agents.boot_timeout
     if not command.has_prompt:
-        _wait_until(home, session, tmux, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
+        _wait_until(ctx, session, tmux, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
         tmux.send_text(name, first_prompt(session))
     pressed = [0.0]
 
     def has_begun() -> bool:
         """True once the program's hook has begun a turn. An Enter that comes too early is lost, so it is repeated."""
-        if store.turns(home.db, session.id):
+        if store.turns(ctx.db, session.id):
             return True
         if not command.has_prompt and time.monotonic() - pressed[0] >= _PRESS_AGAIN_SECONDS:
             tmux.enter(name)
             pressed[0] = time.monotonic()
         return False
 
-    _wait_until(home, session, tmux, deadline, has_begun, "did not take its task")
+    _wait_until(ctx, session, tmux, deadline, has_begun, "did not take its task")
     pane = tmux.list().get(name)
     process = None if pane is None else identify(pane.pid)
     return of(process or Identity(0, ""))  # one that has ended already is found to be gone
 
 
 def _wait_until(
-    home: Home, session: Session, tmux: Tmux, deadline: float, holds: Callable[[], bool], problem: str
+    ctx: Context, session: Session, tmux: Tmux, deadline: float, holds: Callable[[], bool], problem: str
 ) -> None:
     """Wait for it as long as the program lives and may take; raises ProgramFailed with its last words."""
     name = session.terminal
@@ -101,7 +102,7 @@ def _wait_until(
                     f"{session.runtime} ended at once with status {status}:\n{_last_lines(_screen(tmux, name))}"
                 )
         if now > deadline:
-            limit = home.config.agents.boot_timeout
+            limit = ctx.config.agents.boot_timeout
             raise ProgramFailed(
                 f"{session.runtime} {problem} within {limit:g} s:\n{_last_lines(_screen(tmux, name))}",
                 hint="its hooks must be able to run; agents.boot_timeout says how long it may take",

@@ -21,6 +21,7 @@ from rookery.events.store import publish
 from rookery.events.telemetry import Telemetry
 from rookery.mail import service as mail
 from rookery.mail.inject import render
+from rookery.ops.context import Context
 from rookery.processes import handover as handed
 from rookery.processes import holder as holders
 from rookery.processes.detach import start_detached
@@ -31,7 +32,7 @@ from rookery.runtimes.model import DENIED
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import journal, store
-from rookery.sessions.home import Home, agent_environ, provided_environ
+from rookery.sessions.credentials import agent_environ, provided_environ
 from rookery.sessions.model import (
     BOOTING,
     COMPLETED,
@@ -73,83 +74,83 @@ _UNRECORDED = (
 _AGAIN = "Your last turn was cut off before it ended. Look at where things are, and go on."
 
 
-def start_turn(home: Home, session_id: str) -> None:
+def start_turn(ctx: Context, session_id: str) -> None:
     """Begin the agent's next turn, if there is a reason to and none is running; else let it wait.
 
     Raises EnvironmentUnusable before anything has happened if there is no environment for it.
     """
-    project_environ(home.root)
+    project_environ(ctx.root)
     turn_id = new_id(TURN)
-    file = journal.create(home.root, turn_id)
+    file = journal.create(ctx.root, turn_id)
     is_open = False
     try:
-        opened = _open(home, session_id, turn_id)
+        opened = _open(ctx, session_id, turn_id)
         if opened is None:
             return
         is_open = True
         steps.reached("turn opened")
-        _run(home, *opened, file)
+        _run(ctx, *opened, file)
     finally:
         os.close(file)
         if not is_open:
-            journal.remove(home.root, turn_id)
+            journal.remove(ctx.root, turn_id)
     steps.reached("runner started")
 
 
-def _run(home: Home, session: Session, turn: Turn, prompt: str, file: int) -> None:
+def _run(ctx: Context, session: Session, turn: Turn, prompt: str, file: int) -> None:
     """Start the turn's runner; what stands against it is how the turn has ended.
 
     Where only the environment is missing, the turn counts as cut off, and the agent waits for another one.
     """
     try:
-        _start_runner(home, session, turn.id, prompt, file)
+        _start_runner(ctx, session, turn.id, prompt, file)
     except EnvironmentUnusable:
-        _lose(home, session, turn)
-        journal.remove(home.root, turn.id)
+        _lose(ctx, session, turn)
+        journal.remove(ctx.root, turn.id)
     except RookError as error:
         end = {"status": -1, "last_words": error.message, "is_ok": False, "interrupted_by": "", "problem": {}}
-        journal.Writer(file).add(journal.ENDED, at=home.now(), usage=[], **end)
+        journal.Writer(file).add(journal.ENDED, at=ctx.now(), usage=[], **end)
 
 
-def _start_again(home: Home, session: Session, turn: Turn) -> None:
+def _start_again(ctx: Context, session: Session, turn: Turn) -> None:
     """Start the runner of a turn that never had one: whatever opened the turn was killed right then."""
-    file = journal.take(home.root, turn.id)
+    file = journal.take(ctx.root, turn.id)
     if file is None:
         return
     try:
-        if journal.find(home.root, turn.id, journal.RUNNER) or store.turn(home.db, turn.id).state != TURN_RUNNING:
+        if journal.find(ctx.root, turn.id, journal.RUNNER) or store.turn(ctx.db, turn.id).state != TURN_RUNNING:
             return  # another process was faster
-        messages = mail.seen_by(home.db, turn.id)
-        letters = render(messages, mail.waiting(home.db, session.agent)) if messages else ""
-        _run(home, session, turn, prompt_of(session, turn.cause, letters), file)
+        messages = mail.seen_by(ctx.db, turn.id)
+        letters = render(messages, mail.waiting(ctx.db, session.agent)) if messages else ""
+        _run(ctx, session, turn, prompt_of(session, turn.cause, letters), file)
     finally:
         os.close(file)
 
 
-def _open(home: Home, session_id: str, turn_id: str) -> tuple[Session, Turn, str] | None:
+def _open(ctx: Context, session_id: str, turn_id: str) -> tuple[Session, Turn, str] | None:
     """Open a turn, or let the agent wait: mail that comes just before is seen, just after finds it waiting."""
-    with home.db.write() as db:
+    with ctx.db.write() as db:
         session = store.session(db, session_id)
         is_ready = session.is_alive and not is_stopping(session)
         if not is_ready or (session.state == BOOTING and session.step != READY) or store.running_turn(db, session_id):
             return None
-        cause = _cause(home, session)
+        cause = _cause(ctx, session)
         if cause is None:
             if session.state != WAITING:
-                store.change_session(db, session, "agent.waiting", actor=session.agent, at=home.now(), move="wait")
+                store.change_session(db, session, "agent.waiting", actor=session.agent, at=ctx.now(), move="wait")
             return None
-        turn, letters = open_turn(home, session, cause, turn_id)
+        turn, letters = open_turn(ctx, session, cause, turn_id)
         return store.session(db, session.id), turn, prompt_of(session, cause, letters)
 
 
-def _cause(home: Home, session: Session) -> str | None:
-    turns = store.turns(home.db, session.id)
+def _cause(ctx: Context, session: Session) -> str | None:
+    turns = store.turns(ctx.db, session.id)
     if not turns:
         return BEGIN
     lost = count_lost(turns)
     if lost:
         return AGAIN if lost < len(turns) else BEGIN
-    return MAIL if mail.waiting(home.db, session.agent) else None
+    return MAIL if mail.waiting(ctx.db, session.agent) else None
 
 
 def count_lost(turns: list[Turn]) -> int:
@@ -157,9 +158,9 @@ def count_lost(turns: list[Turn]) -> int:
     return next((number for number, turn in enumerate(reversed(turns)) if turn.state != TURN_LOST), len(turns))
 
 
-def open_turn(home: Home, session: Session, cause: str, turn_id: str = "") -> tuple[Turn, str]:
+def open_turn(ctx: Context, session: Session, cause: str, turn_id: str = "") -> tuple[Turn, str]:
     """Within the caller's transaction: the turn's row, and the mail that it sees as text."""
-    db, now = home.db, home.now()
+    db, now = ctx.db, ctx.now()
     number = store.last_number(db, session.id) + 1
     turn = Turn(
         turn_id or new_id(TURN), session.id, number, cause, TURN_RUNNING, None, None, None, None, None, now, None
@@ -176,78 +177,78 @@ def prompt_of(session: Session, cause: str, letters: str) -> str:
     return "\n\n".join(part for part in (words, letters) if part)
 
 
-def _start_runner(home: Home, session: Session, turn_id: str, prompt: str, file: int) -> None:
-    command = open_runtime(session.runtime).turn_command(launch_of(home, session), prompt)
-    provided = provided_environ(home, session)
-    env = agent_environ(home, session, provided) | command.env | {_MARK: turn_id}
+def _start_runner(ctx: Context, session: Session, turn_id: str, prompt: str, file: int) -> None:
+    command = open_runtime(session.runtime).turn_command(launch_of(ctx, session), prompt)
+    provided = provided_environ(ctx, session)
+    env = agent_environ(ctx, session, provided) | command.env | {_MARK: turn_id}
     order = Order(
-        root=home.root,
+        root=ctx.root,
         session_id=session.id,
         turn_id=turn_id,
         agent=session.agent,
         runtime=session.runtime,
-        folder=home.folder(session.id),
+        folder=ctx.session_folder(session.id),
         worktree=session.worktree,
-        argv=list(wrap(home, session, command, env, provided, terminal=False)),
+        argv=list(wrap(ctx, session, command, env, provided, terminal=False)),
         env=env,
         stdin=command.stdin,
         interrupt=command.interrupt,
-        timeout=home.config.agents.turn_timeout,
-        grace=home.config.agents.stop_grace,
+        timeout=ctx.config.agents.turn_timeout,
+        grace=ctx.config.agents.stop_grace,
         umask=session.settings.umask,
         limits=session.settings.limits,
     )
-    if not is_recorded(home.root):
+    if not is_recorded(ctx.root):
         who: dict[str, Any] = {"agent": session.agent, "session_id": session.id, "turn_id": turn_id}
-        write_record(home.root, at=home.now(), kind=_NOTE, name="environment", data={"text": _UNRECORDED}, **who)
+        write_record(ctx.root, at=ctx.now(), kind=_NOTE, name="environment", data={"text": _UNRECORDED}, **who)
     handle = handed.write(order.as_dict())
     try:
         start_detached(
-            [*module_command("rookery.turns.runner"), home.root, str(file), str(handle)],
-            cwd=home.root,
-            env=own_environ(home.root) | {RUNNER: session.id},
-            output=os.path.join(home.folder(session.id), "runner.log"),
+            [*module_command("rookery.turns.runner"), ctx.root, str(file), str(handle)],
+            cwd=ctx.root,
+            env=own_environ(ctx.root) | {RUNNER: session.id},
+            output=os.path.join(ctx.session_folder(session.id), "runner.log"),
             keep=[file, handle],
         )
     finally:
         os.close(handle)
 
 
-def read_journal(home: Home, session_id: str, turn_id: str) -> None:
+def read_journal(ctx: Context, session_id: str, turn_id: str) -> None:
     """Take over what the runner has written since the last time, each line once, also if two processes do so."""
-    session = store.session(home.db, session_id)
+    session = store.session(ctx.db, session_id)
     has_news = False
     changes: dict[str, str] = {}
     child: dict[str, Any] | None = None
-    for entry in _take_over(home, session, turn_id):
+    for entry in _take_over(ctx, session, turn_id):
         has_news = True
         if entry["kind"] == journal.CONVERSATION:
             changes = {"runtime_session": str(entry["id"])}
         elif entry["kind"] == journal.CHILD:
             child = entry
-    is_fresh = seconds_of(session.active_at) > home.clock() - _SIGN_OF_LIFE
+    is_fresh = seconds_of(session.active_at) > ctx.clock() - _SIGN_OF_LIFE
     if not has_news or (not changes and child is None and is_fresh):
         return  # a durable write for each line would be too much
-    with home.db.write() as db:
+    with ctx.db.write() as db:
         session = store.session(db, session_id)
         if child is not None:
             store.change_turn(db, store.turn(db, turn_id), pid=child["pid"], pid_start=child["start"])
         if session.is_alive:
             store.change_session(
-                db, session, "", actor=session.agent, at=session.updated_at, active_at=home.now(), **changes
+                db, session, "", actor=session.agent, at=session.updated_at, active_at=ctx.now(), **changes
             )
 
 
-def _take_over(home: Home, session: Session, turn_id: str) -> Iterator[dict[str, Any]]:
+def _take_over(ctx: Context, session: Session, turn_id: str) -> Iterator[dict[str, Any]]:
     """The new lines of the journal, after their records have been kept.
 
     The file is read in parts, outside of the transactions; what another process has taken over meanwhile is left to it.
     """
-    telemetry = Telemetry(home.path("telemetry.db"))
+    telemetry = Telemetry(ctx.path("telemetry.db"))
     try:
         while True:
             offset = telemetry.read_offset(turn_id)
-            entries, end = journal.read(home.root, turn_id, offset, most=_JOURNAL_PART)
+            entries, end = journal.read(ctx.root, turn_id, offset, most=_JOURNAL_PART)
             if end == offset:
                 return
             with telemetry.db.write():
@@ -269,43 +270,43 @@ def _keep(telemetry: Telemetry, session: Session, turn_id: str, entry: dict[str,
     telemetry.add(at=entry["at"], agent=session.agent, session_id=session.id, turn_id=turn_id, **record)
 
 
-def settle_turn(home: Home, session_id: str) -> None:
+def settle_turn(ctx: Context, session_id: str) -> None:
     """Write down what came of a turn whose runner has ended; nothing if it has not, or if that is done."""
-    turn = store.running_turn(home.db, session_id)
-    if turn is None or journal.is_held(home.root, turn.id):
+    turn = store.running_turn(ctx.db, session_id)
+    if turn is None or journal.is_held(ctx.root, turn.id):
         return
-    has_runner = journal.find(home.root, turn.id, journal.RUNNER) is not None
+    has_runner = journal.find(ctx.root, turn.id, journal.RUNNER) is not None
     if not has_runner and turn.pid is not None and not holders.is_gone(holders.read(turn.pid, turn.pid_start)):
         return  # the runner of an earlier Rookery is at work, which kept no journal
-    session = store.session(home.db, session_id)
+    session = store.session(ctx.db, session_id)
     if not session.is_alive or is_stopping(session):
         return
-    read_journal(home, session_id, turn.id)
-    end = journal.find(home.root, turn.id, journal.ENDED)
+    read_journal(ctx, session_id, turn.id)
+    end = journal.find(ctx.root, turn.id, journal.ENDED)
     if end is None and turn.pid is None and not has_runner:
-        _start_again(home, session, turn)
+        _start_again(ctx, session, turn)
         return
     if end is None or not end["is_ok"]:
-        end_tree(None, (_MARK, turn.id), home.config.agents.stop_grace)  # a killed runner could not
-    remove_dead(of_worktree(home.root, session.worktree))
+        end_tree(None, (_MARK, turn.id), ctx.config.agents.stop_grace)  # a killed runner could not
+    remove_dead(of_worktree(ctx.root, session.worktree))
     if end is None:
-        _lose(home, session, turn)
+        _lose(ctx, session, turn)
     else:
-        snapshot = take_snapshot(home, session, turn.number)
+        snapshot = take_snapshot(ctx, session, turn.number)
         steps.reached("turn snapshotted")
-        _settle(home, session, turn, end, snapshot)
+        _settle(ctx, session, turn, end, snapshot)
     steps.reached("turn settled")
-    journal.remove(home.root, turn.id)
+    journal.remove(ctx.root, turn.id)
 
 
-def _lose(home: Home, session: Session, turn: Turn) -> None:
+def _lose(ctx: Context, session: Session, turn: Turn) -> None:
     """The runner was killed: what the turn has seen of its mail is new again, and the next turn goes on."""
-    spent = read_spent(home, session, turn)
-    with home.db.write() as db:
+    spent = read_spent(ctx, session, turn)
+    with ctx.db.write() as db:
         session = store.session(db, session.id)
         if not session.is_alive or store.turn(db, turn.id).state != TURN_RUNNING:
             return
-        now = home.now()
+        now = ctx.now()
         store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
         store.add_usage(db, turn.id, spent)
         mail.redeliver(db, turn.id, now)
@@ -314,11 +315,11 @@ def _lose(home: Home, session: Session, turn: Turn) -> None:
         store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
 
 
-def _settle(home: Home, session: Session, turn: Turn, end: dict[str, Any], snapshot: str | None) -> None:
-    spent, tip = read_spent(home, session, turn), find_tip(home, session)
-    usage = [price(each, session.model, home.config) for each in end["usage"]] or spent
-    with home.db.write() as db:
-        now = home.now()
+def _settle(ctx: Context, session: Session, turn: Turn, end: dict[str, Any], snapshot: str | None) -> None:
+    spent, tip = read_spent(ctx, session, turn), find_tip(ctx, session)
+    usage = [price(each, session.model, ctx.config) for each in end["usage"]] or spent
+    with ctx.db.write() as db:
+        now = ctx.now()
         session = store.session(db, session.id)
         if not session.is_alive or store.turn(db, turn.id).state != TURN_RUNNING:
             return  # stopped or settled meanwhile
@@ -342,26 +343,26 @@ def _settle(home: Home, session: Session, turn: Turn, end: dict[str, Any], snaps
         else:
             mail.redeliver(db, turn.id, now)
         if finished:
-            settle_end(home, session, COMPLETED, f"said {finished.type}", tip)
+            settle_end(ctx, session, COMPLETED, f"said {finished.type}", tip)
         elif not is_ok and not by:
             words = end["last_words"] or "no last words"
-            settle_end(home, session, CRASHED, f"exit status {end['status']}: {words}", tip)
+            settle_end(ctx, session, CRASHED, f"exit status {end['status']}: {words}", tip)
         else:
             store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
             return
-    finish_end(home, session)
+    finish_end(ctx, session)
 
 
-def take_snapshot(home: Home, session: Session, number: int) -> str | None:
+def take_snapshot(ctx: Context, session: Session, number: int) -> str | None:
     """Keep the worktree as it is; a worktree that is gone has nothing to keep."""
     if not os.path.isdir(session.worktree):
         return None
     return snapshots.take(
-        home.root,
-        home.config.vcs,
+        ctx.root,
+        ctx.config.vcs,
         agent=session.agent,
         session_id=session.id,
         turn=number,
         worktree=session.worktree,
-        include_ignored=home.config.worktrees.snapshot_ignored,
+        include_ignored=ctx.config.worktrees.snapshot_ignored,
     )

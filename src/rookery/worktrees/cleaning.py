@@ -15,6 +15,7 @@ from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.config.project import FOLDER
+from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
@@ -24,7 +25,6 @@ from rookery.vcs.git.repository import SAVED
 from rookery.vcs.model import GIT, RefMoved, Vcs
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
-from rookery.worktrees.removal import Project
 from rookery.worktrees.service import WorktreeState
 
 RESCUE = "rescue/"
@@ -85,7 +85,7 @@ class Wish(Record):
     dry_run: bool = False
 
 
-def list_worktrees(project: Project, *, size: bool = False) -> list[Listed]:
+def list_worktrees(project: Context, *, size: bool = False) -> list[Listed]:
     """Every agent's worktree, with what is in it."""
     vcs = worktrees.open_repository(project.root, project.config.vcs)
     base = removal.base_of(project, vcs)
@@ -108,7 +108,7 @@ def list_worktrees(project: Project, *, size: bool = False) -> list[Listed]:
 
 
 def clean_worktrees(
-    project: Project,
+    project: Context,
     *,
     names: Sequence[str] = (),
     completed: bool = False,
@@ -154,7 +154,7 @@ def _choose(places: list[Place], names: Sequence[str], *, completed: bool, every
     ]
 
 
-def _places(project: Project, vcs: Vcs, base: str | None) -> list[Place]:
+def _places(project: Context, vcs: Vcs, base: str | None) -> list[Place]:
     """Every worktree that is there, is registered, is being removed, or has left a branch that the base contains."""
     last = {session.agent: session for session in store.sessions(project.db)}
     registered, branches = vcs.checkouts(), vcs.branches("rook/")
@@ -172,7 +172,7 @@ def _places(project: Project, vcs: Vcs, base: str | None) -> list[Place]:
     return places
 
 
-def _clean(project: Project, vcs: Vcs, place: Place, base: str | None, wish: Wish, actor: str) -> Cleaned:
+def _clean(project: Context, vcs: Vcs, place: Place, base: str | None, wish: Wish, actor: str) -> Cleaned:
     """Take one worktree away, or say why not."""
     verdict = Cleaned(place.agent, place.path, KEPT, branch=place.branch)
     try:
@@ -224,14 +224,14 @@ def _is_worktree_left(vcs: Vcs, place: Place, state: WorktreeState) -> bool:
     return place.path in vcs.checkouts()
 
 
-def _inspect(project: Project, place: Place, base: str | None) -> WorktreeState:
+def _inspect(project: Context, place: Place, base: str | None) -> WorktreeState:
     folder = None if place.session is None else os.path.join(project.root, FOLDER, "sessions", place.session.id)
     return worktrees.inspect(
         project.root, project.config.vcs, path=place.path, branch=place.branch, base=base, session_folder=folder
     )
 
 
-def _why_kept(project: Project, place: Place, state: WorktreeState, wish: Wish) -> str:
+def _why_kept(project: Context, place: Place, state: WorktreeState, wish: Wish) -> str:
     if place.session is not None and place.session.is_alive:
         return f"{place.agent} is {place.session.state}"
     if state.lock is not None:
@@ -250,7 +250,7 @@ def _why_kept(project: Project, place: Place, state: WorktreeState, wish: Wish) 
     return ""
 
 
-def _why_inner_stays(project: Project, path: str) -> str:
+def _why_inner_stays(project: Context, path: str) -> str:
     """What a repository inside a worktree holds that is nowhere else: no snapshot of ours reaches into it."""
     found = detect(path)
     if found is None or found != (GIT, os.path.realpath(path)):
@@ -274,7 +274,7 @@ def _needs_rescue(vcs: Vcs, state: WorktreeState, base: str | None, wish: Wish) 
     return is_loose and (base is None or not vcs.has_landed(str(state.commit), base))
 
 
-def _save(project: Project, vcs: Vcs, place: Place, state: WorktreeState, base: str | None, wish: Wish) -> str | None:
+def _save(project: Context, vcs: Vcs, place: Place, state: WorktreeState, base: str | None, wish: Wish) -> str | None:
     """Keep what is not committed; returns the whole name of its ref. After a kill it is not done twice."""
     if not _needs_rescue(vcs, state, base, wish):
         return None

@@ -11,16 +11,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.config.model import Config
 from rookery.config.project import FOLDER, from_stored, root_of, to_stored
 from rookery.db.database import Database
 from rookery.events.store import publish
+from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes import locks
 from rookery.processes.holder import HolderId
@@ -32,18 +31,6 @@ from rookery.vcs.model import RefMoved, Vcs
 
 _POLL = 0.02
 _COLUMNS = "path, agent, branch, rescue, inode, actor, pid, pid_start, at"
-
-
-class Project(Protocol):
-    """What is needed of the project: an operation's context has it, and so have others."""
-
-    @property
-    def root(self) -> str: ...
-    @property
-    def db(self) -> Database: ...
-    @property
-    def config(self) -> Config: ...
-    def now(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +63,7 @@ def alone(root: str) -> Iterator[None]:
 
 
 def take_away(
-    project: Project, vcs: Vcs, path: str, agent: str, branch: str, *, base: str | None, rescue: str | None, actor: str
+    project: Context, vcs: Vcs, path: str, agent: str, branch: str, *, base: str | None, rescue: str | None, actor: str
 ) -> bool:
     """Remove a worktree in which nothing is unsaved, and its branch if that has landed: True if it had.
 
@@ -103,7 +90,7 @@ def take_away(
     return is_deleted
 
 
-def settle_left(project: Project, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
+def settle_left(project: Context, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
     """Follow up a cleaning that was cut off; gives it if its worktree is gone now. Under `alone`."""
     cleaning = _read(project.db, path)
     if cleaning is None:
@@ -152,13 +139,13 @@ def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | No
     return True
 
 
-def base_of(project: Project, vcs: Vcs) -> str | None:
+def base_of(project: Context, vcs: Vcs) -> str | None:
     """The branch that work lands on, if it is there."""
     name = project.config.project.base or vcs.default_branch()
     return name if name is not None and vcs.branch_tip(name) is not None else None
 
 
-def _tell(project: Project, cleaning: Cleaning) -> None:
+def _tell(project: Context, cleaning: Cleaning) -> None:
     """Publish the event and drop the row; nothing if another process has done so."""
     stored = to_stored(root_of(project.db.path), cleaning.path)
     data = {"path": stored, "branch": cleaning.branch, "rescue": cleaning.rescue}

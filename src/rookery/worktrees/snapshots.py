@@ -10,13 +10,13 @@ from rookery.base.record import Record
 from rookery.config.model import VcsConfig
 from rookery.config.project import to_stored
 from rookery.events.store import publish
+from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.cleaning import rescue_name
-from rookery.worktrees.removal import Project
 
 PREFIX = "snapshots/"
 _SHORT = 8
@@ -72,7 +72,7 @@ def name_of(agent: str, session_id: str, turn: int) -> str:
     return f"{PREFIX}{agent}/{session_id[-_SHORT:].lower()}/{turn}"
 
 
-def list_snapshots(project: Project, agent: str) -> list[Snapshot]:
+def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
     """The snapshots of all of an agent's lives, in order."""
     lives = store.sessions(project.db, agent=agent)
     if not lives:
@@ -91,7 +91,7 @@ def list_snapshots(project: Project, agent: str) -> list[Snapshot]:
     return found
 
 
-def restore(project: Project, agent: str, turn: int, *, force: bool = False, actor: str = "human") -> Restored:
+def restore(project: Context, agent: str, turn: int, *, force: bool = False, actor: str = "human") -> Restored:
     """Make an agent's worktree as it was at the end of a turn of its last life; one that was cleaned is made again.
 
     What is there now is saved first. Without `force`, a worktree with changes that are not committed is refused.
@@ -122,7 +122,7 @@ def restore(project: Project, agent: str, turn: int, *, force: bool = False, act
     return Restored(agent, turn, path, commit, ref, is_missing)
 
 
-def _idle(project: Project, agent: str) -> Session:
+def _idle(project: Context, agent: str) -> Session:
     """The agent's last life, which must not be in the middle of a turn."""
     session = store.latest(project.db, agent)
     if session is None:

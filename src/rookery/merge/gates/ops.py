@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.gates.service import run_gates
+from rookery.merge.merger import Merger
 from rookery.merge.model import GateRun
 from rookery.ops.context import Context
 from rookery.ops.operation import arg, flag, op, option
 from rookery.sessions import store as agents
-from rookery.sessions.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +63,23 @@ def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | N
     unknown = set(name) - {gate.name for gate in ctx.config.gates}
     if unknown:
         raise InvalidInput(f"there is no gate {', '.join(sorted(unknown))}", hint="`rook gate list` shows them")
-    desk = Desk(Home.of(ctx), ctx.actor, ctx.follow)
+    merger = Merger(ctx, ctx.actor, ctx.follow)
     if branch:
-        session = agents.latest(ctx.db, branch) if desk.merging.tip(branch) is None else None
-        target: str | None = desk.vcs.resolve(branch if session is None else session.branch)
+        session = agents.latest(ctx.db, branch) if merger.merging.tip(branch) is None else None
+        target: str | None = merger.vcs.resolve(branch if session is None else session.branch)
     else:
-        target = desk.vcs.resolve(commit) if commit else ctx.vcs().current_commit()
+        target = merger.vcs.resolve(commit) if commit else ctx.vcs().current_commit()
     if target is None:
         raise InvalidInput("there is no commit yet", hint="make a first commit")
-    base = desk.base()
+    base = merger.base()
     # Asked for by name, a gate runs whatever has changed.
-    parted = desk.merging.fork_point(desk.merging.tip(base) or target, target)
-    at = parted if parted not in (None, target) else desk.merging.store.empty_tree()
+    parted = merger.merging.fork_point(merger.merging.tip(base) or target, target)
+    at = parted if parted not in (None, target) else merger.merging.store.empty_tree()
     verdict = run_gates(
-        desk,
+        merger,
         target,
         base=base,
-        at=at or desk.merging.store.empty_tree(),
+        at=at or merger.merging.store.empty_tree(),
         retries=ctx.config.merge.retries,
         fresh=fresh,
         only=name,

@@ -15,15 +15,15 @@ from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
 from rookery.config.model import VcsConfig
 from rookery.environment.service import project_environ
-from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs
+from rookery.merge.merger import Merger
 from rookery.merge.tiers import spending
+from rookery.ops.context import Context
 from rookery.processes import owned
 from rookery.processes.holder import HolderId
 from rookery.processes.proctree import end_tree
 from rookery.sandbox.model import OFF, ON, NoSandbox
 from rookery.sandbox.probe import probe
-from rookery.sessions.home import Home
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merging import objects_of
@@ -50,80 +50,80 @@ class Scratch(Record):
 
 
 @contextmanager
-def open_scratch(desk: Desk, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
+def open_scratch(merger: Merger, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
     """Check a commit out apart, under a name of its own, and provision it; whatever happens, nothing of it stays."""
-    top = desk.scratch(name)
-    folder = folder_of(desk, name)
+    top = merger.scratch(name)
+    folder = folder_of(merger, name)
     private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
     try:
         owned.make(top)
         os.mkdir(temporary)
-        git_scratch.make(desk.merging.store, folder, commit, branch=base, at=at)
+        git_scratch.make(merger.merging.store, folder, commit, branch=base, at=at)
         provided = provision(
-            desk.home.root,
+            merger.ctx.root,
             folder,
-            desk.config.provision,
-            vcs_config=VcsConfig(backend=GIT, timeout=desk.config.vcs.timeout),
+            merger.ctx.config.provision,
+            vcs_config=VcsConfig(backend=GIT, timeout=merger.ctx.config.vcs.timeout),
             session_folder=private,
             hides=lambda paths: git_scratch.hide(folder, paths),
         )
-        yield Scratch(name, folder, _environ(desk, top, folder, temporary, provided), _mark(top), _cage(desk, top))
+        yield Scratch(name, folder, _environ(merger, top, folder, temporary, provided), _mark(top), _cage(merger, top))
     finally:
         _throw_away(top)
 
 
-def _cage(desk: Desk, top: str) -> tuple[str, ...]:
+def _cage(merger: Merger, top: str) -> tuple[str, ...]:
     """The machine as it is, but the project can only be read: its files, its repository and its state.
 
     What provisioning links to is the project's own, and stays writable: programs keep caches there.
     """
-    mode = desk.config.sandbox.mode
+    mode = merger.ctx.config.sandbox.mode
     if mode == OFF:
         return ()
-    found = probe(desk.path("run"))
+    found = probe(merger.ctx.path("run"))
     if not found.works:
         if mode == ON:
             raise NoSandbox(f"sandbox.mode is on, and nothing can be sandboxed: {found.reason}", hint=found.hint)
         return ()
-    root = os.path.realpath(desk.home.root)
-    store = os.path.dirname(objects_of(desk.merging.store))
-    linked = [os.path.join(root, os.path.normpath(each.removesuffix("?"))) for each in desk.config.provision.link]
+    root = os.path.realpath(merger.ctx.root)
+    store = os.path.dirname(objects_of(merger.merging.store))
+    linked = [os.path.join(root, os.path.normpath(each.removesuffix("?"))) for each in merger.ctx.config.provision.link]
     words = [found.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
     words += [word for place in dict.fromkeys((root, store)) for word in ("--ro-bind", place, place)]
     words += [word for place in (*linked, os.path.realpath(top)) for word in ("--bind-try", place, place)]
     return (*words, "--")
 
 
-def sweep(desk: Desk) -> None:
+def sweep(merger: Merger) -> None:
     """Throw away what killed processes left and no job needs."""
-    for name in names(desk.home):
-        drop_left(desk, name)
+    for name in names(merger.ctx):
+        drop_left(merger, name)
 
 
-def names(home: Home) -> list[str]:
+def names(ctx: Context) -> list[str]:
     """Every folder that no job needs: one that a job needs goes when the job is settled."""
-    found = owned.names(home.path("scratch"))
-    needed = jobs.places(home.root) if found else set()
+    found = owned.names(ctx.path("scratch"))
+    needed = jobs.places(ctx.root) if found else set()
     return [name for name in found if name not in needed]
 
 
-def drop_left(desk: Desk, name: str) -> None:
+def drop_left(merger: Merger, name: str) -> None:
     """Throw away a folder whose owner is gone, once what was spent there is counted."""
-    top = desk.scratch(name)
-    if is_left(desk.home, name):
+    top = merger.scratch(name)
+    if is_left(merger.ctx, name):
         end_tree(None, _mark(top), 0)
-        spending.count_left(desk, name, top)
+        spending.count_left(merger, name, top)
         _throw_away(top)
 
 
-def folder_of(desk: Desk, name: str) -> str:
+def folder_of(merger: Merger, name: str) -> str:
     """The checkout in a scratch folder."""
-    return os.path.join(desk.scratch(name), "tree")
+    return os.path.join(merger.scratch(name), "tree")
 
 
-def is_left(home: Home, name: str) -> bool:
+def is_left(ctx: Context, name: str) -> bool:
     """True if the folder's owner is gone, or was never written down."""
-    return owned.is_left(home.path("scratch", name), home.clock())
+    return owned.is_left(ctx.path("scratch", name), ctx.clock())
 
 
 def drop_all(top: str) -> None:
@@ -149,9 +149,9 @@ def _throw_away(top: str) -> None:
     owned.forget(top)
 
 
-def _environ(desk: Desk, top: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
+def _environ(merger: Merger, top: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
     """The project's environment, but no variable of git leads out of the folder."""
-    env = {key: value for key, value in project_environ(desk.home.root).items() if not key.startswith("GIT_")}
+    env = {key: value for key, value in project_environ(merger.ctx.root).items() if not key.startswith("GIT_")}
     return env | {
         "CI": "true",
         "TERM": "dumb",  # that of the caller is not recorded, and scripts that ask for one fail without any
@@ -163,6 +163,6 @@ def _environ(desk: Desk, top: str, folder: str, temporary: str, provided: dict[s
     }
 
 
-def owner_of(home: Home, name: str) -> HolderId | None:
+def owner_of(ctx: Context, name: str) -> HolderId | None:
     """Whose folder it is; None if that cannot be read."""
-    return owned.owner_of(home.path("scratch", name))
+    return owned.owner_of(ctx.path("scratch", name))

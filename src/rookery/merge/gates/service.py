@@ -26,11 +26,11 @@ from rookery.config.model import GateConfig
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.events.store import publish
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates.gate_runner import Order
 from rookery.merge.gates.jobs import Taken
 from rookery.merge.gates.scratch import Scratch
+from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
 from rookery.processes import holder as holders
 
@@ -54,7 +54,7 @@ class Verdict(Record):
 
 
 def run_gates(
-    desk: Desk,
+    merger: Merger,
     commit: str,
     *,
     base: str,
@@ -65,14 +65,14 @@ def run_gates(
     beat: Callable[[], None] = lambda: None,
 ) -> Verdict:
     """Run every gate that the changes since `at` call for. `beat` is called all the while, as a sign of life."""
-    if not desk.config.gates:
+    if not merger.ctx.config.gates:
         return Verdict(())
-    tree = desk.merging.tree(commit)
-    wanted = [gate for gate in _choose(desk, at, commit) if not only or gate.name in only]
+    tree = merger.merging.tree(commit)
+    wanted = [gate for gate in _choose(merger, at, commit) if not only or gate.name in only]
     runs: list[GateRun] = []
     todo = []
     for gate in wanted:
-        known = None if fresh else _known(desk, tree, gate)
+        known = None if fresh else _known(merger, tree, gate)
         if known is None or (not known.is_ok and retries):
             todo.append(gate)
         else:
@@ -84,18 +84,18 @@ def run_gates(
 
             @cache
             def place() -> Scratch:
-                name, tip = f"gate-{tree[:12]}-{unique()}", desk.merging.tip(base) or commit
-                return stack.enter_context(scratch.open_scratch(desk, name, commit, base=base, at=tip))
+                name, tip = f"gate-{tree[:12]}-{unique()}", merger.merging.tip(base) or commit
+                return stack.enter_context(scratch.open_scratch(merger, name, commit, base=base, at=tip))
 
             for gate in todo:
-                runs.append(_run_with_retries(desk, gate, tree, place, retries, unique() if fresh else "", beat))
+                runs.append(_run_with_retries(merger, gate, tree, place, retries, unique() if fresh else "", beat))
                 if not runs[-1].is_ok:
                     break
     return Verdict(tuple(runs))
 
 
 def _run_with_retries(
-    desk: Desk,
+    merger: Merger,
     gate: GateConfig,
     tree: str,
     place: Callable[[], Scratch],
@@ -104,33 +104,33 @@ def _run_with_retries(
     beat: Callable[[], None],
 ) -> GateRun:
     """A gate that failed before, on this very tree, has its first run behind it."""
-    command = command_of(desk, gate)
-    before = desk.red.get((tree, command))
-    once = _Once(desk, gate, tree, command, fresh)
+    command = command_of(merger, gate)
+    before = merger.red.get((tree, command))
+    once = _Once(merger, gate, tree, command, fresh)
     try:
         found = before if before is not None and retries else once.run(0, place, beat)
         for attempt in range(1, retries + 1):
             if found.verdict != FAILED_GATE:
                 break
-            desk.say(f"{gate.name} failed; once more, to see whether it is flaky\n")
+            merger.say(f"{gate.name} failed; once more, to see whether it is flaky\n")
             again = once.run(attempt, place, beat)
             found = again.replace(verdict=FLAKY) if again.verdict == PASSED else again
         once.settle(found)
     finally:
         once.leave()
     if found.is_ok:
-        desk.red.pop((tree, command), None)
+        merger.red.pop((tree, command), None)
     else:
-        desk.red[(tree, command)] = found
+        merger.red[(tree, command)] = found
     return found
 
 
-def _choose(desk: Desk, old: str, new: str) -> list[GateConfig]:
+def _choose(merger: Merger, old: str, new: str) -> list[GateConfig]:
     """The gates whose paths have changed, and those without paths."""
-    gates = desk.config.gates
+    gates = merger.ctx.config.gates
     if not any(gate.paths for gate in gates):
         return list(gates)
-    changed = desk.merging.changed_paths([(old, new)])[0]
+    changed = merger.merging.changed_paths([(old, new)])[0]
     return [gate for gate in gates if not gate.paths or any(matches(path, gate.paths) for path in changed)]
 
 
@@ -142,38 +142,38 @@ def matches(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def command_of(desk: Desk, gate: GateConfig) -> str:
+def command_of(merger: Merger, gate: GateConfig) -> str:
     """A short name for the command with all that it runs in: another setting is another command."""
-    given = desk.config.provision
+    given = merger.ctx.config.provision
     parts = (gate.run, given.setup, sorted(given.env.items()), given.copy, given.link)
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _known(desk: Desk, tree: str, gate: GateConfig) -> GateRun | None:
-    command = command_of(desk, gate)
-    failed = desk.red.get((tree, command))
+def _known(merger: Merger, tree: str, gate: GateConfig) -> GateRun | None:
+    command = command_of(merger, gate)
+    failed = merger.red.get((tree, command))
     if failed is not None:
         return failed.replace(is_cached=True)
-    found = store.last_gate_run(desk.db, tree, command)
+    found = store.last_gate_run(merger.ctx.db, tree, command)
     return found.replace(is_cached=True, name=gate.name) if found is not None and found.is_ok else None
 
 
-def _remember(desk: Desk, command: str, found: GateRun) -> None:
+def _remember(merger: Merger, command: str, found: GateRun) -> None:
     """Keep what came of it; nothing if that was done before by a process that was killed then."""
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         if store.has_gate_run(db, found.tree, command, found.at):
             return
         store.add_gate_run(db, found, command)
         log = to_stored(root_of(db.path), found.log)
         data = {"tree": found.tree, "verdict": found.verdict, "seconds": found.seconds, "log": log}
-        publish(db, f"gate.{found.verdict}", found.name, data, actor=desk.actor, at=desk.now())
+        publish(db, f"gate.{found.verdict}", found.name, data, actor=merger.actor, at=merger.ctx.now())
 
 
 class _Once:
     """One gate on one tree: its job is started, or found under way, and settled."""
 
-    def __init__(self, desk: Desk, gate: GateConfig, tree: str, command: str, fresh: str) -> None:
-        self._desk = desk
+    def __init__(self, merger: Merger, gate: GateConfig, tree: str, command: str, fresh: str) -> None:
+        self._merger = merger
         self._gate = gate
         self._tree = tree
         self._command = command
@@ -182,11 +182,11 @@ class _Once:
 
     def run(self, attempt: int, place: Callable[[], Scratch], beat: Callable[[], None]) -> GateRun:
         """The job's result, of whoever started it."""
-        desk, root = self._desk, self._desk.home.root
+        merger, root = self._merger, self._merger.ctx.root
         name = jobs.name_of("gate", self._tree, self._command, attempt, self._fresh)
-        desk.gate_runs += 1
-        desk.say(f"gate {self._gate.name}: {self._gate.run}\n")
-        is_own, began = False, desk.now()
+        merger.gate_runs += 1
+        merger.say(f"gate {self._gate.name}: {self._gate.run}\n")
+        is_own, began = False, merger.ctx.now()
         while True:
             if not jobs.is_there(root, name):
                 is_own = self._start(name, place())
@@ -194,45 +194,45 @@ class _Once:
             try:
                 self._wait(name, beat)
             except BaseException:
-                if is_own or _is_left(desk, name):
+                if is_own or _is_left(merger, name):
                     jobs.end(root, name)
                     with suppress(RookError):  # a full disk: the loop does it later
-                        settle_left(desk, name)
+                        settle_left(merger, name)
                 raise
             taken = jobs.take(root, name)
             if taken is None:
-                known = store.last_gate_run(desk.db, self._tree, self._command)
+                known = store.last_gate_run(merger.ctx.db, self._tree, self._command)
                 if known is not None and known.at >= began:
                     return known  # another process that waited for it has settled it
                 continue
             if taken.end is not None:
                 self._taken.append(taken)
                 return _run_of(taken)
-            _drop(desk, taken)  # its runner was killed
+            _drop(merger, taken)  # its runner was killed
             if is_own:
                 return self._killed()
 
     def _wait(self, name: str, beat: Callable[[], None]) -> None:
         """Wait for its end, and show what it prints."""
-        tail = _Tail(self._log, self._desk.say)
+        tail = _Tail(self._log, self._merger.say)
 
         def tick() -> None:
             tail.show()
             beat()
 
         try:
-            every = self._desk.config.merge.lease / 8
-            jobs.wait(self._desk.home.root, name, tick, every=every, log=os.path.dirname(self._log))
+            every = self._merger.ctx.config.merge.lease / 8
+            jobs.wait(self._merger.ctx.root, name, tick, every=every, log=os.path.dirname(self._log))
             tail.show()
         finally:
             tail.close()
 
     def settle(self, found: GateRun) -> None:
         """Keep what came of it, and let go of the jobs."""
-        _remember(self._desk, self._command, found)
+        _remember(self._merger, self._command, found)
         steps.reached("gate remembered")
         for each in self._taken:
-            _drop(self._desk, each)
+            _drop(self._merger, each)
         self._taken.clear()
 
     def leave(self) -> None:
@@ -242,15 +242,15 @@ class _Once:
 
     @property
     def _log(self) -> str:
-        return os.path.join(self._desk.path("gates", self._tree[:12]), f"{_file_name(self._gate.name)}.log")
+        return os.path.join(self._merger.ctx.path("gates", self._tree[:12]), f"{_file_name(self._gate.name)}.log")
 
     def _start(self, name: str, place: Scratch) -> bool:
-        desk, gate, me = self._desk, self._gate, holders.myself()
+        merger, gate, me = self._merger, self._gate, holders.myself()
         os.makedirs(os.path.dirname(self._log), exist_ok=True)
         with suppress(FileNotFoundError):
             os.unlink(self._log)  # of an earlier run: nobody shall take it for this one's
         order = Order(
-            root=desk.home.root,
+            root=merger.ctx.root,
             name=gate.name,
             run=gate.run,
             cage=list(place.cage),
@@ -258,43 +258,43 @@ class _Once:
             env=place.env,
             mark=list(place.mark),
             timeout=gate.timeout,
-            disk=desk.config.merge.gate_disk,
-            output=desk.config.merge.gate_output,
+            disk=merger.ctx.config.merge.gate_disk,
+            output=merger.ctx.config.merge.gate_output,
             log=self._log,
             owner=(me.pid, me.text),
         )
-        log = to_stored(desk.home.root, self._log)
+        log = to_stored(merger.ctx.root, self._log)
         about = {"gate": gate.name, "tree": self._tree, "command": self._command, "log": log, "place": place.name}
-        return jobs.start(desk.home.root, name, "rookery.merge.gates.gate_runner", order.as_dict(), about)
+        return jobs.start(merger.ctx.root, name, "rookery.merge.gates.gate_runner", order.as_dict(), about)
 
     def _killed(self) -> GateRun:
         words = "its process was killed"
         return GateRun(
-            self._gate.name, self._tree, FAILED_GATE, None, 0.0, self._log, self._desk.now(), last_lines=words
+            self._gate.name, self._tree, FAILED_GATE, None, 0.0, self._log, self._merger.ctx.now(), last_lines=words
         )
 
 
-def settle_left(desk: Desk, name: str) -> None:
+def settle_left(merger: Merger, name: str) -> None:
     """Keep the result of a gate whose merger was killed; the next merger does not have to run it again."""
-    taken = jobs.take(desk.home.root, name)
+    taken = jobs.take(merger.ctx.root, name)
     if taken is None:
         return
     if taken.end is not None:
-        _remember(desk, taken.about["command"], _run_of(taken))
+        _remember(merger, taken.about["command"], _run_of(taken))
         steps.reached("gate remembered")
-    _drop(desk, taken)
+    _drop(merger, taken)
 
 
-def _is_left(desk: Desk, name: str) -> bool:
+def _is_left(merger: Merger, name: str) -> bool:
     """True if nobody but us waits for a job: the merger that started it is gone."""
-    about = jobs.about(desk.home.root, name)
-    return not about or scratch.is_left(desk.home, about["place"])
+    about = jobs.about(merger.ctx.root, name)
+    return not about or scratch.is_left(merger.ctx, about["place"])
 
 
-def _drop(desk: Desk, taken: Taken) -> None:
+def _drop(merger: Merger, taken: Taken) -> None:
     """Let go of a job, with its scratch folder if whoever made that is gone. Killed in between, the loop does it."""
     if taken.about:
-        scratch.drop_left(desk, taken.about["place"])
+        scratch.drop_left(merger, taken.about["place"])
     taken.drop()
 
 

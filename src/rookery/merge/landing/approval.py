@@ -6,35 +6,35 @@ An approval is of one commit: what went on afterwards nobody has seen. And nobod
 from __future__ import annotations
 
 from rookery.events.store import last_actor
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED
 
 
-def reviewer_of(desk: Desk, entry: Entry) -> str | None:
+def reviewer_of(merger: Merger, entry: Entry) -> str | None:
     """Who approved the task, else who said by mail that the branch is checked and may land; None if nobody did."""
     if entry.task_id is None or entry.agent is None:
         return None
-    task = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id)
+    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id)
     if task is None or task.commit not in (None, entry.tip):
         return None
-    found = _approver(desk, entry) if task.state == APPROVED else None
-    return found or _endorser(desk, entry)
+    found = _approver(merger, entry) if task.state == APPROVED else None
+    return found or _endorser(merger, entry)
 
 
-def _approver(desk: Desk, entry: Entry) -> str | None:
-    actor = last_actor(desk.db, "task.approved", entry.task_id or "")
+def _approver(merger: Merger, entry: Entry) -> str | None:
+    actor = last_actor(merger.ctx.db, "task.approved", entry.task_id or "")
     return None if actor == entry.agent else actor
 
 
-def _endorser(desk: Desk, entry: Entry) -> str | None:
+def _endorser(merger: Merger, entry: Entry) -> str | None:
     """The last sender of a `merge_ready` in the life in which the work was done."""
-    lives = [each for each in agents.sessions(desk.db, agent=entry.agent) if each.branch == entry.branch]
+    lives = [each for each in agents.sessions(merger.ctx.db, agent=entry.agent) if each.branch == entry.branch]
     if not lives:
         return None
-    sender = desk.db.value(
+    sender = merger.ctx.db.value(
         "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
         "AND sender <> ? AND created_at >= ? ORDER BY seq DESC LIMIT 1",
         (entry.branch, entry.agent, lives[-1].created_at),

@@ -13,8 +13,8 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.landing.landed import landed_branches
+from rookery.merge.merger import Merger
 from rookery.merge.model import CANCELLED as TAKEN_OUT
 from rookery.merge.model import FAILED as DID_NOT_LAND
 from rookery.merge.model import OPEN, UNDONE, Entry
@@ -74,12 +74,12 @@ def check_current(db: Database, entries: Iterable[Entry]) -> None:
             )
 
 
-def survey(desk: Desk, base: str) -> Survey:
+def survey(merger: Merger, base: str) -> Survey:
     """Every branch of an agent that the base lacks: what is finished and may land, and why the rest may not."""
-    last = {session.branch: session for session in agents.sessions(desk.db)}
-    tips = {name: tip for name, tip in desk.vcs.branches(BRANCH_PREFIX).items() if name in last}
-    landed = landed_branches(desk, tips, base)
-    found = tasks.get_many(desk.db, [each.task_id for each in last.values() if each.task_id])
+    last = {session.branch: session for session in agents.sessions(merger.ctx.db)}
+    tips = {name: tip for name, tip in merger.vcs.branches(BRANCH_PREFIX).items() if name in last}
+    landed = landed_branches(merger, tips, base)
+    found = tasks.get_many(merger.ctx.db, [each.task_id for each in last.values() if each.task_id])
     ready, skipped = [], []
     for branch, tip in tips.items():
         session = last[branch]
@@ -87,7 +87,7 @@ def survey(desk: Desk, base: str) -> Survey:
         has_work = tip != session.base_commit and branch not in landed
         if not has_work and (task is None or task.state not in IN_REVIEW):
             continue  # nothing is expected of it
-        reason = _why_not(desk.db, session, task, tip, base)
+        reason = _why_not(merger.ctx.db, session, task, tip, base)
         if reason:
             skipped.append(Skipped(branch, session.agent, session.task_id, reason))
         else:
@@ -95,11 +95,11 @@ def survey(desk: Desk, base: str) -> Survey:
     return Survey(tuple(ready), tuple(skipped))
 
 
-def add_queue(desk: Desk, base: str, found: Survey) -> Survey:
+def add_queue(merger: Merger, base: str, found: Survey) -> Survey:
     """A survey with what is queued for the base: what is in review lands with it, the rest has to be named."""
     ready, skipped = list(found.ready), []
-    entries = store.select(desk.db, states=OPEN, base=base)
-    owners = tasks.get_many(desk.db, [each.task_id for each in entries if each.task_id])
+    entries = store.select(merger.ctx.db, states=OPEN, base=base)
+    owners = tasks.get_many(merger.ctx.db, [each.task_id for each in entries if each.task_id])
     for each in entries:
         task = owners.get(each.task_id or "")
         if each.branch in ready:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.merge.desk import Desk
 from rookery.merge.landing.approval import reviewer_of
 from rookery.merge.landing.landed import Start, start_of
+from rookery.merge.merger import Merger
 from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
 from rookery.tasks import store as tasks
 from rookery.vcs.git.landed import reverted_commits
@@ -44,23 +44,23 @@ class Clash(Record):
         return tuple(each.path for each in self.merged.conflicts)
 
 
-def build(desk: Desk, entry: Entry, onto: str) -> Candidate | Clash:
+def build(merger: Merger, entry: Entry, onto: str) -> Candidate | Clash:
     """The commit that lands a branch onto another commit, or what conflicts."""
-    start = start_of(desk, entry.branch, entry.tip, entry.base)
-    merged = merge(desk, entry, onto, start)
+    start = start_of(merger, entry.branch, entry.tip, entry.base)
+    merged = merge(merger, entry, onto, start)
     if not merged.is_clean:
         return Clash(entry, onto, merged)
-    return Candidate(entry, onto, commit_tree(desk, entry, onto, merged.tree, start=start))
+    return Candidate(entry, onto, commit_tree(merger, entry, onto, merged.tree, start=start))
 
 
-def merge(desk: Desk, entry: Entry, onto: str, start: Start | None = None) -> Merged:
+def merge(merger: Merger, entry: Entry, onto: str, start: Start | None = None) -> Merged:
     """A branch merged onto a commit, from where its own work begins.
 
     Git sees no trace of squashed or rebased work in the history, and takes reverted work for merged. So what was
     reverted is put on again first, and git is given the files with the history that counts.
     """
-    start = start or start_of(desk, entry.branch, entry.tip, entry.base)
-    merging, tree = desk.merging, onto
+    start = start or start_of(merger, entry.branch, entry.tip, entry.base)
+    merging, tree = merger.merging, onto
     for each in start.redo:
         again = merging.merge_trees(each.old, tree, each.new)
         if not again.is_clean:
@@ -75,29 +75,29 @@ def merge(desk: Desk, entry: Entry, onto: str, start: Start | None = None) -> Me
 
 
 def commit_tree(
-    desk: Desk, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN, start: Start | None = None
+    merger: Merger, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN, start: Start | None = None
 ) -> str:
     """The commit that gives the base a tree, by the strategy that the configuration names."""
-    strategy = desk.config.merge.strategy
+    strategy = merger.ctx.config.merge.strategy
     known = (
-        (start or start_of(desk, entry.branch, entry.tip, entry.base)).known(onto)
+        (start or start_of(merger, entry.branch, entry.tip, entry.base)).known(onto)
         if strategy in (SQUASH, REBASE)
         else (onto,)
     )
-    title, trailers = _title(desk, entry), _trailers(desk, entry, tier)
+    title, trailers = _title(merger, entry), _trailers(merger, entry, tier)
     if strategy == REBASE and tier == CLEAN:
-        replayed = replay(desk.merging, onto, desk.merging.own_commits(known, entry.tip), trailers)
+        replayed = replay(merger.merging, onto, merger.merging.own_commits(known, entry.tip), trailers)
         # Commits that do not apply one by one, though their sum does, land as that sum.
-        if isinstance(replayed, str) and desk.merging.tree(replayed) == tree:
+        if isinstance(replayed, str) and merger.merging.tree(replayed) == tree:
             return replayed
     if strategy in (SQUASH, REBASE):
-        return desk.merging.commit_landing(tree, [onto], f"{title}\n\n{_told(desk, entry, known)}\n{trailers}")
-    return desk.merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+        return merger.merging.commit_landing(tree, [onto], f"{title}\n\n{_told(merger, entry, known)}\n{trailers}")
+    return merger.merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
 
 
-def _told(desk: Desk, entry: Entry, known: Sequence[str]) -> str:
+def _told(merger: Merger, entry: Entry, known: Sequence[str]) -> str:
     """What the commits of a branch say, in one message: their subjects, and what they revert."""
-    log = desk.merging.store.read(
+    log = merger.merging.store.read(
         *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=%x01%H%x00%s%x00%B"),
         *(entry.tip, *(f"^{each}" for each in known), "--"),
     )
@@ -127,20 +127,20 @@ def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = 
     return onto
 
 
-def _title(desk: Desk, entry: Entry) -> str:
+def _title(merger: Merger, entry: Entry) -> str:
     if entry.task_id is not None:
-        found = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id)
+        found = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id)
         if found is not None:
             return one_line(found.title, _SUBJECT)
     return entry.branch
 
 
-def _trailers(desk: Desk, entry: Entry, tier: str) -> str:
+def _trailers(merger: Merger, entry: Entry, tier: str) -> str:
     named = {
         "Branch": entry.branch,
         "Task": entry.task_id,
         "Agent": entry.agent,
-        "Reviewed-by": reviewer_of(desk, entry),
+        "Reviewed-by": reviewer_of(merger, entry),
         "Merge-Id": entry.id,
     }
     if tier != CLEAN:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from rookery.base.clock import stamp
 from rookery.merge import store
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDONE
 from rookery.vcs.git.moves import LEASES
 from rookery.vcs.git.repository import SAVED
@@ -26,40 +26,40 @@ _SLACK = 50
 """How many more there may be, so that not every landing looks at all of them."""
 
 
-def prune(desk: Desk) -> None:
+def prune(merger: Merger) -> None:
     """Let go of what is old and held elsewhere, and of the marks of undone work that has landed again."""
-    for name, commit in desk.merging.store.refs(SAVED + UNDONE_WORK).items():
-        newest = store.select(desk.db, branch=unquote(name), limit=1)
+    for name, commit in merger.merging.store.refs(SAVED + UNDONE_WORK).items():
+        newest = store.select(merger.ctx.db, branch=unquote(name), limit=1)
         if newest and newest[0].state == LANDED:
-            desk.merging.store.delete_refs({SAVED + UNDONE_WORK + name: commit})
-    _prune_fences(desk)
-    git = desk.merging.store
+            merger.merging.store.delete_refs({SAVED + UNDONE_WORK + name: commit})
+    _prune_fences(merger)
+    git = merger.merging.store
     if sum(git.count_refs(SAVED + prefix) for prefix in (MERGE, UNDO)) <= _KEPT + _SLACK:
         return
     landings, undoings = (git.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
-    settled = store.settled_before(desk.db, _KEPT)
+    settled = store.settled_before(merger.ctx.db, _KEPT)
     old = {MERGE + name: commit for name, commit in landings.items() if name in settled}
     # Of what stands as landed, somebody may be about to say that it is being taken back.
     old |= {UNDO + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
     parents = git.commits_without_branch(old.values())
-    made = store.candidates(desk.db) if parents else {}
+    made = store.candidates(merger.ctx.db) if parents else {}
     gone = {SAVED + name: commit for name, commit in old.items() if _is_held_elsewhere(commit, parents, made)}
     if gone:
         git.delete_refs(gone)
 
 
-def _prune_fences(desk: Desk) -> None:
+def _prune_fences(merger: Merger) -> None:
     """Let go of the fences of branches that are gone, a week after the last takeover.
 
     A merger that hangs for longer would find its fence as it knew it, but its base is gone.
     """
-    for name, value in desk.merging.store.refs(SAVED + LEASES).items():
-        if desk.merging.tip(unquote(name, errors="surrogateescape")) is not None:
+    for name, value in merger.merging.store.refs(SAVED + LEASES).items():
+        if merger.merging.tip(unquote(name, errors="surrogateescape")) is not None:
             continue
-        words = desk.merging.read_blobs([value]).get(value, b"").decode("utf-8", "surrogateescape").split("\n")
+        words = merger.merging.read_blobs([value]).get(value, b"").decode("utf-8", "surrogateescape").split("\n")
         base, at = (words[0], words[2]) if len(words) > 2 else ("", "")
-        if desk.merging.tip(base) is None and at < stamp(desk.home.clock() - _FENCE_KEPT):
-            desk.merging.store.delete_refs({SAVED + LEASES + name: value})
+        if merger.merging.tip(base) is None and at < stamp(merger.ctx.clock() - _FENCE_KEPT):
+            merger.merging.store.delete_refs({SAVED + LEASES + name: value})
 
 
 def _is_held_elsewhere(commit: str, parents: Mapping[str, Sequence[str]], made: Mapping[str, str]) -> bool:

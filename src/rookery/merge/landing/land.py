@@ -18,12 +18,12 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.gates import scratch
 from rookery.merge.landing import after, kept, news, settle
 from rookery.merge.landing.attempts import Withdrawn, check_current
 from rookery.merge.landing.candidate import Candidate
 from rookery.merge.lease import Lease
+from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
 from rookery.ops.state import keep_answer, last_answer
 from rookery.vcs.git.forward import Forward, InTheWay
@@ -44,22 +44,22 @@ class Moved(Record):
     """Somebody else moved the base, so the candidate is out of date."""
 
 
-def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held | Moved:
+def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held | Moved:
     """Move the base to the last of a stack of candidates, and record every one as landed; all, or none."""
     old, new = stack[0].onto, stack[-1].commit
-    entries = _announce(desk, lease, stack)
+    entries = _announce(merger, lease, stack)
     steps.reached("landing recorded")
     try:
-        begun = desk.merging.begin_forward(lease.base, old, new)
+        begun = merger.merging.begin_forward(lease.base, old, new)
     except InTheWay as error:
         return Held(error.message, error.paths)
     except InvalidState as error:
         return Held(error.message, ())  # another git is at work in a checkout, or its files cannot be written
-    answer = last_answer(desk.home.root)  # while the index is locked
+    answer = last_answer(merger.ctx.root)  # while the index is locked
     steps.reached("checkouts forwarded")
     try:
-        _move(desk, lease, entries, old, new)
-        landed = _record(desk, lease, entries)
+        _move(merger, lease, entries, old, new)
+        landed = _record(merger, lease, entries)
     except RefMoved:
         _end_forward(begun, has_moved=False)
         return Moved()
@@ -67,72 +67,72 @@ def land(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | 
         _end_forward(begun, has_moved=False)
         raise leases.lost(lease) from None
     except ProgramFailed as error:
-        has_moved = desk.merging.tip(lease.base) == new
+        has_moved = merger.merging.tip(lease.base) == new
         _end_forward(begun, has_moved=has_moved)
         if has_moved:
             raise
         return Held(error.message, ())  # a hook of the user's has something against it
     except StorageFailed as error:
-        has_moved = desk.merging.tip(lease.base) == new
+        has_moved = merger.merging.tip(lease.base) == new
         _end_forward(begun, has_moved=has_moved)
         raise (unrecorded(error, lease.base, new) if has_moved else error) from error
     except BaseException:
-        _end_forward(begun, has_moved=desk.merging.tip(lease.base) == new)
+        _end_forward(begun, has_moved=merger.merging.tip(lease.base) == new)
         raise
     try:
         steps.reached("landing written")
     finally:  # also when interrupted: with the lease let go, no later command would look for this
-        _finish(begun, desk.home.root, answer)
+        _finish(begun, merger.ctx.root, answer)
     steps.reached("indexes follow")
-    desk.merging.settle()
+    merger.merging.settle()
     return landed
 
 
-def _announce(desk: Desk, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
-    with desk.db.write() as db:
+def _announce(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
+    with merger.ctx.db.write() as db:
         leases.check(db, lease)
         entries = [store.get(db, each.entry.id) for each in stack]
         check_current(db, entries)
         return [
             store.change(
                 db,
-                _taken(desk, entry, each.entry.tip),
+                _taken(merger, entry, each.entry.tip),
                 "go ahead",
-                actor=desk.actor,
-                at=desk.now(),
+                actor=merger.actor,
+                at=merger.ctx.now(),
                 candidate=each.commit,
                 base_before=each.onto,
                 tier=each.tier,
-                strategy=desk.config.merge.strategy,
+                strategy=merger.ctx.config.merge.strategy,
             )
             for entry, each in zip(entries, stack, strict=True)
         ]
 
 
-def _taken(desk: Desk, entry: Entry, tip: str) -> Entry:
+def _taken(merger: Merger, entry: Entry, tip: str) -> Entry:
     """The entry, taken from the queue unless it was before; raises Withdrawn if it is not there any more."""
     if entry.state == TESTING:
         return entry
     if entry.state not in (QUEUED, WAITING):
         raise Withdrawn(f"{entry.branch} was taken out of the queue", hint="`rook merge list --all` shows it")
-    return store.change(desk.db, entry, "take", actor=desk.actor, at=desk.now(), tip=tip)
+    return store.change(merger.ctx.db, entry, "take", actor=merger.actor, at=merger.ctx.now(), tip=tip)
 
 
-def _move(desk: Desk, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> None:
-    leases.check(desk.db, lease)
+def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> None:
+    leases.check(merger.ctx.db, lease)
     steps.reached("lease checked")
     why = f"land {', '.join(each.branch for each in entries)}"
     commits = {kept.MERGE + each.id: str(each.candidate) for each in entries}
-    desk.merging.move(lease.base, new, old, why, fence=lease.fence, kept=commits)
+    merger.merging.move(lease.base, new, old, why, fence=lease.fence, kept=commits)
     steps.reached("base moved")
 
 
-def _record(desk: Desk, lease: Lease, entries: Sequence[Entry]) -> list[Entry]:
+def _record(merger: Merger, lease: Lease, entries: Sequence[Entry]) -> list[Entry]:
     """The base has moved. If the lease was lost just after that, its new holder writes this down."""
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         leases.check(db, lease)
-        now = desk.now()
-        return [record_landed(desk, each, now) for each in entries]
+        now = merger.ctx.now()
+        return [record_landed(merger, each, now) for each in entries]
 
 
 def unrecorded(error: StorageFailed, base: str, commit: str) -> StorageFailed:
@@ -144,14 +144,22 @@ def unrecorded(error: StorageFailed, base: str, commit: str) -> StorageFailed:
     )
 
 
-def record_landed(desk: Desk, entry: Entry, now: str) -> Entry:
+def record_landed(merger: Merger, entry: Entry, now: str) -> Entry:
     """Within a transaction: the base contains the candidate, as git says. What landed at once has one time."""
-    note = settle.complete_task(desk, entry)
+    note = settle.complete_task(merger, entry)
     landed = store.change(
-        desk.db, entry, "land", actor=desk.actor, at=now, landed_at=now, kind=None, reason=note or None, files=()
+        merger.ctx.db,
+        entry,
+        "land",
+        actor=merger.actor,
+        at=now,
+        landed_at=now,
+        kind=None,
+        reason=note or None,
+        files=(),
     )
-    news.tell_landed(desk, landed)
-    after.mark_settled(desk, landed, now)
+    news.tell_landed(merger, landed)
+    after.mark_settled(merger, landed, now)
     return landed
 
 
@@ -174,29 +182,29 @@ def _end_forward(begun: Sequence[Forward], *, has_moved: bool) -> None:
             each.take_back()
 
 
-def recover(desk: Desk, lease: Lease) -> list[Entry]:
+def recover(merger: Merger, lease: Lease) -> list[Entry]:
     """Settle what a killed merger left on this base; what was not through goes back into the queue."""
     # A checkout that could not be settled at once may be all that is left.
-    has_settled = desk.merging.mend_checkouts(lease.base)
-    left = store.select(desk.db, states=(TESTING, LANDING), base=lease.base)
+    has_settled = merger.merging.mend_checkouts(lease.base)
+    left = store.select(merger.ctx.db, states=(TESTING, LANDING), base=lease.base)
     if not left and not lease.is_inherited and not has_settled:
         return []
-    tip = desk.merging.tip(lease.base)
+    tip = merger.merging.tip(lease.base)
     settled = []
     for entry in left:
         through = (
             entry.state == LANDING
             and entry.candidate is not None
             and tip is not None
-            and desk.merging.store.contains(entry.candidate, tip)
+            and merger.merging.store.contains(entry.candidate, tip)
         )
-        with desk.db.write() as db:
+        with merger.ctx.db.write() as db:
             leases.check(db, lease)
             if through:
-                settled.append(record_landed(desk, entry, desk.now()))
+                settled.append(record_landed(merger, entry, merger.ctx.now()))
             else:
-                settled.append(store.change(db, entry, "put back", actor=desk.actor, at=desk.now()))
+                settled.append(store.change(db, entry, "put back", actor=merger.actor, at=merger.ctx.now()))
         steps.reached("recovered one")
-    scratch.sweep(desk)
-    desk.merging.settle()
+    scratch.sweep(merger)
+    merger.merging.settle()
     return settled

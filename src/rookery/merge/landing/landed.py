@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.merge import store
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.vcs.git import landed as git_landed
@@ -49,34 +49,34 @@ class Start(Record):
         return (self.before or onto, *self.settled)
 
 
-def is_landed(desk: Desk, branch: str, tip: str, base: str) -> bool:
+def is_landed(merger: Merger, branch: str, tip: str, base: str) -> bool:
     """True if a base has all the work of a branch, and no undo or revert removed it again."""
-    onto = desk.merging.tip(base)
-    return onto is not None and git_landed.has_landed(desk.merging.store, tip, onto, _evidence(desk, branch, base))
+    onto = merger.merging.tip(base)
+    return onto is not None and git_landed.has_landed(merger.merging.store, tip, onto, _evidence(merger, branch, base))
 
 
-def landed_branches(desk: Desk, tips: Mapping[str, str], base: str) -> set[str]:
+def landed_branches(merger: Merger, tips: Mapping[str, str], base: str) -> set[str]:
     """Of several branches, those with all of their work on a base."""
-    onto = desk.merging.tip(base)
+    onto = merger.merging.tip(base)
     if len(tips) == 1 and onto is not None:
         # One git answers this, and all that is asked when the branch is built.
-        maybe = {name for name, tip in tips.items() if git_landed.compare(desk.merging.store, tip, onto).is_contained}
+        maybe = {name for name, tip in tips.items() if git_landed.compare(merger.merging.store, tip, onto).is_contained}
     else:
-        maybe = desk.merging.landed_branches(base)
-    recorded = store.landed_tips(desk.db, base)
+        maybe = merger.merging.landed_branches(base)
+    recorded = store.landed_tips(merger.ctx.db, base)
     return {
         branch
         for branch, tip in tips.items()
-        if (branch in maybe or (branch, tip) in recorded) and is_landed(desk, branch, tip, base)
+        if (branch in maybe or (branch, tip) in recorded) and is_landed(merger, branch, tip, base)
     }
 
 
-def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
+def start_of(merger: Merger, branch: str, tip: str, base: str) -> Start:
     """Where the work of a branch begins that its base lacks; raises Unclear if nothing tells."""
-    git, onto = desk.merging.store, desk.merging.tip(base)
+    git, onto = merger.merging.store, merger.merging.tip(base)
     if onto is None:
         return Start()
-    found = git_landed.landings(git, tip, onto, _evidence(desk, branch, base))
+    found = git_landed.landings(git, tip, onto, _evidence(merger, branch, base))
     undone = git_landed.undone(git, found)
     if any(not each.before for each in undone):
         raise Unclear(
@@ -89,27 +89,27 @@ def start_of(desk: Desk, branch: str, tip: str, base: str) -> Start:
         return Start(hidden=hidden, settled=hidden)
     settled = [each for each in hidden if not any(git.contains(other.brings, each) for other in undone)]
     # What came together with the work of others is not brought back as a whole.
-    redo = [_redo(desk, each) for each in undone] if all(each.is_whole for each in undone) else []
+    redo = [_redo(merger, each) for each in undone] if all(each.is_whole for each in undone) else []
     return Start(tuple(redo), undone[0].before, hidden, tuple(settled))
 
 
-def _redo(desk: Desk, landing: Landing) -> Redo:
+def _redo(merger: Merger, landing: Landing) -> Redo:
     """How to bring a landing back: by the inverse of our undo, as it was then, else as it landed.
 
     A person's revert may change more than that.
     """
     revert = str(landing.reverted_by)
-    if UNDO_TRAILER in desk.merging.message(revert):
+    if UNDO_TRAILER in merger.merging.message(revert):
         return Redo(revert, f"{revert}^1", landing.brings)
     return Redo(landing.before, landing.commit, landing.brings)
 
 
-def _evidence(desk: Desk, branch: str, base: str) -> Evidence:
-    own, hidden = (tuple(Landing(*row) for row in rows) for rows in store.landings(desk.db, branch, base))
-    return Evidence(_since(desk, branch), own, hidden)
+def _evidence(merger: Merger, branch: str, base: str) -> Evidence:
+    own, hidden = (tuple(Landing(*row) for row in rows) for rows in store.landings(merger.ctx.db, branch, base))
+    return Evidence(_since(merger, branch), own, hidden)
 
 
-def _since(desk: Desk, branch: str) -> str | None:
+def _since(merger: Merger, branch: str) -> str | None:
     """Where the work of an agent's or a task's branch began."""
-    first = agents.sessions(desk.db, branch=branch)[:1]
-    return first[0].base_commit if first else tasks.start_of_branch(desk.db, branch)
+    first = agents.sessions(merger.ctx.db, branch=branch)[:1]
+    return first[0].base_commit if first else tasks.start_of_branch(merger.ctx.db, branch)

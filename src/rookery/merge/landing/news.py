@@ -9,18 +9,18 @@ from typing import Any
 from rookery.base.errors import Refused
 from rookery.base.text import one_line
 from rookery.mail import service as mail
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 
 _SHOWN_FILES = 50
 _SHOWN_LINES = 4000
 
 
-def tell_landed(desk: Desk, entry: Entry) -> None:
+def tell_landed(merger: Merger, entry: Entry) -> None:
     """A branch has landed."""
     body = f"{entry.branch} has landed on {entry.base} as {str(entry.candidate)[:12]} ({entry.tier})."
     _send(
-        desk,
+        merger,
         _concerned(entry),
         f"{entry.branch} has landed on {entry.base}",
         body,
@@ -29,7 +29,7 @@ def tell_landed(desk: Desk, entry: Entry) -> None:
     )
 
 
-def tell_failed(desk: Desk, entry: Entry, details: str = "") -> None:
+def tell_failed(merger: Merger, entry: Entry, details: str = "") -> None:
     """A branch could not land: why, where, and the last lines of what a gate said."""
     files = [path for path in entry.files if path][:_SHOWN_FILES]
     parts = [f"{entry.branch} could not land on {entry.base}: {entry.reason}"]
@@ -42,7 +42,7 @@ def tell_failed(desk: Desk, entry: Entry, details: str = "") -> None:
         f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
     )
     _send(
-        desk,
+        merger,
         _concerned(entry),
         one_line(f"{entry.branch} could not land: {entry.reason}", 200),
         "\n\n".join(parts),
@@ -52,11 +52,11 @@ def tell_failed(desk: Desk, entry: Entry, details: str = "") -> None:
     )
 
 
-def tell_undone(desk: Desk, entry: Entry, *, is_open_again: bool) -> None:
+def tell_undone(merger: Merger, entry: Entry, *, is_open_again: bool) -> None:
     """A landing was undone."""
     task = ", and its task is open again" if is_open_again else ""
     _send(
-        desk,
+        merger,
         _concerned(entry),
         f"the landing of {entry.branch} on {entry.base} was undone",
         f"It was {entry.reason}. The work is still on {entry.branch}{task}.",
@@ -65,11 +65,11 @@ def tell_undone(desk: Desk, entry: Entry, *, is_open_again: bool) -> None:
     )
 
 
-def ask_to_rebase(desk: Desk, agent: str, branch: str, base: str, files: Sequence[str]) -> None:
+def ask_to_rebase(merger: Merger, agent: str, branch: str, base: str, files: Sequence[str]) -> None:
     """Something landed that a living agent's work overlaps with."""
     shown = "\n".join(f"- {path}" for path in files[:_SHOWN_FILES])
     _send(
-        desk,
+        merger,
         [agent],
         f"{base} has moved; please rebase {branch}",
         f"Work has landed on {base} that touches the same files as yours:\n{shown}\n\n"
@@ -79,12 +79,14 @@ def ask_to_rebase(desk: Desk, agent: str, branch: str, base: str, files: Sequenc
     )
 
 
-def warn_of_overlap(desk: Desk, agent: str, branch: str, other: str, files: Sequence[str], conflicting: bool) -> None:
+def warn_of_overlap(
+    merger: Merger, agent: str, branch: str, other: str, files: Sequence[str], conflicting: bool
+) -> None:
     """Two agents work on the same files."""
     shown = "\n".join(f"- {path}" for path in files[:_SHOWN_FILES])
     what = "would conflict with" if conflicting else "touches the same files as"
     _send(
-        desk,
+        merger,
         [agent],
         f"Your work {what} {other}'s",
         f"As it is now, {branch} {what} the branch of {other}:\n{shown}\n\n"
@@ -98,7 +100,7 @@ def _concerned(entry: Entry) -> list[str]:
     return list(dict.fromkeys(name for name in (entry.agent, entry.lead) if name))
 
 
-def _send(desk: Desk, names: Sequence[str], subject: str, body: str, **more: Any) -> None:
+def _send(merger: Merger, names: Sequence[str], subject: str, body: str, **more: Any) -> None:
     for name in names:
         with suppress(Refused):  # no agent of that name is known any more
-            mail.send_from_system(desk.db, name, subject, body, now=desk.now(), **more)
+            mail.send_from_system(merger.ctx.db, name, subject, body, now=merger.ctx.now(), **more)

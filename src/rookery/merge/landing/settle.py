@@ -5,9 +5,9 @@ from __future__ import annotations
 from rookery.base.errors import Refused
 from rookery.db.database import Database
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.landing.attempts import objection
 from rookery.merge.landing.landed import is_landed
+from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED as FINISHED
@@ -17,12 +17,12 @@ from rookery.tasks.model import APPROVED, CANCELLED, COMPLETED, NEEDS_REBASE, PE
 from rookery.tasks.store import Author
 
 
-def complete_task(desk: Desk, entry: Entry) -> str:
+def complete_task(merger: Merger, entry: Entry) -> str:
     """Within the landing's transaction: finish the task whose work is now on the base.
 
     Gives what is to be said of it, if anything: why it stays open, or what it should have waited for.
     """
-    db = desk.db
+    db = merger.ctx.db
     task = tasks.get_many(db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
     if entry.forced:
         return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
@@ -34,7 +34,7 @@ def complete_task(desk: Desk, entry: Entry) -> str:
     if reason:
         return f"{reason}, so {task.id} stays {task.state}"
     try:
-        return lifecycle.complete_landed(db, task, Author(desk.actor, desk.now()), commit=entry.tip)
+        return lifecycle.complete_landed(db, task, Author(merger.actor, merger.ctx.now()), commit=entry.tip)
     except Refused as error:
         return error.message
 
@@ -51,37 +51,37 @@ def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
     return ""
 
 
-def complete_landed(desk: Desk, base: str) -> None:
+def complete_landed(merger: Merger, base: str) -> None:
     """Finish tasks that were handed over after their work had landed: the base contains it, as git says."""
-    rows = desk.db.all(
+    rows = merger.ctx.db.all(
         "SELECT t.id, t.commit_id, t.branch FROM tasks t WHERE t.state IN (?, ?, ?) AND t.commit_id IS NOT NULL "
         "AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND (s.state <> 'ended' "
         "OR s.base_commit = t.commit_id))",
         (PENDING_REVIEW, APPROVED, NEEDS_REBASE),
     )
-    tip = desk.merging.tip(base) if rows else None
+    tip = merger.merging.tip(base) if rows else None
     for task_id, commit, branch in rows:
-        if tip is None or not store.has_landing(desk.db, task_id) or not _is_on(desk, branch, commit, base):
+        if tip is None or not store.has_landing(merger.ctx.db, task_id) or not _is_on(merger, branch, commit, base):
             continue
-        author = Author(desk.actor, desk.now())
+        author = Author(merger.actor, merger.ctx.now())
         try:
-            with desk.db.write() as db:
+            with merger.ctx.db.write() as db:
                 waited = lifecycle.complete_landed(db, tasks.get(db, task_id), author, commit=commit)
         except Refused:
             continue  # it has children that are not finished
         although = f", although {waited}" if waited else ""
-        desk.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
+        merger.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
 
 
-def _is_on(desk: Desk, branch: str | None, commit: str, base: str) -> bool:
+def _is_on(merger: Merger, branch: str | None, commit: str, base: str) -> bool:
     """True if a base has a task's work; a commit that is no longer there at all is on none."""
-    return desk.merging.store.find_commit(commit) is not None and is_landed(desk, branch or "", commit, base)
+    return merger.merging.store.find_commit(commit) is not None and is_landed(merger, branch or "", commit, base)
 
 
-def reopen_task(desk: Desk, entry: Entry) -> bool:
+def reopen_task(merger: Merger, entry: Entry) -> bool:
     """Within the transaction that undoes a landing: its task is to be done again. False if it was not completed."""
-    task = tasks.get_many(desk.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
     if task is None or task.state != COMPLETED:
         return False
-    lifecycle.reopen(desk.db, task.id, Author(desk.actor, desk.now()))
+    lifecycle.reopen(merger.ctx.db, task.id, Author(merger.actor, merger.ctx.now()))
     return True

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.radar.service import Scan, scan
 from rookery.ops.context import Context
 from rookery.ops.operation import arg, op, option
-from rookery.sessions.home import Home
 
 
 @op(
@@ -22,5 +21,5 @@ def radar(ctx: Context, name: str | None, into: str | None) -> Scan:
     An agent's last snapshot counts, so that work which is not committed yet is seen too. Agents whose work meets are
     warned by mail, once for each file.
     """
-    desk = Desk(Home.of(ctx), ctx.actor)
-    return scan(desk, desk.base(into), only=name)
+    merger = Merger(ctx, ctx.actor)
+    return scan(merger, merger.base(into), only=name)

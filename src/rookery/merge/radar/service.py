@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge import store
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import OPEN
 from rookery.sessions import store as agents
 from rookery.sessions.model import Session
@@ -56,10 +56,10 @@ class Scan(Record):
     meetings: tuple[Meeting, ...]
 
 
-def scan(desk: Desk, base: str, *, only: str | None = None) -> Scan:
+def scan(merger: Merger, base: str, *, only: str | None = None) -> Scan:
     """Every pair of branches that meet, or those with one branch or agent."""
-    branches = living_branches(desk)
-    files = _files(desk, branches, base)
+    branches = living_branches(merger)
+    files = _files(merger, branches, base)
     pairs = []
     for number, one in enumerate(branches):
         for other in branches[number + 1 :]:
@@ -68,7 +68,7 @@ def scan(desk: Desk, base: str, *, only: str | None = None) -> Scan:
             common = tuple(sorted(files[one.name] & files[other.name]))
             if common and one.commit != other.commit:
                 pairs.append((one, other, common))
-    conflicts = _conflicts(desk, [(one.commit, other.commit) for one, other, _ in pairs])
+    conflicts = _conflicts(merger, [(one.commit, other.commit) for one, other, _ in pairs])
     meetings = [
         Meeting(
             one.name,
@@ -84,20 +84,20 @@ def scan(desk: Desk, base: str, *, only: str | None = None) -> Scan:
     return Scan(base, tuple(branches), tuple(meetings))
 
 
-def living_branches(desk: Desk) -> list[Branch]:
+def living_branches(merger: Merger) -> list[Branch]:
     """The branches of living agents, and those that are ready or queued and have not landed."""
     last: dict[str, Session] = {}
-    for session in agents.sessions(desk.db):
+    for session in agents.sessions(merger.ctx.db):
         last[session.branch] = session
-    queued = {entry.branch for entry in store.select(desk.db, states=OPEN)}
-    tips = desk.vcs.branches()
-    kept = desk.vcs.saved_refs(snapshots.PREFIX)
+    queued = {entry.branch for entry in store.select(merger.ctx.db, states=OPEN)}
+    tips = merger.vcs.branches()
+    kept = merger.vcs.saved_refs(snapshots.PREFIX)
     by_life: dict[str, list[tuple[int, str]]] = {}
     for name, commit in kept.items():
         life, _, turn = name.rpartition("/")
         if turn.isdecimal():
             by_life.setdefault(life, []).append((int(turn), commit))
-    parents = _parents(desk, [max(found)[1] for found in by_life.values()])
+    parents = _parents(merger, [max(found)[1] for found in by_life.values()])
     found = []
     for name, session in last.items():
         if name not in tips or not (session.is_alive or name in queued or session.outcome == "completed"):
@@ -110,70 +110,70 @@ def living_branches(desk: Desk) -> list[Branch]:
             commit = newest if parents.get(newest) == commit else commit
         found.append(Branch(name, session.agent, session.is_alive, commit))
     found += [Branch(name, "", False, tips[name]) for name in sorted(queued - last.keys()) if name in tips]
-    return _unlanded(desk, found)
+    return _unlanded(merger, found)
 
 
-def _unlanded(desk: Desk, branches: list[Branch]) -> list[Branch]:
-    landed = {entry.branch: entry.tip for entry in store.select(desk.db, states=("landed",))}
+def _unlanded(merger: Merger, branches: list[Branch]) -> list[Branch]:
+    landed = {entry.branch: entry.tip for entry in store.select(merger.ctx.db, states=("landed",))}
     return [each for each in branches if landed.get(each.name) != each.commit]
 
 
-def files_of(desk: Desk, branch: Branch, base: str) -> frozenset[str]:
+def files_of(merger: Merger, branch: Branch, base: str) -> frozenset[str]:
     """What a branch has changed since it parted from the base."""
-    return _files(desk, [branch], base)[branch.name]
+    return _files(merger, [branch], base)[branch.name]
 
 
-def _parents(desk: Desk, commits: list[str]) -> dict[str, str]:
+def _parents(merger: Merger, commits: list[str]) -> dict[str, str]:
     if not commits:
         return {}
-    text = desk.merging.store.read("rev-list", "--no-walk=unsorted", "--parents", "--stdin", stdin="\n".join(commits))
+    text = merger.merging.store.read("rev-list", "--no-walk=unsorted", "--parents", "--stdin", stdin="\n".join(commits))
     lines = (line.split() for line in text.splitlines())
     return {words[0]: words[1] for words in lines if len(words) > 1}
 
 
-def _files(desk: Desk, branches: list[Branch], base: str) -> dict[str, frozenset[str]]:
+def _files(merger: Merger, branches: list[Branch], base: str) -> dict[str, frozenset[str]]:
     """The changed files of each branch, by one git for all that are not known."""
-    tip = desk.merging.tip(base) or base
+    tip = merger.merging.tip(base) or base
     found: dict[str, frozenset[str]] = {}
     asked: list[tuple[Branch, str]] = []
     for branch in branches:
-        known = desk.db.value("SELECT files FROM radar_files WHERE base = ? AND tip = ?", (base, branch.commit))
+        known = merger.ctx.db.value("SELECT files FROM radar_files WHERE base = ? AND tip = ?", (base, branch.commit))
         if known is not None:
             found[branch.name] = frozenset(json.loads(known))
             continue
-        parted = desk.merging.fork_point(tip, branch.commit)
+        parted = merger.merging.fork_point(tip, branch.commit)
         if parted is None:
-            found[branch.name] = frozenset(desk.merging.files(branch.commit))
+            found[branch.name] = frozenset(merger.merging.files(branch.commit))
         else:
             asked.append((branch, parted))
-    changed = desk.merging.changed_paths([(parted, branch.commit) for branch, parted in asked])
+    changed = merger.merging.changed_paths([(parted, branch.commit) for branch, parted in asked])
     rows = []
     for (branch, _), paths in zip(asked, changed, strict=True):
         found[branch.name] = frozenset(paths)
         rows.append((base, branch.commit, json.dumps(paths)))
     if rows:
-        with desk.db.write() as db:
+        with merger.ctx.db.write() as db:
             db.execute_many("INSERT OR IGNORE INTO radar_files (base, tip, files) VALUES (?, ?, ?)", rows)
     return found
 
 
-def _conflicts(desk: Desk, pairs: list[tuple[str, str]]) -> list[tuple[str, ...]]:
+def _conflicts(merger: Merger, pairs: list[tuple[str, str]]) -> list[tuple[str, ...]]:
     """In which files each pair conflicts, by one git for all that are not known; nothing is left in the repository."""
     keys = [(min(pair), max(pair)) for pair in pairs]
     known: dict[tuple[str, str], tuple[str, ...]] = {}
     for key in dict.fromkeys(keys):
-        found = desk.db.value("SELECT conflicts FROM radar_pairs WHERE one = ? AND other = ?", key)
+        found = merger.ctx.db.value("SELECT conflicts FROM radar_pairs WHERE one = ? AND other = ?", key)
         if found is not None:
             known[key] = tuple(json.loads(found))
     asked = [key for key in dict.fromkeys(keys) if key not in known]
     if asked:
-        with desk.merging.on_trial() as trial:
+        with merger.merging.on_trial() as trial:
             merged = trial.merge_many(asked)
         fresh = {
             key: tuple(sorted(each.path for each in found.conflicts)) for key, found in zip(asked, merged, strict=True)
         }
         known |= fresh
-        with desk.db.write() as db:
+        with merger.ctx.db.write() as db:
             db.execute_many(
                 "INSERT OR IGNORE INTO radar_pairs (one, other, conflicts) VALUES (?, ?, ?)",
                 [(*key, json.dumps(paths)) for key, paths in fresh.items()],

@@ -4,43 +4,45 @@ from __future__ import annotations
 
 from rookery.config import steps
 from rookery.events.store import publish
-from rookery.merge.desk import Desk
 from rookery.merge.landing import news
+from rookery.merge.merger import Merger
 from rookery.merge.radar import service as radar
 from rookery.merge.radar.service import Meeting
 
 
-def look(desk: Desk) -> list[Meeting]:
+def look(merger: Merger) -> list[Meeting]:
     """Scan, and warn the living agents of what is new. Gives what was new."""
-    found = radar.scan(desk, desk.base())
+    found = radar.scan(merger, merger.base())
     steps.reached("radar scanned")
     alive = {each.agent for each in found.branches if each.is_alive}
     new = []
-    with desk.db.write() as db:
+    with merger.ctx.db.write() as db:
         for meeting in found.meetings:
-            fresh = [path for path in meeting.files if _is_new(desk, meeting, path)]
+            fresh = [path for path in meeting.files if _is_new(merger, meeting, path)]
             if not fresh or not alive & set(meeting.agents):
                 continue
             new.append(meeting)
             db.execute_many(
                 "INSERT OR IGNORE INTO radar_warnings (one, other, path, at) VALUES (?, ?, ?, ?)",
-                [(meeting.one, meeting.other, path, desk.now()) for path in fresh],
+                [(meeting.one, meeting.other, path, merger.ctx.now()) for path in fresh],
             )
-            publish(db, f"radar.{meeting.kind}", meeting.one, meeting.as_dict(), actor=desk.actor, at=desk.now())
-            _warn(desk, meeting, alive)
+            publish(
+                db, f"radar.{meeting.kind}", meeting.one, meeting.as_dict(), actor=merger.actor, at=merger.ctx.now()
+            )
+            _warn(merger, meeting, alive)
     steps.reached("agents warned")
     return new
 
 
-def _is_new(desk: Desk, meeting: Meeting, path: str) -> bool:
+def _is_new(merger: Merger, meeting: Meeting, path: str) -> bool:
     row = (meeting.one, meeting.other, path)
-    return desk.db.value("SELECT 1 FROM radar_warnings WHERE one = ? AND other = ? AND path = ?", row) is None
+    return merger.ctx.db.value("SELECT 1 FROM radar_warnings WHERE one = ? AND other = ? AND path = ?", row) is None
 
 
-def _warn(desk: Desk, meeting: Meeting, alive: set[str]) -> None:
+def _warn(merger: Merger, meeting: Meeting, alive: set[str]) -> None:
     is_conflict = meeting.kind == radar.CONFLICT
     files = meeting.conflicts if is_conflict else meeting.files
     both = ((meeting.agents[0], meeting.one, meeting.agents[1]), (meeting.agents[1], meeting.other, meeting.agents[0]))
     for agent, branch, other in both:
         if agent in alive and other != agent:
-            news.warn_of_overlap(desk, agent, branch, other or "a queued branch", files, is_conflict)
+            news.warn_of_overlap(merger, agent, branch, other or "a queued branch", files, is_conflict)

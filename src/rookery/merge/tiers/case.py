@@ -8,8 +8,8 @@ from typing import Any
 
 from rookery.base.record import Record
 from rookery.merge import store
-from rookery.merge.desk import Desk
 from rookery.merge.gates.service import Verdict
+from rookery.merge.merger import Merger
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
 from rookery.merge.resolve import lockfile_kinds as lockfiles
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
@@ -47,12 +47,12 @@ class Case(Record):
         """The same, with more on record."""
         return self.replace(outcomes=(*self.outcomes, *outcomes))
 
-    def record(self, desk: Desk) -> None:
+    def record(self, merger: Merger) -> None:
         """Keep what was done to each file."""
-        with desk.db.write() as db:
-            store.add_outcomes(db, self.entry.id, self.outcomes, desk.now())
+        with merger.ctx.db.write() as db:
+            store.add_outcomes(db, self.entry.id, self.outcomes, merger.ctx.now())
 
-    def refuse(self, desk: Desk, verdict: Verdict) -> None:
+    def refuse(self, merger: Merger, verdict: Verdict) -> None:
         """Keep that the gates turned it down."""
         failed = verdict.failed
         why = "the gates turned it down" if failed is None else f"the gate {failed.name} {SAID[failed.verdict]}"
@@ -60,15 +60,15 @@ class Case(Record):
             each.replace(outcome=REFUSED, why=f"{each.why}; {why}") if each.outcome == RESOLVED else each
             for each in self.outcomes
         ]
-        self.replace(outcomes=tuple(turned_down)).record(desk)
+        self.replace(outcomes=tuple(turned_down)).record(merger)
 
 
 # The rules and their parsers cost time to load, so each is loaded where something conflicts.
 
 
-def sides_of(desk: Desk, case: Case, conflict: Conflict) -> Sides:
+def sides_of(merger: Merger, case: Case, conflict: Conflict) -> Sides:
     """What each side has at a path, with what it had there on the way; for the rules and the loss check."""
-    merging = desk.merging
+    merging = merger.merging
     parted = merging.fork_point(case.onto, case.entry.tip)
     histories: list[list[str]] = [[], []]
     if parted is not None and all(_is_text(side) for side in (conflict.ours, conflict.theirs)):
@@ -110,9 +110,9 @@ def is_unfinished(path: str, content: bytes) -> str:
     return "it does not parse" if parses(path, content) is False else ""
 
 
-def resolve_mechanically(desk: Desk, sides: Sequence[Sides]) -> Iterator[Resolved | Declined]:
+def resolve_mechanically(merger: Merger, sides: Sequence[Sides]) -> Iterator[Resolved | Declined]:
     """What the rules that the configuration lets speak make of each conflicted path of a merge."""
-    settings = Settings(rules=desk.config.merge.rules, unions=desk.config.merge.unions)
+    settings = Settings(rules=merger.ctx.config.merge.rules, unions=merger.ctx.config.merge.unions)
     lineage = lineage_of(sides, settings=settings)
     for each in sides:
         yield resolve(each, lineage=lineage, settings=settings)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, HUMAN, FileOutcome
 from rookery.merge.tiers.case import Case
 
 NAME = HUMAN
 
 
-def hand_over(desk: Desk, case: Case) -> None:
+def hand_over(merger: Merger, case: Case) -> None:
     """Put on record what is left for a person."""
     left = [
         FileOutcome(each.path, each.kind, NAME, DECLINED, "no tier that is turned on could settle it")
         for each in case.conflicts
     ]
-    case.note(*left).record(desk)
+    case.note(*left).record(merger)

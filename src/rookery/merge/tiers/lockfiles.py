@@ -14,9 +14,9 @@ from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
 from rookery.environment.masking import mask, secret_values
 from rookery.environment.service import own_environ
-from rookery.merge.desk import Desk
 from rookery.merge.gates import scratch
 from rookery.merge.gates.scratch import Scratch
+from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.tiers import case as cases
@@ -46,50 +46,52 @@ _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
 """What it is not told: many write no lock file under CI, and somebody's environment is not the project's."""
 
 
-def can_regenerate(desk: Desk, path: str) -> bool:
+def can_regenerate(merger: Merger, path: str) -> bool:
     """True if the program that owns a lock file is here."""
     lock = cases.lockfile_of(path)
     if lock is None:
         return False
-    search = own_environ(desk.home.root).get("PATH", os.defpath)
+    search = own_environ(merger.ctx.root).get("PATH", os.defpath)
     return shutil.which(lock.command[0], path=search) is not None
 
 
 def regenerate(
-    desk: Desk, case: Case, locks: Sequence[Conflict], beat: Callable[[], None]
+    merger: Merger, case: Case, locks: Sequence[Conflict], beat: Callable[[], None]
 ) -> tuple[dict[str, Side], list[FileOutcome]]:
     """What became of each lock file, and the new ones by their paths."""
     # Where the two sides conflict, the base's own file is what the program begins from.
-    begin = desk.merging.replace_files(case.tree, {each.path: each.ours for each in locks})
-    commit = desk.merging.commit(begin, [case.onto], "rook: to make lock files anew")
+    begin = merger.merging.replace_files(case.tree, {each.path: each.ours for each in locks})
+    commit = merger.merging.commit(begin, [case.onto], "rook: to make lock files anew")
     made: dict[str, Side] = {}
     outcomes = []
     name = f"lock-{case.entry.id}-{unique()}"
-    with scratch.open_scratch(desk, name, commit, base=case.entry.base, at=case.onto) as place:
+    with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         for conflict in locks:
             found = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
             lock = cases.lockfile_of(conflict.path)
             assert lock is not None  # noqa: S101 - it is why the path came here
             shown = " ".join(lock.command)
             try:
-                content = _make(desk, lock, conflict.path, place, {each.path for each in locks}, beat)
+                content = _make(merger, lock, conflict.path, place, {each.path for each in locks}, beat)
             except ProgramFailed as error:
                 outcomes.append(found.replace(why=f"`{shown}` could not make it anew: {error.message}"))
                 continue
-            made[conflict.path] = Side(REGULAR[0], desk.merging.write_blob(content))
+            made[conflict.path] = Side(REGULAR[0], merger.merging.write_blob(content))
             why = f"made anew by `{shown}`, never merged as text"
             outcomes.append(found.replace(outcome=RESOLVED, why=why))
     return made, outcomes
 
 
-def _make(desk: Desk, lock: Lockfile, path: str, place: Scratch, locks: set[str], beat: Callable[[], None]) -> bytes:
+def _make(
+    merger: Merger, lock: Lockfile, path: str, place: Scratch, locks: set[str], beat: Callable[[], None]
+) -> bytes:
     """The content of a lock file after its program has run; raises ProgramFailed."""
     folder = os.path.join(place.folder, os.path.dirname(path))
     if not any(os.path.isfile(os.path.join(folder, each)) for each in lock.manifests):
         raise ProgramFailed(f"{' or '.join(lock.manifests)} is not beside it")
-    before = git_scratch.changed_files(place.folder, desk.config.vcs.timeout)
+    before = git_scratch.changed_files(place.folder, merger.ctx.config.vcs.timeout)
     _run(lock, folder, place, beat)
-    beside = git_scratch.changed_files(place.folder, desk.config.vcs.timeout) - before - locks
+    beside = git_scratch.changed_files(place.folder, merger.ctx.config.vcs.timeout) - before - locks
     if beside:
         raise ProgramFailed(f"it would change {', '.join(sorted(beside)[:_SHOWN])}, too")
     target = os.path.join(place.folder, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.tiers import case as cases
@@ -17,37 +17,37 @@ _TEXT = (CONTENT, ADD_ADD)
 """What rules on text may settle. An edit against a deletion is never among it: one of the two is somebody's intent."""
 
 
-def attempt(desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
+def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
     """Settle every file that the rules can settle."""
     locks = [each for each in case.conflicts if _is_lock(each)]
-    settled, outcomes = _resolve(desk, case, [each for each in case.conflicts if each not in locks])
-    case = _settle(desk, case, settled).note(*outcomes)
+    settled, outcomes = _resolve(merger, case, [each for each in case.conflicts if each not in locks])
+    case = _settle(merger, case, settled).note(*outcomes)
     others = [each for each in case.conflicts if each not in locks]
     if locks and not others:  # a lock file is made from manifests, so these come first
-        anew, told = lockfiles.regenerate(desk, case, locks, beat)
-        case = _settle(desk, case, anew).note(*told)
+        anew, told = lockfiles.regenerate(merger, case, locks, beat)
+        case = _settle(merger, case, anew).note(*told)
     return case
 
 
-def predict(desk: Desk, case: Case) -> set[str]:
+def predict(merger: Merger, case: Case) -> set[str]:
     """The files that the rules would settle, and the lock files whose programs are there to make them anew."""
     locks = [each for each in case.conflicts if _is_lock(each)]
-    settled, _ = _resolve(desk, case, [each for each in case.conflicts if each not in locks])
-    return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(desk, each.path)}
+    settled, _ = _resolve(merger, case, [each for each in case.conflicts if each not in locks])
+    return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(merger, each.path)}
 
 
 def _is_lock(conflict: Conflict) -> bool:
     return conflict.kind in _TEXT and cases.lockfile_of(conflict.path) is not None
 
 
-def _resolve(desk: Desk, case: Case, conflicts: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
+def _resolve(merger: Merger, case: Case, conflicts: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
     """What the rules settle, and what is to be said of every file."""
     settled: dict[str, Side] = {}
     outcomes = [FileOutcome(each.path, each.kind, NAME, DECLINED, _no_text(each)) for each in conflicts]
     text = [each for each in conflicts if not _no_text(each)]
-    given = [cases.sides_of(desk, case, each) for each in text]
-    for conflict, sides, answer in zip(text, given, cases.resolve_mechanically(desk, given), strict=True):
-        made, outcome = _told(desk, conflict, sides, answer)
+    given = [cases.sides_of(merger, case, each) for each in text]
+    for conflict, sides, answer in zip(text, given, cases.resolve_mechanically(merger, given), strict=True):
+        made, outcome = _told(merger, conflict, sides, answer)
         outcomes[conflicts.index(conflict)] = outcome
         if made is not None:
             settled[conflict.path] = made
@@ -62,7 +62,9 @@ def _no_text(conflict: Conflict) -> str:
     return f"a conflict of kind {conflict.kind} is not for rules on text"
 
 
-def _told(desk: Desk, conflict: Conflict, sides: Sides, answer: Resolved | Declined) -> tuple[Side | None, FileOutcome]:
+def _told(
+    merger: Merger, conflict: Conflict, sides: Sides, answer: Resolved | Declined
+) -> tuple[Side | None, FileOutcome]:
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)
@@ -73,12 +75,12 @@ def _told(desk: Desk, conflict: Conflict, sides: Sides, answer: Resolved | Decli
     mode = answer.mode or (there.mode if there else REGULAR[0])
     hunks = tuple(cases.shown_hunk(hunk) for hunk in answer.hunks)
     why = "; ".join(dict.fromkeys(hunk.why for hunk in answer.hunks)) or "both sides go together"
-    made = Side(mode, desk.merging.write_blob(answer.content))
+    made = Side(mode, merger.merging.write_blob(answer.content))
     return made, found.replace(outcome=RESOLVED, why=why, hunks=hunks)
 
 
-def _settle(desk: Desk, case: Case, settled: Mapping[str, Side]) -> Case:
+def _settle(merger: Merger, case: Case, settled: Mapping[str, Side]) -> Case:
     if not settled:
         return case
     left = tuple(each for each in case.conflicts if each.path not in settled)
-    return case.replace(tree=desk.merging.replace_files(case.tree, settled), conflicts=left)
+    return case.replace(tree=merger.merging.replace_files(case.tree, settled), conflicts=left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, REIMAGINE, RESOLVED, FileOutcome
 from rookery.merge.tiers import oneshot
 from rookery.merge.tiers.case import Case
@@ -15,22 +15,22 @@ NAME = REIMAGINE
 _MOST_PATCH = 120_000
 
 
-def attempt(desk: Desk, case: Case, beat: Callable[[], None]) -> Case:
+def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
     """Let an agent do the change anew; every file that the branch touched is held against both sides."""
-    answer = oneshot.ask(desk, case, NAME, case.onto, _prompt(desk, case), beat)
+    answer = oneshot.ask(merger, case, NAME, case.onto, _prompt(merger, case), beat)
     if isinstance(answer, Failed):
         return case.note(*(FileOutcome(each.path, each.kind, NAME, DECLINED, answer.reason) for each in case.conflicts))
-    touched = _touched(desk, case, answer.tree)
-    outcomes = oneshot.verify(desk, case, NAME, answer, touched)
+    touched = _touched(merger, case, answer.tree)
+    outcomes = oneshot.verify(merger, case, NAME, answer, touched)
     case = case.note(*outcomes)
     if any(each.outcome != RESOLVED for each in outcomes):
         return case
     return case.replace(tree=answer.tree, conflicts=())
 
 
-def _touched(desk: Desk, case: Case, tree: str) -> list[Conflict]:
+def _touched(merger: Merger, case: Case, tree: str) -> list[Conflict]:
     """Every file that the branch changed, or that the agent changed now."""
-    merging = desk.merging
+    merging = merger.merging
     parted = merging.fork_point(case.onto, case.entry.tip) or case.onto
     changed = merging.changed_paths([(parted, case.entry.tip), (case.onto, tree)])
     kinds = {each.path: each.kind for each in case.conflicts}
@@ -41,18 +41,18 @@ def _touched(desk: Desk, case: Case, tree: str) -> list[Conflict]:
     ]
 
 
-def _prompt(desk: Desk, case: Case) -> str:
-    about = oneshot.context(desk, case)
+def _prompt(merger: Merger, case: Case) -> str:
+    about = oneshot.context(merger, case)
     entry = case.entry
-    parted = desk.merging.fork_point(case.onto, entry.tip) or case.onto
+    parted = merger.merging.fork_point(case.onto, entry.tip) or case.onto
     listed = "\n".join(f"- {each.path} ({each.kind})" for each in case.conflicts)
     parts = [
         f"The branch {entry.branch} was made on an older {entry.base}, and can no longer be merged: it conflicts in\n"
         f"{listed}\n\nThis folder holds {entry.base} as it is now. Do the branch's change again, here.",
         f"What the branch is for: {oneshot.fenced(about['title'], 500)}",
         oneshot.fenced(about["description"], 8_000) if about["description"] else "",
-        f"What the branch changed:\n{oneshot.fenced(desk.merging.patch(parted, entry.tip), _MOST_PATCH)}",
-        oneshot.past(desk, [each.path for each in case.conflicts]),
+        f"What the branch changed:\n{oneshot.fenced(merger.merging.patch(parted, entry.tip), _MOST_PATCH)}",
+        oneshot.past(merger, [each.path for each in case.conflicts]),
         case.notes,
         oneshot.contract(),
     ]

@@ -17,48 +17,48 @@ from rookery.config import steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
 from rookery.costs.transcripts import usage_since
-from rookery.merge.desk import Desk
+from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.runtimes.model import Launch
 
 
-def begin(desk: Desk, entry: Entry, tier: str, name: str, launch: Launch) -> None:
+def begin(merger: Merger, entry: Entry, tier: str, name: str, launch: Launch) -> None:
     """Note that a program is about to be started in the scratch folder of that name."""
     cause = f"{tier} of {entry.id}"
-    shot = OneShot(new_id(TURN), launch.agent, launch.role, cause, entry.task_id, entry.run_id, desk.now())
-    path = _note(desk, name)
+    shot = OneShot(new_id(TURN), launch.agent, launch.role, cause, entry.task_id, entry.run_id, merger.ctx.now())
+    path = _note(merger, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"shot": shot.as_dict(), "model": launch.model}, file)
 
 
-def end(desk: Desk, name: str, used: Iterable[dict[str, Any]]) -> None:
+def end(merger: Merger, name: str, used: Iterable[dict[str, Any]]) -> None:
     """Keep what the program has used; nothing if that was done before, or none was at work there."""
     try:
-        with open(_note(desk, name), encoding="utf-8") as file:
+        with open(_note(merger, name), encoding="utf-8") as file:
             noted = json.load(file)
         shot, model = OneShot(**noted["shot"]), noted["model"]
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError):
-        _forget(desk, name)  # it was cut off before anything was started
+        _forget(merger, name)  # it was cut off before anything was started
         return
-    priced = [price(each, model, desk.config) for each in used]
-    with desk.db.write() as db:
+    priced = [price(each, model, merger.ctx.config) for each in used]
+    with merger.ctx.db.write() as db:
         add_one_shot(db, shot, priced)
     steps.reached("spent")
-    _forget(desk, name)
+    _forget(merger, name)
 
 
-def count_left(desk: Desk, name: str, top: str) -> None:
+def count_left(merger: Merger, name: str, top: str) -> None:
     """Keep what a program had used that could not say so itself."""
-    end(desk, name, usage_since(os.path.join(top, "private"), ""))
+    end(merger, name, usage_since(os.path.join(top, "private"), ""))
 
 
-def _forget(desk: Desk, name: str) -> None:
+def _forget(merger: Merger, name: str) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(_note(desk, name))
+        os.unlink(_note(merger, name))
 
 
-def _note(desk: Desk, name: str) -> str:
-    return desk.path("merges", f"{name}.json")
+def _note(merger: Merger, name: str) -> str:
+    return merger.ctx.path("merges", f"{name}.json")

@@ -1,0 +1,43 @@
+"""One merger at work: the repository it lands in, who asked for it, and what it has found out so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rookery.base.errors import InvalidInput, InvalidState
+from rookery.merge.model import GateRun
+from rookery.ops.context import Context
+from rookery.worktrees import service as worktrees
+
+
+def _say_nothing(_text: str) -> None:
+    pass
+
+
+class Merger:
+    """A project's repository, open for landing."""
+
+    def __init__(self, ctx: Context, actor: str, say: Callable[[str], None] = _say_nothing) -> None:
+        self.ctx = ctx
+        self.actor = actor
+        self.say = say
+        """Called with what gates print, as it comes, and with what is done."""
+        self.vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
+        self.merging = self.vcs.merging()
+        self.merging.refresh()
+        self.red: dict[tuple[str, str], GateRun] = {}
+        """Gates that failed since we began; a later command tries them again."""
+        self.gate_runs = 0
+
+    def base(self, name: str | None = None) -> str:
+        """The branch to land on: the one that is named, else the project's."""
+        branch = name or self.ctx.config.project.base or self.vcs.default_branch()
+        if not branch:
+            raise InvalidState("there is no branch to land on", hint="set project.base, or say --into BRANCH")
+        if self.vcs.branch_tip(branch) is None:
+            raise InvalidInput(f"there is no branch {branch} to land on", hint="`rook vcs status` shows where you are")
+        return branch
+
+    def scratch(self, name: str) -> str:
+        """A folder for something that is thrown away."""
+        return self.ctx.path("scratch", name)
