@@ -42,9 +42,14 @@ def _place() -> Path:
     return Path(folder)
 
 
+def _new_place() -> Path:
+    """A folder of its own for every attempt: one that fails is made again by the next test."""
+    return Path(tempfile.mkdtemp(dir=_place()))
+
+
 @cache
 def _repository() -> Path:
-    folder = _place() / "repository"
+    folder = _new_place() / "repository"
     folder.mkdir()
     _git(folder, "init", "-q", "--template=")
     (folder / "README.md").write_text("hello\n")
@@ -57,17 +62,18 @@ def _repository() -> Path:
 
 @cache
 def _database() -> str:
-    path = str(_place() / "rookery.db")
+    path = str(_new_place() / "rookery.db")
     Database.create(path).close()
     return path
 
 
 @cache
 def _project() -> Path:
-    folder = copy_repository(_place() / "initialised")
+    folder = copy_repository(_new_place() / "initialised")
     assert run_rook(folder, "init", "--yes").status == 0
     return folder / FOLDER
 
 
 def _git(folder: Path, *args: str) -> None:
-    subprocess.run(["git", *args], cwd=folder, check=True, capture_output=True, env=os.environ)
+    done = subprocess.run(["git", *args], cwd=folder, check=False, capture_output=True, env=os.environ)
+    assert done.returncode == 0, (args, done.stderr)

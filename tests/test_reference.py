@@ -7,7 +7,6 @@ import subprocess
 import sys
 from importlib import import_module
 from itertools import pairwise
-from keyword import iskeyword
 from pathlib import Path
 
 import pytest
@@ -52,17 +51,6 @@ def test_an_operation_documents_itself(operation: Op) -> None:
         assert param.help[0].isupper(), param.name
         assert param.kind in (TEXT, INTEGER, FLAG, PATH), param.name
         assert not (param.required and param.default), param.name
-
-
-@by_name
-def test_an_operation_takes_what_it_declares(operation: Op) -> None:
-    context, *taken = inspect.signature(operation.run).parameters
-    assert context == "ctx"
-    named = [param.name for param in operation.params]
-    # An option such as --from is no name in Python: it arrives among the others.
-    others = [name for name in named if iskeyword(name)]
-    assert [name for name in taken if name != "more"] == [name for name in named if name not in others]
-    assert ("more" in taken) == bool(others)
 
 
 @by_name

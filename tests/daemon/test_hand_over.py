@@ -24,7 +24,6 @@ from rookery.base.call import sleep
 from rookery.client import frames
 from rookery.daemon import calls, fingerprint, main, serving
 from rookery.daemon.fingerprint import Fingerprint
-from rookery.daemon.routing import is_short
 from rookery.db import pool
 from rookery.ops import index
 from rookery.processes.proctree import is_alive
@@ -158,7 +157,7 @@ def test_no_call_loads_a_module_when_it_is_ready(project: Path) -> None:
     """Files are replaced under a living daemon: what it loads then may be of another version."""
     bee = Agent(project, "bee")
     (project / ".rookery" / "run").mkdir()
-    short = [each for group in index.GROUPS for each in index.load_group(group) if is_short(each)]
+    short = [each for group in index.GROUPS for each in index.load_group(group) if not each.long]
     words = [[*each.name.split(), "--help"] for each in short] + [each.split() for each in _CALLS]
     asked: list[Any] = []
     for each in words:

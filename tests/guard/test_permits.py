@@ -186,7 +186,7 @@ def test_the_table_knows_every_permission_and_no_other() -> None:
 
 
 def test_an_operation_that_the_table_does_not_know_is_for_people(scene: Scene) -> None:
-    new = Op("status", (), lambda _ctx: None, "moon.write", "")
+    new = Op("status", (), lambda _ctx: None, None, "moon.write", "")
     ctx = Context(cwd=str(scene.root), environ=read_environ({"HOME": "/nowhere", **scene.agents["queen"].env}))
     with pytest.raises(NotPermitted):
         check_permitted(ctx, new, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.agents.reserve import Request
 from rookery.agents.sling import sling as sling_agent
@@ -12,7 +13,20 @@ from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.model import Draft
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, INTEGER, PATH, TASKS, arg, flag, op, option, options
+from rookery.ops.operation import (
+    AGENTS,
+    BRANCHES,
+    FILE,
+    LONG_TEXT,
+    NOTHING,
+    PROCESS,
+    TASKS,
+    Choices,
+    Doc,
+    Owns,
+    Ref,
+    op,
+)
 from rookery.roles.model import PROFILES, ROLES
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
@@ -22,7 +36,7 @@ from rookery.tasks.work import base_commit
 from rookery.turns.stop import stop as stop_agent
 from rookery.worktrees.cleaning import clean_worktrees
 
-NAME = arg("name", "The agent.")
+NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,46 +55,34 @@ class Nudged(Record):
     message_id: str
 
 
-@op(
-    "sling",
-    arg("task", "The task that it is to do."),
-    option("role", "What kind of agent (builder).", choices=tuple(ROLES), default="builder"),
-    option("name", "Its name; by default the role and a number."),
-    option("runtime", "The program that it runs on (config: agents.runtime).", choices=tuple(RUNTIMES)),
-    option("model", "The model that it uses (config: agents.model)."),
-    options("files", "A file, folder or pattern that it may change; without any, the whole worktree."),
-    option("spec", "A file with its specification; by default what `rook spec write` keeps for the task.", kind=PATH),
-    option("parent", "Who it answers to; by default the caller."),
-    option("base", "The branch or commit that it starts from (config: project.base)."),
-    flag("headless", "It lives turn by turn, without a terminal."),
-    flag("tmux", "It lives interactively in tmux."),
-    option("profile", "How much it may do unasked; by default the role's.", choices=PROFILES),
-    options("sibling", "An agent that works beside it."),
-    flag("skip_review", "For a lead: no reviewer is needed."),
-    option("max_agents", "For a lead: how many agents it may sling in all.", kind=INTEGER),
-    option("instructions", "More that it should know, this time only.", long_text=True),
-    needs="agent.write",
-    owns={"task": TASKS},
-    view="agents.slung",
-)
+@op("sling", needs="agent.write", long=True, touches=PROCESS, view="agents.slung")
 def sling(
     ctx: Context,
-    task: str,
-    role: str,
-    name: str | None,
-    runtime: str | None,
-    model: str | None,
-    files: tuple[str, ...],
-    spec: str | None,
-    parent: str | None,
-    base: str | None,
-    headless: bool,
-    tmux: bool,
-    profile: str | None,
-    sibling: tuple[str, ...],
-    skip_review: bool,
-    max_agents: int | None,
-    instructions: str | None,
+    task: Annotated[str, Owns(TASKS), Doc("The task that it is to do.")],
+    *,
+    role: Annotated[str, Choices(tuple(ROLES)), Doc("What kind of agent (builder).")] = "builder",
+    name: Annotated[str | None, Ref(AGENTS), Doc("Its name; by default the role and a number.")] = None,
+    runtime: Annotated[
+        str | None, Choices(tuple(RUNTIMES)), Doc("The program that it runs on (config: agents.runtime).")
+    ] = None,
+    model: Annotated[str | None, Doc("The model that it uses (config: agents.model).")] = None,
+    files: Annotated[
+        tuple[str, ...], Doc("A file, folder or pattern that it may change; without any, the whole worktree.")
+    ] = (),
+    spec: Annotated[
+        str | None, FILE, Doc("A file with its specification; by default what `rook spec write` keeps for the task.")
+    ] = None,
+    parent: Annotated[str | None, Ref(AGENTS), Doc("Who it answers to; by default the caller.")] = None,
+    base: Annotated[
+        str | None, Ref(BRANCHES), Doc("The branch or commit that it starts from (config: project.base).")
+    ] = None,
+    headless: Annotated[bool, Doc("It lives turn by turn, without a terminal.")] = False,
+    tmux: Annotated[bool, Doc("It lives interactively in tmux.")] = False,
+    profile: Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")] = None,
+    sibling: Annotated[tuple[str, ...], Ref(AGENTS), Doc("An agent that works beside it.")] = (),
+    skip_review: Annotated[bool, Doc("For a lead: no reviewer is needed.")] = False,
+    max_agents: Annotated[int | None, Doc("For a lead: how many agents it may sling in all.")] = None,
+    instructions: Annotated[str | None, LONG_TEXT, Doc("More that it should know, this time only.")] = None,
 ) -> Session:
     """Bring an agent to life on a task, in a worktree and on a branch of its own.
 
@@ -115,16 +117,14 @@ def sling(
     return sling_agent(ctx, request)
 
 
-@op(
-    "stop",
-    NAME,
-    flag("clean", "Also remove its worktree; uncommitted work is saved first."),
-    option("reason", "Why."),
-    needs="agent.write",
-    owns={"name": AGENTS},
-    view="agents.stopped",
-)
-def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
+@op("stop", needs="agent.write", long=True, touches=PROCESS, view="agents.stopped")
+def stop(
+    ctx: Context,
+    name: Annotated[NameArg, Owns(AGENTS)],
+    *,
+    clean: Annotated[bool, Doc("Also remove its worktree; uncommitted work is saved first.")] = False,
+    reason: Annotated[str | None, Doc("Why.")] = None,
+) -> Stopped:
     """Stop an agent with its whole process tree, and every agent beneath it. What it made is kept."""
     caller = ctx.caller.name
     ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
@@ -134,15 +134,12 @@ def stop(ctx: Context, name: str, clean: bool, reason: str | None) -> Stopped:
     return Stopped(tuple(ended), tuple(cleaned))
 
 
-@op(
-    "nudge",
-    NAME,
-    arg("message", "What to say (asks for a status).", required=False, long_text=True),
-    needs="agent.write",
-    owns={},
-    view="agents.nudged",
-)
-def nudge(ctx: Context, name: str, message: str | None) -> Nudged:
+@op("nudge", needs="agent.write", long=True, touches=PROCESS, owns=NOTHING, view="agents.nudged")
+def nudge(
+    ctx: Context,
+    name: NameArg,
+    message: Annotated[str | None, LONG_TEXT, Doc("What to say (asks for a status).")] = None,
+) -> Nudged:
     """Remind an agent: it gets a message at its next turn, and a waiting one is woken."""
     if store.living(ctx.db, name) is None:
         if store.latest(ctx.db, name) is None:

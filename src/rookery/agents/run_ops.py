@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
@@ -12,13 +13,15 @@ from rookery.base.text import check_text
 from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
-from rookery.ops.operation import TASKS, arg, op, option
+from rookery.ops.operation import LONG_TEXT, NOTHING, PROCESS, RUNS, TASKS, Doc, Owns, Ref, op
 from rookery.sessions import store
 from rookery.sessions.model import Run
 from rookery.status import service as look
 from rookery.tasks import store as tasks
 
-_RUN = arg("run", "The run's id, or the beginning of it; by default the one that is under way.", required=False)
+RunArg = Annotated[
+    str | None, Ref(RUNS), Doc("The run's id, or the beginning of it; by default the one that is under way.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +39,14 @@ def list_runs(ctx: Context) -> list[Run]:
     return store.runs(ctx.db)
 
 
-@op("run show", _RUN, needs="agent.read", view="runs.report")
-def show(ctx: Context, run: str | None) -> look.RunReport:
+@op("run show", needs="agent.read", view="runs.report")
+def show(ctx: Context, run: RunArg = None) -> look.RunReport:
     """Show a run: who was slung in it, what came of it, what it cost."""
     return look.run_report(ctx, _find(ctx, run))
 
 
-@op("run complete", _RUN, needs="run.write", owns={}, view="runs.one")
-def complete(ctx: Context, run: str | None) -> Run:
+@op("run complete", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="runs.one")
+def complete(ctx: Context, run: RunArg = None) -> Run:
     """End a run; the next sling begins a new one."""
     with ctx.db.write() as db:
         found = _find(ctx, run)
@@ -55,15 +58,13 @@ def complete(ctx: Context, run: str | None) -> Run:
         return store.complete_run(db, found, actor=ctx.actor, at=ctx.now())
 
 
-@op(
-    "spec write",
-    arg("task", "The task."),
-    option("body", "The specification; Markdown.", long_text=True, required=True),
-    needs="spec.write",
-    owns={"task": TASKS},
-    view="runs.spec",
-)
-def write_spec(ctx: Context, task: str, body: str) -> Spec:
+@op("spec write", needs="spec.write", view="runs.spec")
+def write_spec(
+    ctx: Context,
+    task: Annotated[str, Owns(TASKS), Doc("The task.")],
+    *,
+    body: Annotated[str, LONG_TEXT, Doc("The specification; Markdown.")],
+) -> Spec:
     """Keep a task's specification, for whoever is slung on it."""
     check_text("the specification", body)
     if not body.strip():
@@ -78,8 +79,8 @@ def write_spec(ctx: Context, task: str, body: str) -> Spec:
     return Spec(task_id, path, body)
 
 
-@op("spec show", arg("task", "The task."), needs="agent.read", view="runs.spec")
-def show_spec(ctx: Context, task: str) -> Spec:
+@op("spec show", needs="agent.read", view="runs.spec")
+def show_spec(ctx: Context, task: Annotated[str, Ref(TASKS), Doc("The task.")]) -> Spec:
     """Show a task's specification."""
     task_id = tasks.resolve(ctx.db, task)
     path = ctx.path("specs", f"{task_id}.md")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.ops import index
 from rookery.ops.context import Context
-from rookery.ops.operation import FLAG, PATH, Op, arg, op
+from rookery.ops.operation import FLAG, PATH, Choices, Doc, Op, op
 from rookery.ops.options import GLOBALS
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-@op("completion", arg("shell", "Which shell.", choices=SHELLS), needs="project.read", view="plain.lines")
-def completion(ctx: Context, shell: str) -> str:
+@op("completion", needs="project.read", long=True, view="plain.lines")
+def completion(ctx: Context, shell: Annotated[str, Choices(SHELLS), Doc("Which shell.")]) -> str:
     """Print a completion script.
 
     bash: `eval "$(rook completion bash)"` in ~/.bashrc; zsh: the same in ~/.zshrc, after compinit;

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from rookery.base.clock import parse_duration, stamp
 from rookery.costs import store
 from rookery.costs.live import add_running
 from rookery.db.commits import Commits
 from rookery.ops.context import Context
-from rookery.ops.operation import flag, op, option
+from rookery.ops.operation import AGENTS, FOLLOWS, RUNS, TASKS, Choices, Doc, Ref, op
 
 _REST, _LOOK_AGAIN = 0.3, 2.0
 """Some programs write what they use into files of their own, which nothing tells of."""
 
 
-@op(
-    "costs",
-    option("by", "What to add up by (agent).", choices=tuple(store.GROUPINGS), default="agent"),
-    option("agent", "Only this agent."),
-    option("run", "Only this run."),
-    option("since", "Only turns that began within this time, such as 2h."),
-    flag("live", "Count turns that are still running too, and show it anew whenever it changes, until interrupted."),
-    needs="agent.read",
-    view="costs.table",
-    streams=True,
-)
+@op("costs", needs="agent.read", view="costs.table")
 def costs(
-    ctx: Context, by: str, agent: str | None, run: str | None, since: str | None, live: bool
+    ctx: Context,
+    *,
+    by: Annotated[str, Ref(TASKS), Choices(tuple(store.GROUPINGS)), Doc("What to add up by (agent).")] = "agent",
+    agent: Annotated[str | None, Ref(AGENTS), Doc("Only this agent.")] = None,
+    run: Annotated[str | None, Ref(RUNS), Doc("Only this run.")] = None,
+    since: Annotated[str | None, Doc("Only turns that began within this time, such as 2h.")] = None,
+    live: Annotated[
+        bool,
+        FOLLOWS,
+        Doc("Count turns that are still running too, and show it anew whenever it changes, until interrupted."),
+    ] = False,
 ) -> Iterator[store.Costs]:
     """Show what agents used, in tokens and dollars."""
     start = None if since is None else stamp(ctx.clock() - parse_duration(since))

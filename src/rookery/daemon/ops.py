@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
@@ -16,7 +16,7 @@ from rookery.base.record import Record
 from rookery.daemon import address as place
 from rookery.daemon.start import CannotStart, poke, start_daemon
 from rookery.ops.context import Context
-from rookery.ops.operation import INTEGER, flag, op, option
+from rookery.ops.operation import FOLLOWS, NOTHING, PROCESS, Doc, op
 from rookery.processes.proctable import read_one
 from rookery.processes.proctree import is_alive, send
 from rookery.sessions import journal
@@ -57,7 +57,7 @@ class LogLine(Record):
     line: str
 
 
-@op("daemon status", needs="daemon.read", view="daemon.status")
+@op("daemon status", needs="daemon.read", long=True, view="daemon.status")
 def status(ctx: Context) -> DaemonStatus:
     """Show whether the project's daemon runs, and how it is."""
     return _describe(ctx)
@@ -105,7 +105,7 @@ def _answers(path: str) -> bool:
             return False
 
 
-@op("daemon stop", needs="daemon.write", view="daemon.status", owns={})
+@op("daemon stop", needs="daemon.write", long=True, touches=PROCESS, owns=NOTHING, view="daemon.status")
 def stop(ctx: Context) -> DaemonStatus:
     """Let the project's daemon leave: it finishes what it has begun. The next command starts another.
 
@@ -149,7 +149,7 @@ def _stop(ctx: Context) -> DaemonStatus:
     )
 
 
-@op("daemon restart", needs="daemon.write", view="daemon.status", owns={})
+@op("daemon restart", needs="daemon.write", long=True, touches=PROCESS, owns=NOTHING, view="daemon.status")
 def restart(ctx: Context) -> DaemonStatus:
     """Let the project's daemon leave, if there is one, and start another."""
     if place.is_locked(ctx.root):
@@ -161,15 +161,13 @@ def restart(ctx: Context) -> DaemonStatus:
     return _describe(ctx)
 
 
-@op(
-    "daemon logs",
-    option("limit", "How many lines at most (100).", kind=INTEGER, default=100),
-    flag("follow", "Go on with what comes, until interrupted."),
-    needs="daemon.read",
-    view="daemon.log_line",
-    streams=True,
-)
-def logs(ctx: Context, limit: int, follow: bool) -> Iterator[LogLine]:
+@op("daemon logs", needs="daemon.read", long=True, view="daemon.log_line")
+def logs(
+    ctx: Context,
+    *,
+    limit: Annotated[int, Doc("How many lines at most (100).")] = 100,
+    follow: Annotated[bool, FOLLOWS, Doc("Go on with what comes, until interrupted.")] = False,
+) -> Iterator[LogLine]:
     """Show what the daemon itself has to say: when it came and went, and what failed in it."""
     path = place.log_path(ctx.root)
     lines, at = _read_lines(path, 0)

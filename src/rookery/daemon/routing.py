@@ -1,8 +1,8 @@
 """Where a command runs: in a thread of the daemon, in a process of its own, or in the client's process.
 
-Threads are for what is short: it reads or writes rows, and at most starts another process. Whatever computes, waits,
-lands or writes files into a checkout gets a process of its own, which a new daemon does not cut off, and whose crash,
-memory and speed are its own affair.
+Threads are for what is short: it reads or writes rows, and at most asks git. What computes, waits, lands or writes
+files into a checkout says `long` in its declaration and gets a process of its own, which a new daemon does not cut
+off, and whose crash, memory and speed concern no other call.
 """
 
 from __future__ import annotations
@@ -13,26 +13,13 @@ from collections.abc import Mapping
 from rookery.base.errors import NotInitialised, UntrustedState, UsageError
 from rookery.config.project import find_root
 from rookery.ops import index
-from rookery.ops.operation import Op
+from rookery.ops.operation import FOLLOWS, Op
 from rookery.ops.words import read_globals
 
 THREAD, PROCESS, CLIENT = "thread", "process", "client"
 
-SHORT_GROUPS = frozenset({"task", "epic", "learning", "mail", "group"})
-"""Groups whose operations are short, with these exceptions: they may start version control in a checkout, or wait."""
-LONG = frozenset({"task start", "task complete", "mail wait"})
-SHORT = frozenset(
-    {
-        *("status", "inspect", "agents show", "logs", "trace", "errors", "costs", "metrics", "events", "prime"),
-        *("config show", "config explain", "spec show", "run list", "run show", "merge list", "gate list"),
-        *("hook prompt", "hook stop", "hooks status", "guard explain", "guard test", "spec write"),
-        *("vcs detect", "vcs diff", "vcs log", "vcs status", "worktree list", "agents discover", "agent snapshots"),
-    }
-)
-"""Short ones of other groups. Some ask git, and only wait for its answer."""
 _IN_CLIENT = ("init", "daemon", "completion")
 _HELP = frozenset({"-h", "--help"})
-_WAITING = frozenset({"--follow", "-f", "--watch", "--live", "--wait"})
 _DIRECTORY = ("-C", "--directory")
 
 
@@ -52,12 +39,12 @@ def route(words: list[str], folder: str, root: str) -> str:
     if operation is None:
         return THREAD  # help
     is_help = not _HELP.isdisjoint(rest[: rest.index("--")] if "--" in rest else rest)
-    return THREAD if is_help or (is_short(operation) and _WAITING.isdisjoint(rest)) else PROCESS
+    return THREAD if is_help or not (operation.long or _goes_on(operation, rest)) else PROCESS
 
 
-def is_short(operation: Op) -> bool:
-    """True if the operation only reads and writes rows, unless it is told to wait."""
-    return operation.name in SHORT or (operation.group in SHORT_GROUPS and operation.name not in LONG)
+def _goes_on(operation: Op, words: list[str]) -> bool:
+    """True if the operation is told to go on until it is interrupted."""
+    return operation.follows or any(FOLLOWS in param.marks and param.flag in words for param in operation.params)
 
 
 def only_reads(words: list[str]) -> bool:
@@ -66,7 +53,7 @@ def only_reads(words: list[str]) -> bool:
         operation, _ = index.find(read_globals(words)[1])
     except UsageError:
         return True
-    return operation is None or operation.needs.endswith(".read")
+    return operation is None or not operation.changes_state
 
 
 def is_of(environ: Mapping[str, str], folder: str, root: str) -> bool:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.base.check import Place
 from rookery.base.errors import NotInitialised, UntrustedState
 from rookery.doctor import service
 from rookery.ops.context import Context
-from rookery.ops.operation import flag, op, option
+from rookery.ops.operation import CHECKS, NOTHING, PROCESS, Doc, Ref, op
 from rookery.ops.state import find_project
 
 
-@op(
-    "doctor",
-    flag("fix", "Mend what can be mended."),
-    option("category", "Look at one thing only: " + ", ".join(service.CATEGORIES) + "."),
-    needs="doctor.write",
-    owns={},
-    view="doctor.report",
-)
-def doctor(ctx: Context, fix: bool = False, category: str | None = None) -> service.Report:
+@op("doctor", needs="doctor.write", long=True, touches=PROCESS, owns=NOTHING, view="doctor.report")
+def doctor(
+    ctx: Context,
+    *,
+    fix: Annotated[bool, Doc("Mend what can be mended.")] = False,
+    category: Annotated[
+        str | None, Ref(CHECKS), Doc("Look at one thing only: " + ", ".join(service.CATEGORIES) + ".")
+    ] = None,
+) -> service.Report:
     """Check the installation and the project, and say what is wrong.
 
     Exits with 1 if an error remains. It works outside of a project and with a broken one too.

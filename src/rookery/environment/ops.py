@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
@@ -11,7 +12,7 @@ from rookery.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN
 from rookery.environment.service import Recorded
 from rookery.environment.store import EnvironmentUnusable
 from rookery.ops.context import Context
-from rookery.ops.operation import flag, op, options
+from rookery.ops.operation import PROCESS, Doc, op
 
 SAME, MISSING = "same", "missing"
 
@@ -60,7 +61,7 @@ class Refreshed(Record):
     """Why the earlier record could not be read."""
 
 
-@op("env show", needs="environment.read", view="environment.show")
+@op("env show", needs="environment.read", long=True, view="environment.show")
 def show(ctx: Context) -> ProjectEnvironment:
     """Show the environment that agents and gates get, and how your shell differs from it.
 
@@ -108,13 +109,18 @@ def show(ctx: Context) -> ProjectEnvironment:
 
 @op(
     "env refresh",
-    options("only", "A variable; the others stay as they are recorded."),
-    flag("dry_run", "Only say what would change."),
     needs="environment.write",
-    owns={},
+    long=True,
+    touches=PROCESS,
+    owns="nothing",
     view="environment.refreshed",
 )
-def refresh(ctx: Context, only: tuple[str, ...], dry_run: bool) -> Refreshed:
+def refresh(
+    ctx: Context,
+    *,
+    only: Annotated[tuple[str, ...], Doc("A variable; the others stay as they are recorded.")] = (),
+    dry_run: Annotated[bool, Doc("Only say what would change.")] = False,
+) -> Refreshed:
     """Record the environment of your shell for agents and gates, as it is: what it does not have is dropped.
 
     `rook sling` does that too, but never drops a credential. A turn that runs already keeps what it has.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from rookery.base.clock import is_stamp, parse_duration, stamp
 from rookery.base.errors import InvalidInput
@@ -11,34 +12,28 @@ from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.model import Event
 from rookery.ops.context import Context
-from rookery.ops.operation import INTEGER, flag, op, option, options
+from rookery.ops.operation import AGENTS, FOLLOWS, Doc, Ref, op
 
 _LONGEST_SECONDS = 60.0
 _DEFAULT_LIMIT = 50
 
 
-@op(
-    "events",
-    flag("follow", "Go on and show events as they happen, until interrupted."),
-    option("since", "Only what is newer: a duration such as 10m, or a time such as 2026-01-31T12:00:00.000Z."),
-    option("agent", "Only what this agent (or `human`) did."),
-    options("type", "Only this type, or a family of types such as `task`."),
-    option("after", "The number of the last event of the page before: go on after it, the oldest first.", kind=INTEGER),
-    option(
-        "limit", f"How many at most, the newest ones without `--after` ({_DEFAULT_LIMIT}; 0 for all).", kind=INTEGER
-    ),
-    needs="events.read",
-    view="events.row",
-    streams=True,
-)
+@op("events", needs="events.read", view="events.row")
 def events(
     ctx: Context,
-    follow: bool,
-    since: str | None,
-    agent: str | None,
-    type: tuple[str, ...],
-    after: int | None,
-    limit: int | None,
+    *,
+    follow: Annotated[bool, FOLLOWS, Doc("Go on and show events as they happen, until interrupted.")] = False,
+    since: Annotated[
+        str | None, Doc("Only what is newer: a duration such as 10m, or a time such as 2026-01-31T12:00:00.000Z.")
+    ] = None,
+    agent: Annotated[str | None, Ref(AGENTS), Doc("Only what this agent (or `human`) did.")] = None,
+    type: Annotated[tuple[str, ...], Doc("Only this type, or a family of types such as `task`.")] = (),
+    after: Annotated[
+        int | None, Doc("The number of the last event of the page before: go on after it, the oldest first.")
+    ] = None,
+    limit: Annotated[
+        int | None, Doc(f"How many at most, the newest ones without `--after` ({_DEFAULT_LIMIT}; 0 for all).")
+    ] = None,
 ) -> Iterator[Event]:
     """Show what has happened in the project.
 

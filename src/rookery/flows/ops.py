@@ -11,7 +11,7 @@ from rookery.config.project import loop_lock
 from rookery.flows import loop, store
 from rookery.flows.model import Action, Failure
 from rookery.ops.context import Context
-from rookery.ops.operation import op
+from rookery.ops.operation import NOTHING, PROCESS, op
 from rookery.processes.locks import is_locked
 
 
@@ -64,7 +64,7 @@ class Ran(Record):
         return 1 if self.problems else 0
 
 
-@op("loop explain", needs="agent.read", view="loop.explained")
+@op("loop explain", needs="agent.read", long=True, view="loop.explained")
 def explain(ctx: Context) -> Explained:
     """Show what the control loop sees, what it decides to do and why, and when it looks again by itself."""
     found = loop.look(ctx)
@@ -83,7 +83,7 @@ def _failed(action: Action, failure: Failure) -> Failed:
     return Failed(action.name, action.label or action.subject, failure.count, failure.error, next_at)
 
 
-@op("loop run", needs="agent.write", owns={}, view="loop.ran")
+@op("loop run", needs="agent.write", long=True, touches=PROCESS, owns=NOTHING, view="loop.ran")
 def run(ctx: Context) -> Ran:
     """Look once and do what is to be done, also what was given up after many failures."""
     with ctx.db.write() as db:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from rookery.base.errors import InvalidInput, NotInitialised
 from rookery.guard.decide import decide
@@ -15,27 +15,26 @@ from rookery.guard.model import Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
 from rookery.ops.caller import Caller
 from rookery.ops.context import Context
-from rookery.ops.operation import PATH, Op, Param, arg, op
+from rookery.ops.operation import FILE, LONG_TEXT, Choices, Doc, Op, op
 from rookery.roles.model import PROFILES, find_role
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.vcs.detect import open_vcs
 
-_ROLE = arg("role", "The agent's role, or its other name.")
-_PROFILE = Param("profile", "How much it may do unasked; by default the role's.", choices=PROFILES)
+RoleArg = Annotated[str, Doc("The agent's role, or its other name.")]
+ProfileOption = Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")]
 
 
-@op(
-    "guard test",
-    _ROLE,
-    arg("tool", "The tool, such as Bash or Write."),
-    arg("input", 'The input of the tool as JSON, such as {"command": "git push"}.', long_text=True),
-    Param("worktree", "The agent's worktree; by default the checkout that you are in.", kind=PATH),
-    _PROFILE,
-    needs="guard.read",
-    view="guard.verdict",
-)
-def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, profile: str | None) -> Verdict:
+@op("guard test", needs="guard.read", view="guard.verdict")
+def try_call(
+    ctx: Context,
+    role: RoleArg,
+    tool: Annotated[str, Doc("The tool, such as Bash or Write.")],
+    input: Annotated[str, LONG_TEXT, Doc('The input of the tool as JSON, such as {"command": "git push"}.')],
+    *,
+    worktree: Annotated[str | None, FILE, Doc("The agent's worktree; by default the checkout that you are in.")] = None,
+    profile: ProfileOption = None,
+) -> Verdict:
     """Ask the guard what it would say to a tool call, without making it.
 
     In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
@@ -44,8 +43,8 @@ def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, p
     return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
 
 
-@op("guard explain", _ROLE, _PROFILE, needs="guard.read", view="guard.explanation")
-def explain(ctx: Context, role: str, profile: str | None = None) -> Explanation:
+@op("guard explain", needs="guard.read", view="guard.explanation")
+def explain(ctx: Context, role: RoleArg, *, profile: ProfileOption = None) -> Explanation:
     """Show what the guard allows, asks and denies to a role."""
     found = find_role(role)
     return put_in_words(found, profile or found.profile)

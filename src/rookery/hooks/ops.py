@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.hooks import settings as session_hooks
 from rookery.hooks.prime import prime as text_for
 from rookery.hooks.settings import Installed
 from rookery.ops.context import Context
-from rookery.ops.operation import flag, op, option
+from rookery.ops.operation import ACTS_AS, AGENTS, NOTHING, PROCESS, Doc, Ref, op
 
 
-@op("hooks install", needs="project.write", owns={}, view="hooks.installed")
+@op("hooks install", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="hooks.installed")
 def install(ctx: Context) -> Installed:
     """Tell your own Claude Code session in this checkout about Rookery: how things stand, and mail at each prompt.
 
@@ -18,7 +20,7 @@ def install(ctx: Context) -> Installed:
     return session_hooks.install(ctx.root)
 
 
-@op("hooks uninstall", needs="project.write", owns={}, view="hooks.installed")
+@op("hooks uninstall", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="hooks.installed")
 def uninstall(ctx: Context) -> Installed:
     """Take the hooks out again, without a trace."""
     return session_hooks.uninstall(ctx.root)
@@ -30,14 +32,15 @@ def status(ctx: Context) -> Installed:
     return session_hooks.status(ctx.root)
 
 
-@op(
-    "prime",
-    option("agent", "For people: what this agent is told; by default for your own session.", acts_as=True),
-    flag("compact", "Only what must not be forgotten."),
-    needs="agent.read",
-    view="plain.lines",
-)
-def prime(ctx: Context, agent: str | None, compact: bool) -> str:
+@op("prime", needs="agent.read", view="plain.lines")
+def prime(
+    ctx: Context,
+    *,
+    agent: Annotated[
+        str | None, Ref(AGENTS), ACTS_AS, Doc("For people: what this agent is told; by default for your own session.")
+    ] = None,
+    compact: Annotated[bool, Doc("Only what must not be forgotten.")] = False,
+) -> str:
     """Print what a session should know when it starts: how to use Rookery, who is at work, what is ready."""
     name = agent if agent is not None or ctx.caller.is_human else ctx.actor
     return text_for(ctx, name, compact=compact)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from rookery.base.errors import InvalidState
 from rookery.ops.context import Context
-from rookery.ops.operation import op
+from rookery.ops.operation import NOTHING, op
 from rookery.sessions import store
 from rookery.turns.interactive import begin_turn, end_turn
 from rookery.turns.service import prompt_of
 
 
-@op("hook prompt", needs="hook.write", owns={}, view="plain.lines")
+@op("hook prompt", needs="hook.write", owns=NOTHING, view="plain.lines")
 def prompt(ctx: Context) -> str:
     """Begin a turn of the calling agent, and give it its mail."""
     session_id = _own_session(ctx)
@@ -18,7 +18,7 @@ def prompt(ctx: Context) -> str:
     return prompt_of(store.session(ctx.db, session_id), cause, letters)
 
 
-@op("hook stop", needs="hook.write", owns={}, view="plain.lines")
+@op("hook stop", needs="hook.write", owns=NOTHING, view="plain.lines")
 def stop(ctx: Context) -> str:
     """End the turn of the calling agent: snapshot, mail acknowledged, and its life too if it has said so."""
     end_turn(ctx, _own_session(ctx))

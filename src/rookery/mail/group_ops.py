@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.mail import groups
 from rookery.mail.groups import Group
 from rookery.ops.context import Context
-from rookery.ops.operation import MAIL_GROUPS, arg, op
+from rookery.ops.operation import ADDRESSES, MAIL_GROUPS, NOTHING, Doc, Owns, Ref, op
 
-NAME = arg("name", "The group's name, with or without @.")
-MEMBERS = arg("member", "An agent that is or was here, or `human`.", many=True)
+NameArg = Annotated[str, Ref(MAIL_GROUPS), Doc("The group's name, with or without @.")]
+MembersArg = Annotated[tuple[str, ...], Ref(ADDRESSES), Doc("An agent that is or was here, or `human`.")]
 
 
-@op("group create", NAME, MEMBERS, needs="mail.write", owns={}, view="mail.group")
-def create(ctx: Context, name: str, member: tuple[str, ...]) -> Group:
+@op("group create", needs="mail.write", owns=NOTHING, view="mail.group")
+def create(ctx: Context, name: NameArg, member: MembersArg) -> Group:
     """Make a named group; `rook mail send @NAME` writes to everybody in it."""
     return groups.create(ctx.db, ctx.caller, name, member, ctx.now())
 
 
-@op("group add", NAME, MEMBERS, needs="mail.write", owns={"name": MAIL_GROUPS}, view="mail.group")
-def add(ctx: Context, name: str, member: tuple[str, ...]) -> Group:
+@op("group add", needs="mail.write", view="mail.group")
+def add(ctx: Context, name: Annotated[NameArg, Owns(MAIL_GROUPS)], member: MembersArg) -> Group:
     """Add members to a group."""
     return groups.add(ctx.db, ctx.caller, name, member, ctx.now())
 
 
-@op("group remove", NAME, MEMBERS, needs="mail.write", owns={"name": MAIL_GROUPS}, view="mail.group")
-def remove(ctx: Context, name: str, member: tuple[str, ...]) -> Group:
+@op("group remove", needs="mail.write", view="mail.group")
+def remove(ctx: Context, name: Annotated[NameArg, Owns(MAIL_GROUPS)], member: MembersArg) -> Group:
     """Take members out of a group."""
     return groups.remove(ctx.db, ctx.caller, name, member, ctx.now())
 
@@ -38,7 +40,7 @@ def list_groups(ctx: Context) -> list[Group]:
     return groups.list_groups(ctx.db)
 
 
-@op("group delete", NAME, needs="mail.write", owns={"name": MAIL_GROUPS}, view="mail.group_deleted")
-def delete(ctx: Context, name: str) -> Group:
+@op("group delete", needs="mail.write", view="mail.group_deleted")
+def delete(ctx: Context, name: Annotated[NameArg, Owns(MAIL_GROUPS)]) -> Group:
     """Delete a named group; mail that was sent to it stays."""
     return groups.delete(ctx.db, ctx.caller, name, ctx.now())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.base.errors import InvalidInput, Refused
 from rookery.config.environ import HUMAN
 from rookery.merge import predict, queue, service
@@ -12,28 +14,26 @@ from rookery.merge.model import Entry, Explained, Outcome
 from rookery.merge.predict import Predicted
 from rookery.merge.undo import Undone
 from rookery.ops.context import Context
-from rookery.ops.operation import BRANCHES, INTEGER, arg, flag, op, option
+from rookery.ops.operation import BRANCHES, MERGES, NOTHING, PROCESS, Doc, Owns, Ref, op
 
-_MERGE = arg("merge", "The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
-_INTO = option("into", "The branch to land on, instead of the project's base.")
-_FORCE = flag(
-    "force", "Also a branch whose task was given up or has a later attempt; it completes no task. Only for people."
-)
+MergeArg = Annotated[
+    str, Ref(MERGES), Doc("The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
+]
+IntoOption = Annotated[str | None, Ref(BRANCHES), Doc("The branch to land on, instead of the project's base.")]
+ForceFlag = Annotated[
+    bool, Doc("Also a branch whose task was given up or has a later attempt; it completes no task. Only for people.")
+]
 
 
-@op(
-    "merge",
-    option("branch", "A branch, or the agent whose branch it is."),
-    flag("all", "Every branch whose work is finished, with what is queued."),
-    _INTO,
-    flag("dry_run", "Change nothing; say what would become of it."),
-    _FORCE,
-    needs="merge.write",
-    owns={"branch": BRANCHES},
-    view="merges.outcome",
-)
+@op("merge", needs="merge.write", long=True, touches=PROCESS, view="merges.outcome")
 def merge(
-    ctx: Context, branch: str | None, all: bool, into: str | None, dry_run: bool, force: bool
+    ctx: Context,
+    *,
+    branch: Annotated[str | None, Owns(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
+    all: Annotated[bool, Doc("Every branch whose work is finished, with what is queued.")] = False,
+    into: IntoOption = None,
+    dry_run: Annotated[bool, Doc("Change nothing; say what would become of it.")] = False,
+    force: ForceFlag = False,
 ) -> Outcome | list[Predicted]:
     """Land a branch, or all that are finished: gates first, then the base moves.
 
@@ -68,77 +68,73 @@ def merge(
     return queue.work(merger, base, only).replace(skipped=found.skipped)
 
 
-@op(
-    "merge enqueue",
-    arg("branch", "Branches, or the agents whose branches they are.", many=True),
-    _INTO,
-    option("priority", "From 1, most urgent, to 5; the task's own unless given.", kind=INTEGER),
-    _FORCE,
-    needs="merge.write",
-    owns={"branch": BRANCHES},
-    view="merges.listing",
-)
-def enqueue(ctx: Context, branch: tuple[str, ...], into: str | None, priority: int | None, force: bool) -> list[Entry]:
+@op("merge enqueue", needs="merge.write", long=True, touches=PROCESS, view="merges.listing")
+def enqueue(
+    ctx: Context,
+    branch: Annotated[tuple[str, ...], Owns(BRANCHES), Doc("Branches, or the agents whose branches they are.")],
+    *,
+    into: IntoOption = None,
+    priority: Annotated[int | None, Doc("From 1, most urgent, to 5; the task's own unless given.")] = None,
+    force: ForceFlag = False,
+) -> list[Entry]:
     """Queue branches to land; `rook merge run` lands them."""
     _check_force(ctx, force, branch)
     merger = _merger(ctx)
     return service.enqueue(merger, branch, merger.base(into), priority=priority, force=force)
 
 
-@op(
-    "merge list",
-    flag("all", "Also what has landed, failed or been cancelled."),
-    option("limit", "How many at most.", kind=INTEGER, default=50),
-    needs="vcs.read",
-    view="merges.listing",
-)
-def list_entries(ctx: Context, all: bool, limit: int) -> list[Entry]:
+@op("merge list", needs="vcs.read", view="merges.listing")
+def list_entries(
+    ctx: Context,
+    *,
+    all: Annotated[bool, Doc("Also what has landed, failed or been cancelled.")] = False,
+    limit: Annotated[int, Doc("How many at most.")] = 50,
+) -> list[Entry]:
     """List the queue in the order in which it lands."""
     return service.listing(_merger(ctx), everything=all, limit=limit)
 
 
-@op(
-    "merge predict",
-    arg("branch", "Branches, or the agents whose branches they are.", many=True),
-    _INTO,
-    needs="vcs.read",
-    view="merges.outcome",
-)
-def predict_branches(ctx: Context, branch: tuple[str, ...], into: str | None) -> list[Predicted]:
+@op("merge predict", needs="vcs.read", long=True, view="merges.outcome")
+def predict_branches(
+    ctx: Context,
+    branch: Annotated[tuple[str, ...], Ref(BRANCHES), Doc("Branches, or the agents whose branches they are.")],
+    *,
+    into: IntoOption = None,
+) -> list[Predicted]:
     """Say what would become of branches if they were landed now, in this order: by which tier, and which files."""
     merger = _merger(ctx)
     base = merger.base(into)
     return predict.predict_all(merger, [service.draft(merger, each, base) for each in branch])
 
 
-@op("merge run", _INTO, needs="merge.write", owns={}, view="merges.outcome")
-def run(ctx: Context, into: str | None) -> Outcome:
+@op("merge run", needs="merge.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.outcome")
+def run(ctx: Context, *, into: IntoOption = None) -> Outcome:
     """Work through the queue until nothing is left that can land."""
     merger = _merger(ctx)
     return queue.work(merger, merger.base(into))
 
 
-@op("merge cancel", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
-def cancel(ctx: Context, merge: str) -> Entry:
+@op("merge cancel", needs="merge.write", long=True, touches=PROCESS, view="merges.one")
+def cancel(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
     """Take an entry out of the queue."""
     merger = _merger(ctx)
     return service.cancel(merger, service.find(merger, merge).id)
 
 
-@op("merge retry", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.one")
-def retry(ctx: Context, merge: str) -> Entry:
+@op("merge retry", needs="merge.write", long=True, touches=PROCESS, view="merges.one")
+def retry(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
     """Queue an entry again that failed, waits or was taken back."""
     return service.retry(_merger(ctx), merge)
 
 
-@op("merge explain", _MERGE, needs="vcs.read", view="merges.explained")
-def explain(ctx: Context, merge: str) -> Explained:
+@op("merge explain", needs="vcs.read", long=True, view="merges.explained")
+def explain(ctx: Context, merge: MergeArg) -> Explained:
     """Tell what was done to bring an entry in: each conflict, by which rule, and why that is safe."""
     return service.explain(_merger(ctx), merge)
 
 
-@op("merge undo", _MERGE, needs="merge.write", owns={"merge": BRANCHES}, view="merges.undone")
-def undo(ctx: Context, merge: str) -> list[Undone]:
+@op("merge undo", needs="merge.write", long=True, touches=PROCESS, view="merges.undone")
+def undo(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> list[Undone]:
     """Take a landing back: the base moves back if it is still the tip, else the change is reversed on top of it."""
     merger = _merger(ctx)
     return undoing.undo(merger, [service.find_undoable(merger, merge)])

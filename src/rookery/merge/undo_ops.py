@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.base.errors import InvalidState, NotFound
 from rookery.merge import store
 from rookery.merge.merger import Merger
@@ -9,12 +11,12 @@ from rookery.merge.model import LANDED
 from rookery.merge.undo import Undone
 from rookery.merge.undo import undo as carry_out
 from rookery.ops.context import Context
-from rookery.ops.operation import arg, op
+from rookery.ops.operation import NOTHING, PROCESS, RUNS, Doc, Ref, op
 from rookery.sessions import store as agents
 
 
-@op("run undo", arg("run", "The run's id, or the beginning of it."), needs="run.write", owns={}, view="merges.undone")
-def undo(ctx: Context, run: str) -> list[Undone]:
+@op("run undo", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.undone")
+def undo(ctx: Context, run: Annotated[str, Ref(RUNS), Doc("The run's id, or the beginning of it.")]) -> list[Undone]:
     """Take back all that a run has landed, the newest first: code and tasks; everybody concerned is told.
 
     What was on the base stays kept under `refs/rookery/rescue/undo/`.

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.merge.merger import Merger
 from rookery.merge.rebase import Rebased
 from rookery.merge.rebase import rebase as carry_out
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, arg, op, option
+from rookery.ops.operation import AGENTS, PROCESS, Doc, Owns, op
 
 
-@op(
-    "worktree rebase",
-    arg("name", "The agent whose worktree it is."),
-    option("onto", "The branch to rebase on, instead of the project's base."),
-    needs="vcs.write",
-    owns={"name": AGENTS},
-    view="merges.rebased",
-)
-def rebase(ctx: Context, name: str, onto: str | None) -> Rebased:
+@op("worktree rebase", needs="vcs.write", long=True, touches=PROCESS, view="merges.rebased")
+def rebase(
+    ctx: Context,
+    name: Annotated[str, Owns(AGENTS), Doc("The agent whose worktree it is.")],
+    *,
+    onto: Annotated[str | None, Doc("The branch to rebase on, instead of the project's base.")] = None,
+) -> Rebased:
     """Bring an agent's branch onto its base as it is now, in place.
 
     The worktree must be clean. Where a commit conflicts, the files are named and nothing is changed. The branch as it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from rookery.base.errors import NotFound, NotInitialised
 from rookery.base.record import Record
@@ -11,7 +11,7 @@ from rookery.config.loader import Loaded, Origin, load_config
 from rookery.config.schema import Key, keys
 from rookery.config.values import did_you_mean, plain_value, show_value
 from rookery.ops.context import Context
-from rookery.ops.operation import arg, op
+from rookery.ops.operation import SETTINGS, Doc, Ref, op
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def show(ctx: Context) -> list[Setting]:
     return [_setting(key, loaded) for key in keys().values()]
 
 
-@op("config explain", arg("key", "The setting, such as tasks.lease."), needs="config.read", view="config.explain")
-def explain(ctx: Context, key: str) -> Explained:
+@op("config explain", needs="config.read", view="config.explain")
+def explain(ctx: Context, key: Annotated[str, Ref(SETTINGS), Doc("The setting, such as tasks.lease.")]) -> Explained:
     """Show one setting: its value, what it means, what it accepts, and what each layer says of it."""
     found = _find(key)
     loaded = _load(ctx)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refused, StorageFailed
@@ -22,7 +23,7 @@ from rookery.config.template import GITIGNORE, render_template
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
-from rookery.ops.operation import flag, op
+from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.ops.state import check_state
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import Vcs
@@ -47,15 +48,15 @@ class Initialised(Record):
     """What to do now."""
 
 
-@op(
-    "init",
-    flag("yes", "Ask nothing; take what was found."),
-    flag("force", "Write config.yaml anew (the old one is kept beside it), and do without a repository."),
-    needs="project.write",
-    owns={},
-    view="project.init",
-)
-def init(ctx: Context, yes: bool = False, force: bool = False) -> Initialised:
+@op("init", needs="project.write", long=True, touches=PROCESS, owns=NOTHING, view="project.init")
+def init(
+    ctx: Context,
+    *,
+    yes: Annotated[bool, Doc("Ask nothing; take what was found.")] = False,
+    force: Annotated[
+        bool, Doc("Write config.yaml anew (the old one is kept beside it), and do without a repository.")
+    ] = False,
+) -> Initialised:
     """Make a project of the repository that you are in.
 
     Everything is kept in `.rookery/` at the top of the main checkout; no tracked file is touched. Running it again

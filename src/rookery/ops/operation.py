@@ -1,21 +1,28 @@
-"""The declaration of an operation. The command line, the reference and the completions derive from it.
+"""The declaration of an operation: an ordinary typed function. Every interface derives from its signature.
 
-    @op("task get", arg("task", "The task."), needs="task.read", view="tasks.one")
-    def get(ctx: Context, task: str) -> Task:
+    @op("task get", needs="task.read", view="tasks.one")
+    def get(ctx: Context, task: Annotated[str, Ref(TASKS), Doc("The task's id.")]) -> TaskView:
         '''Show one task with its context and learnings.'''
         return service.get(ctx.db, task)
 
-The docstring is the documentation: its first line is the summary. `needs` names the permission, and a permission
-that ends in `.read` promises that nothing is changed. `owns` says what else it changes that may be somebody's: it maps
-the parameter that names it to its kind. Every operation that changes something declares it, `owns={}` if nothing is
-anybody's.
+The docstring is the documentation: its first line is the summary. Parameters before `*` are positional on the command
+line, those after it are `--options`; a trailing underscore in a name (`from_`) is not part of it. What the type cannot
+say stands beside it in `Annotated`: the classes and marks below. The return type is the result's; an `Iterator` gives
+its results one by one.
+
+`needs` names the permission, and a permission that ends in `.read` promises that nothing is changed. An operation that
+changes something says what may belong to another: by `Owns` at a parameter, or by `owns=NOTHING`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from keyword import iskeyword
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from rookery.base.record import Record
 from rookery.ops.context import Context
@@ -26,6 +33,12 @@ TEXT = "text"
 INTEGER = "integer"
 FLAG = "flag"
 PATH = "path"
+
+READ = "read"
+WRITE = "write"
+"""It changes rows of the state, and nothing else."""
+PROCESS = "process"
+"""It may start processes and change files or refs as well."""
 
 TASKS = "task"
 """A task or epic, by its id."""
@@ -42,7 +55,61 @@ MAIL_GROUPS = "group"
 """A named group of mail."""
 CHECKOUTS = "checkout"
 """The checkout that the caller stands in: if the flag is given, or always by the parameter `HERE`."""
+MERGES, RUNS, SETTINGS, CHECKS, MESSAGES, ADDRESSES = "merge", "run", "setting", "check", "message", "address"
+"""Other things that a parameter can name: completions list them."""
 HERE = ""
+NOTHING = "nothing"
+
+
+class Mark(Enum):
+    """What a parameter is beside its type."""
+
+    LONG_TEXT = "long text"
+    """The value may be long: on the command line `-` reads it from standard input."""
+    FILE = "file"
+    """It is a path."""
+    ACTS_AS = "acts as"
+    """It names who acts instead of the caller. People may name any; an agent only itself."""
+    FOLLOWS = "follows"
+    """With it the operation goes on until it is interrupted."""
+
+
+LONG_TEXT, FILE, ACTS_AS, FOLLOWS = Mark.LONG_TEXT, Mark.FILE, Mark.ACTS_AS, Mark.FOLLOWS
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """What a parameter means, in one sentence."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The only values that are accepted."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A letter for the command line."""
+
+    letter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """It names something of this kind, so that completions can list what there is."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owns:
+    """The operation changes what it names, and that may belong to another agent."""
+
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,35 +125,24 @@ class Param(Record):
     default: Any = None
     choices: tuple[str, ...] = ()
     short: str = ""
-    long_text: bool = False
-    """The value may be long: on the command line `-` reads it from standard input."""
-    acts_as: bool = False
-    """It names who acts instead of the caller. People may name any; an agent only itself."""
+    names: str = ""
+    """The kind of thing that it names, if it does."""
+    marks: frozenset[Mark] = frozenset()
 
     @property
     def flag(self) -> str:
         """How it is written on the command line."""
         return self.name if self.positional else "--" + self.name.replace("_", "-")
 
+    @property
+    def long_text(self) -> bool:
+        """True if it may come from standard input."""
+        return LONG_TEXT in self.marks
 
-def arg(name: str, help: str, *, required: bool = True, many: bool = False, **more: Any) -> Param:
-    """A positional parameter."""
-    return Param(name, help, positional=True, required=required, many=many, default=() if many else None, **more)
-
-
-def option(name: str, help: str, **more: Any) -> Param:
-    """An `--option VALUE`."""
-    return Param(name, help, **more)
-
-
-def options(name: str, help: str, **more: Any) -> Param:
-    """An `--option VALUE` that can be given several times."""
-    return Param(name, help, many=True, default=(), **more)
-
-
-def flag(name: str, help: str) -> Param:
-    """An `--option` that is on or off."""
-    return Param(name, help, kind=FLAG, default=False)
+    @property
+    def acts_as(self) -> bool:
+        """True if it names who acts."""
+        return ACTS_AS in self.marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +152,19 @@ class Op(Record):
     name: str
     params: tuple[Param, ...]
     run: Handler
+    result: Any
+    """The type of its result; of each of its results if it streams."""
     needs: str
     view: str
     streams: bool = False
-    """It gives its results one by one, and may go on until it is interrupted."""
+    """It gives its results one by one."""
     owns: Mapping[str, str] | None = None
-    """What it changes that may be somebody's: the parameter that names it, and its kind."""
+    """What it changes that may belong to another: the parameter that names it, and its kind."""
+    touches: str = WRITE
+    long: bool = False
+    """It may compute, wait or land, and gets a process of its own."""
+    follows: bool = False
+    """It goes on until it is interrupted, whatever it is given."""
 
     @property
     def group(self) -> str:
@@ -111,18 +174,22 @@ class Op(Record):
     @property
     def changes_state(self) -> bool:
         """False if it only reads."""
-        return not self.needs.endswith(".read")
+        return self.touches != READ
+
+    @property
+    def pages(self) -> bool:
+        """True if it gives a page, and a cursor by which it goes on."""
+        return any(param.name == "cursor" for param in self.params)
 
     @property
     def summary(self) -> str:
         """One sentence for a list of commands."""
-        return (self.run.__doc__ or "").strip().partition("\n")[0]
+        return self.documentation.partition("\n")[0]
 
     @property
     def documentation(self) -> str:
         """The whole docstring, without its indentation."""
-        first, _, rest = (self.run.__doc__ or "").strip().partition("\n")
-        return first + "\n" + "\n".join(line.removeprefix("    ") for line in rest.splitlines())
+        return inspect.cleandoc(self.run.__doc__ or "")
 
 
 _declared: dict[str, Op] = {}
@@ -130,21 +197,85 @@ _declared: dict[str, Op] = {}
 
 def op(
     name: str,
-    *params: Param,
+    *,
     needs: str,
     view: str = "",
-    streams: bool = False,
-    owns: Mapping[str, str] | None = None,
+    owns: str = "",
+    touches: str = WRITE,
+    long: bool = False,
+    follows: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Declare the function as an operation; it stays an ordinary function."""
 
     def declare(run: Handler) -> Handler:
         if name in _declared:
             raise ValueError(f"operation {name!r} is declared twice")
-        _declared[name] = Op(name, params, run, needs, view, streams, owns)
+        hints = get_type_hints(run, include_extras=True)
+        params, owned = [], {}
+        for each in list(inspect.signature(run).parameters.values())[1:]:
+            param = _param(each, hints[each.name])
+            params.append(param)
+            if kind := _marker(hints[each.name], Owns):
+                owned[param.name] = kind.kind
+        if owns == CHECKOUTS:
+            owned[HERE] = CHECKOUTS
+        result = hints["return"]
+        streams = get_origin(result) is Iterator
+        _declared[name] = Op(
+            name,
+            tuple(params),
+            run,
+            get_args(result)[0] if streams else result,
+            needs,
+            view,
+            streams,
+            owned if owned or owns == NOTHING else None,
+            READ if needs.endswith(".read") else touches,
+            long,
+            follows,
+        )
         return run
 
     return declare
+
+
+def _param(declared: inspect.Parameter, hint: Any) -> Param:
+    marks = frozenset(each for each in _extras(hint) if isinstance(each, Mark))
+    plain = _plain_type(hint)
+    many = get_origin(plain) is tuple
+    kind = {bool: FLAG, int: INTEGER}.get(get_args(plain)[0] if many else plain, TEXT)
+    doc, choices, short = (_marker(hint, each) for each in (Doc, Choices, Short))
+    names = _marker(hint, Owns) or _marker(hint, Ref)
+    has_default = declared.default is not inspect.Parameter.empty
+    return Param(
+        declared.name.removesuffix("_"),
+        doc.text if doc else "",
+        PATH if FILE in marks else kind,
+        declared.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        not has_default,
+        many,
+        declared.default if has_default else () if many else None,
+        choices.values if choices else (),
+        short.letter if short else "",
+        {PLACES: TASKS, MOVES: TASKS}.get(names.kind, names.kind) if names else "",
+        marks,
+    )
+
+
+def _extras(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def _marker(hint: Any, kind: type[Any]) -> Any:
+    """The last marker of a class: what stands outside of an alias counts."""
+    return next((each for each in reversed(_extras(hint)) if isinstance(each, kind)), None)
+
+
+def _plain_type(hint: Any) -> Any:
+    """The type without what stands beside it, and without `None`."""
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    parts = [each for each in get_args(bare) if each is not NoneType] if NoneType in get_args(bare) else []
+    return parts[0] if len(parts) == 1 else bare
 
 
 def declared() -> dict[str, Op]:
@@ -152,6 +283,10 @@ def declared() -> dict[str, Op]:
     return _declared
 
 
-def call(ctx: Context, operation: Op, values: dict[str, Any]) -> Any:
+def call(ctx: Context, operation: Op, values: Mapping[str, Any]) -> Any:
     """Run an operation with values for its parameters; what is missing takes its default."""
-    return operation.run(ctx, **{p.name: values.get(p.name, p.default) for p in operation.params})
+    arguments = {}
+    for param in operation.params:
+        value = values.get(param.name, param.default)
+        arguments[param.name + "_" * iskeyword(param.name)] = tuple(value) if param.many else value
+    return operation.run(ctx, **arguments)

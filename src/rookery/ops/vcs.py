@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.base.errors import InvalidInput, NoRepository
 from rookery.base.record import Record
 from rookery.ops.context import Context
-from rookery.ops.operation import CHECKOUTS, HERE, INTEGER, Param, arg, flag, op, option
+from rookery.ops.operation import BRANCHES, CHECKOUTS, LONG_TEXT, PROCESS, Doc, Ref, Short, op
 from rookery.vcs.model import FileDiff, LogEntry, Status
 
 NONE = "none"
@@ -62,27 +63,25 @@ def status(ctx: Context) -> Status:
     return ctx.vcs().status()
 
 
-@op(
-    "vcs log",
-    option("limit", "How many commits to list.", kind=INTEGER, default=20, short="n"),
-    needs="vcs.read",
-    view="vcs.log",
-)
-def log(ctx: Context, limit: int) -> Sequence[LogEntry]:
+@op("vcs log", needs="vcs.read", view="vcs.log")
+def log(
+    ctx: Context, *, limit: Annotated[int, Short("n"), Doc("How many commits to list.")] = 20
+) -> Sequence[LogEntry]:
     """List the newest commits of this checkout."""
     if limit < 1:
         raise InvalidInput(f"{limit} is no number of commits", hint="give --limit 1 or more")
     return ctx.vcs().log(limit)
 
 
-@op(
-    "vcs diff",
-    arg("base", "A branch or commit to compare with; the last commit unless given.", required=False),
-    flag("patch", "Give the changed lines too."),
-    needs="vcs.read",
-    view="vcs.diff",
-)
-def diff(ctx: Context, base: str | None, patch: bool) -> Difference:
+@op("vcs diff", needs="vcs.read", view="vcs.diff")
+def diff(
+    ctx: Context,
+    base: Annotated[
+        str | None, Ref(BRANCHES), Doc("A branch or commit to compare with; the last commit unless given.")
+    ] = None,
+    *,
+    patch: Annotated[bool, Doc("Give the changed lines too.")] = False,
+) -> Difference:
     """List the files that this checkout changed, uncommitted and untracked ones included.
 
     With a base that has gone on since, only what was done here counts.
@@ -91,14 +90,8 @@ def diff(ctx: Context, base: str | None, patch: bool) -> Difference:
     return Difference(base, tuple(vcs.diff(base)), vcs.patch(base) if patch else None)
 
 
-@op(
-    "vcs commit",
-    Param("message", "What the commit does.", required=True, short="m", long_text=True),
-    needs="vcs.write",
-    owns={HERE: CHECKOUTS},
-    view="vcs.commit",
-)
-def commit(ctx: Context, message: str) -> Committed:
+@op("vcs commit", needs="vcs.write", long=True, touches=PROCESS, owns=CHECKOUTS, view="vcs.commit")
+def commit(ctx: Context, *, message: Annotated[str, LONG_TEXT, Short("m"), Doc("What the commit does.")]) -> Committed:
     """Commit everything that is changed in this checkout, untracked files included."""
     vcs = ctx.vcs()
     made = vcs.commit(message)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Annotated
 
 from rookery.base.clock import parse_duration, stamp
 from rookery.base.errors import InvalidState
 from rookery.ops.context import Context
-from rookery.ops.operation import INTEGER, arg, flag, op, option, options
+from rookery.ops.operation import AGENTS, FOLLOWS, NOTHING, PROCESS, RUNS, Choices, Doc, Ref, op
 from rookery.processes.detach import become
 from rookery.roles.model import ROLES
 from rookery.runtimes.model import TMUX
@@ -19,22 +20,20 @@ from rookery.status.panes import Lookout
 from rookery.tasks.store import resolve
 from rookery.terminal.tmux import Tmux
 
-_NAME = arg("name", "The agent.")
-_SINCE = option("since", "Only what is newer, such as 10m.")
-_LIMIT = option("limit", "How many at most (100; 0 for all).", kind=INTEGER, default=100)
+NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
+SinceOption = Annotated[str | None, Doc("Only what is newer, such as 10m.")]
+LimitOption = Annotated[int, Doc("How many at most (100; 0 for all).")]
 _LOOK_AGAIN = 0.3
-_FOLLOW = flag("follow", "Go on and show what happens, until interrupted.")
+FollowFlag = Annotated[bool, FOLLOWS, Doc("Go on and show what happens, until interrupted.")]
 
 
-@op(
-    "status",
-    flag("all", "Also those that have ended."),
-    flag("watch", "Show it anew whenever something changes, until interrupted."),
-    needs="agent.read",
-    view="agents.status",
-    streams=True,
-)
-def status(ctx: Context, all: bool, watch: bool) -> Iterator[list[look.AgentStatus]]:
+@op("status", needs="agent.read", view="agents.status")
+def status(
+    ctx: Context,
+    *,
+    all: Annotated[bool, Doc("Also those that have ended.")] = False,
+    watch: Annotated[bool, FOLLOWS, Doc("Show it anew whenever something changes, until interrupted.")] = False,
+) -> Iterator[list[look.AgentStatus]]:
     """Show who does what."""
     return _watch(ctx, all, ctx.react) if watch else iter([look.status(ctx, everybody=all)])
 
@@ -50,8 +49,8 @@ def _watch(ctx: Context, everybody: bool, react: Callable[[], None]) -> Iterator
             lookout.wait()
 
 
-@op("inspect", _NAME, _FOLLOW, _LIMIT, needs="agent.read", view="agents.inspection", streams=True)
-def inspect(ctx: Context, name: str, follow: bool, limit: int) -> Iterator[object]:
+@op("inspect", needs="agent.read", view="agents.inspection")
+def inspect(ctx: Context, name: NameArg, *, follow: FollowFlag = False, limit: LimitOption = 100) -> Iterator[object]:
     """Show one agent at length: its task, turns, doings, and its screen if it has one."""
     session = look.find(ctx.db, name)
     wanted = moments.Filter(agents=(name,))
@@ -63,8 +62,8 @@ def inspect(ctx: Context, name: str, follow: bool, limit: int) -> Iterator[objec
     yield from moments.follow(ctx, wanted, limit) if follow else moments.read(ctx, wanted, limit)
 
 
-@op("attach", _NAME, needs="terminal.write", owns={}, view="agents.attach")
-def attach(ctx: Context, name: str) -> dict[str, object]:
+@op("attach", needs="terminal.write", long=True, touches=PROCESS, owns=NOTHING, view="agents.attach")
+def attach(ctx: Context, name: NameArg) -> dict[str, object]:
     """Go into an interactive agent's terminal; C-b d leaves it."""
     session = look.find(ctx.db, name)
     if session.mode != TMUX or not session.is_alive:
@@ -76,33 +75,29 @@ def attach(ctx: Context, name: str) -> dict[str, object]:
     return {"command": list(command)}
 
 
-@op(
-    "logs",
-    arg("name", "The agent; without one, all.", required=False),
-    _FOLLOW,
-    _SINCE,
-    _LIMIT,
-    needs="agent.read",
-    view="agents.moment",
-    streams=True,
-)
-def logs(ctx: Context, name: str | None, follow: bool, since: str | None, limit: int) -> Iterator[moments.Moment]:
+@op("logs", needs="agent.read", view="agents.moment")
+def logs(
+    ctx: Context,
+    name: Annotated[str | None, Ref(AGENTS), Doc("The agent; without one, all.")] = None,
+    *,
+    follow: FollowFlag = False,
+    since: SinceOption = None,
+    limit: LimitOption = 100,
+) -> Iterator[moments.Moment]:
     """Show what agents said and did, call by call."""
     names = () if name is None else (look.find(ctx.db, name).agent,)
     return _moments(ctx, moments.Filter(agents=names, since=_start(ctx, since), doings_only=True), follow, limit)
 
 
-@op(
-    "trace",
-    arg("subject", "An agent, or a task."),
-    _FOLLOW,
-    _SINCE,
-    _LIMIT,
-    needs="agent.read",
-    view="agents.moment",
-    streams=True,
-)
-def trace(ctx: Context, subject: str, follow: bool, since: str | None, limit: int) -> Iterator[moments.Moment]:
+@op("trace", needs="agent.read", view="agents.moment")
+def trace(
+    ctx: Context,
+    subject: Annotated[str, Doc("An agent, or a task.")],
+    *,
+    follow: FollowFlag = False,
+    since: SinceOption = None,
+    limit: LimitOption = 100,
+) -> Iterator[moments.Moment]:
     """Show everything that happened to an agent or a task, in order."""
     if store.latest(ctx.db, subject) is not None:
         wanted = moments.Filter(agents=(subject,), since=_start(ctx, since))
@@ -112,40 +107,40 @@ def trace(ctx: Context, subject: str, follow: bool, since: str | None, limit: in
     return _moments(ctx, wanted, follow, limit)
 
 
-@op(
-    "errors",
-    option("agent", "Only this agent."),
-    _SINCE,
-    _LIMIT,
-    needs="agent.read",
-    view="agents.moment",
-    streams=True,
-)
-def errors(ctx: Context, agent: str | None, since: str | None, limit: int) -> Iterator[moments.Moment]:
+@op("errors", needs="agent.read", view="agents.moment")
+def errors(
+    ctx: Context,
+    *,
+    agent: Annotated[str | None, Ref(AGENTS), Doc("Only this agent.")] = None,
+    since: SinceOption = None,
+    limit: LimitOption = 100,
+) -> Iterator[moments.Moment]:
     """Show what went wrong."""
     names = () if agent is None else (look.find(ctx.db, agent).agent,)
     return _moments(ctx, moments.Filter(agents=names, since=_start(ctx, since), errors=True), False, limit)
 
 
-@op("feed", option("agent", "Only this agent."), _SINCE, _LIMIT, needs="agent.read", view="agents.moment", streams=True)
-def feed(ctx: Context, agent: str | None, since: str | None, limit: int) -> Iterator[moments.Moment]:
+@op("feed", needs="agent.read", long=True, follows=True, view="agents.moment")
+def feed(
+    ctx: Context,
+    *,
+    agent: Annotated[str | None, Ref(AGENTS), Doc("Only this agent.")] = None,
+    since: SinceOption = None,
+    limit: LimitOption = 100,
+) -> Iterator[moments.Moment]:
     """Show what everybody does, live, until interrupted."""
     names = () if agent is None else (look.find(ctx.db, agent).agent,)
     return _moments(ctx, moments.Filter(agents=names, since=_start(ctx, since)), True, limit)
 
 
-@op(
-    "replay",
-    option("run", "Only this run; by default the newest."),
-    options("agent", "Only this agent."),
-    _SINCE,
-    option("limit", "How many at most (0, for all).", kind=INTEGER, default=0),
-    needs="agent.read",
-    view="agents.moment",
-    streams=True,
-)
+@op("replay", needs="agent.read", long=True, view="agents.moment")
 def replay(
-    ctx: Context, run: str | None, agent: tuple[str, ...], since: str | None, limit: int
+    ctx: Context,
+    *,
+    run: Annotated[str | None, Ref(RUNS), Doc("Only this run; by default the newest.")] = None,
+    agent: Annotated[tuple[str, ...], Ref(AGENTS), Doc("Only this agent.")] = (),
+    since: SinceOption = None,
+    limit: Annotated[int, Doc("How many at most (0, for all).")] = 0,
 ) -> Iterator[moments.Moment]:
     """Tell a run again from its beginning, everybody interleaved."""
     known = store.runs(ctx.db)
@@ -155,24 +150,16 @@ def replay(
     return _moments(ctx, moments.Filter(agents=tuple(agent) or (*names, "human", "rook"), since=start), False, limit)
 
 
-@op(
-    "metrics",
-    option("last", "How many lives (20; 0 for all).", kind=INTEGER, default=20),
-    needs="agent.read",
-    view="agents.metrics",
-)
-def metrics(ctx: Context, last: int) -> list[look.Metric]:
+@op("metrics", needs="agent.read", view="agents.metrics")
+def metrics(ctx: Context, *, last: Annotated[int, Doc("How many lives (20; 0 for all).")] = 20) -> list[look.Metric]:
     """Show agents' lives in numbers, the newest first."""
     return look.metrics(ctx.db, last)
 
 
-@op(
-    "agents discover",
-    option("role", "Only this role.", choices=tuple(ROLES)),
-    needs="agent.read",
-    view="agents.discovered",
-)
-def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
+@op("agents discover", needs="agent.read", view="agents.discovered")
+def discover(
+    ctx: Context, *, role: Annotated[str | None, Choices(tuple(ROLES)), Doc("Only this role.")] = None
+) -> list[dict[str, object]]:
     """Show which roles there are, what they may do, and who of them is alive."""
     alive = look.status(ctx)
     return [
@@ -190,8 +177,8 @@ def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
     ]
 
 
-@op("agents show", _NAME, needs="agent.read", view="agents.identity")
-def show(ctx: Context, name: str) -> look.Identity:
+@op("agents show", needs="agent.read", view="agents.identity")
+def show(ctx: Context, name: NameArg) -> look.Identity:
     """Show what an agent has been and done, over all its lives."""
     return look.identity(ctx, name)
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.base.errors import InvalidState
 from rookery.ops.context import Context
-from rookery.ops.operation import flag, op
+from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.tasks.cleanup import Branch, clean_up
 
 
-@op(
-    "vcs cleanup",
-    flag("delete", "Delete the branches that are removable; without it they are only listed."),
-    needs="branch.write",
-    owns={},
-    view="vcs.cleanup",
-)
-def cleanup(ctx: Context, delete: bool) -> list[Branch]:
+@op("vcs cleanup", needs="branch.write", long=True, touches=PROCESS, owns=NOTHING, view="vcs.cleanup")
+def cleanup(
+    ctx: Context,
+    *,
+    delete: Annotated[bool, Doc("Delete the branches that are removable; without it they are only listed.")] = False,
+) -> list[Branch]:
     """List branches of finished tasks, or delete those whose work the base branch contains.
 
     A branch with work that has not landed, or that somebody has checked out, is never deleted.

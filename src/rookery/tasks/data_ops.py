@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
 
 from rookery.base.errors import UsageError
 from rookery.ops.context import Context
-from rookery.ops.operation import PATH, arg, flag, op
+from rookery.ops.operation import FILE, NOTHING, PROCESS, Doc, op
 from rookery.tasks import transfer
 from rookery.tasks.ops import author
 
 
-@op("data export", arg("path", "The file to write.", kind=PATH), needs="data.read", view="data.exported")
-def export(ctx: Context, path: str) -> transfer.Exported:
+@op("data export", needs="data.read", long=True, view="data.exported")
+def export(ctx: Context, path: Annotated[str, FILE, Doc("The file to write.")]) -> transfer.Exported:
     """Write all tasks and learnings to a file.
 
     The same state always gives the same bytes, but for the time of the export. A name that ends in `.jsonl` gives
@@ -23,15 +24,15 @@ def export(ctx: Context, path: str) -> transfer.Exported:
     return transfer.export_file(ctx.db, os.path.join(ctx.cwd, path), ctx.now())
 
 
-@op(
-    "data import",
-    arg("path", "The file to read, as `rook data export` writes it.", kind=PATH),
-    flag("clear", "Delete all tasks and learnings first; an export of them is kept in .rookery/backups."),
-    needs="data.write",
-    owns={},
-    view="data.imported",
-)
-def import_(ctx: Context, path: str, clear: bool) -> transfer.Imported:
+@op("data import", needs="data.write", long=True, touches=PROCESS, owns=NOTHING, view="data.imported")
+def import_(
+    ctx: Context,
+    path: Annotated[str, FILE, Doc("The file to read, as `rook data export` writes it.")],
+    *,
+    clear: Annotated[
+        bool, Doc("Delete all tasks and learnings first; an export of them is kept in .rookery/backups.")
+    ] = False,
+) -> transfer.Imported:
     """Read tasks and learnings from a file: all of them, or none if anything is wrong."""
     backups = os.path.join(ctx.root, ".rookery", "backups")
     return transfer.import_file(

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.ops.context import Context
-from rookery.ops.operation import INTEGER, LEARNINGS, TASKS, arg, op, option
+from rookery.ops.operation import LEARNINGS, LONG_TEXT, TASKS, Doc, Owns, op
 from rookery.tasks import learnings
 from rookery.tasks.model import Learning
-from rookery.tasks.ops import TASK, author
+from rookery.tasks.ops import TaskArg, author
 
 
-@op(
-    "learning add",
-    TASK,
-    arg("text", "What was found out.", long_text=True),
-    option("source", "The task that it came from, if it is another one."),
-    needs="learning.write",
-    owns={"task": TASKS},
-    view="learnings.one",
-)
-def add(ctx: Context, task: str, text: str, source: str | None) -> Learning:
+@op("learning add", needs="learning.write", view="learnings.one")
+def add(
+    ctx: Context,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    text: Annotated[str, LONG_TEXT, Doc("What was found out.")],
+    *,
+    source: Annotated[str | None, Doc("The task that it came from, if it is another one.")] = None,
+) -> Learning:
     """Keep something that was found out at a task.
 
     Whoever works beneath that task sees it; when the task is completed, it goes up to the parent.
@@ -26,31 +26,26 @@ def add(ctx: Context, task: str, text: str, source: str | None) -> Learning:
     return learnings.add(ctx.db, task, text, author(ctx), source=source)
 
 
-@op("learning list", TASK, needs="learning.read", view="learnings.table")
-def list_learnings(ctx: Context, task: str) -> list[Learning]:
+@op("learning list", needs="learning.read", view="learnings.table")
+def list_learnings(ctx: Context, task: TaskArg) -> list[Learning]:
     """List a task's own learnings, oldest first."""
     return learnings.list_of(ctx.db, task)
 
 
-@op(
-    "learning search",
-    arg("query", "Words that must all occur; the last one may be unfinished."),
-    option("limit", "How many at most (50).", kind=INTEGER, default=50),
-    needs="learning.read",
-    view="learnings.table",
-)
-def search(ctx: Context, query: str, limit: int) -> list[Learning]:
+@op("learning search", needs="learning.read", view="learnings.table")
+def search(
+    ctx: Context,
+    query: Annotated[str, Doc("Words that must all occur; the last one may be unfinished.")],
+    *,
+    limit: Annotated[int, Doc("How many at most (50).")] = 50,
+) -> list[Learning]:
     """Find learnings by their words, the best first."""
     return learnings.search(ctx.db, query, limit)
 
 
-@op(
-    "learning delete",
-    arg("learning", "The learning's id, or the beginning of it."),
-    needs="learning.write",
-    owns={"learning": LEARNINGS},
-    view="learnings.deleted",
-)
-def delete(ctx: Context, learning: str) -> Learning:
+@op("learning delete", needs="learning.write", view="learnings.deleted")
+def delete(
+    ctx: Context, learning: Annotated[str, Owns(LEARNINGS), Doc("The learning's id, or the beginning of it.")]
+) -> Learning:
     """Forget a learning; copies that went up the tree stay."""
     return learnings.delete(ctx.db, learning, author(ctx))

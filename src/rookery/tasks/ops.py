@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.base.clock import parse_duration
 from rookery.ops.context import Context
-from rookery.ops.operation import INTEGER, MOVES, PLACES, TASKS, arg, flag, op, option, options
+from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Progress, TaskTree, TaskView
 from rookery.tasks.store import Author
 
-TASK = arg("task", "The task's id, or the beginning of it.")
-AGENT = option("agent", "For people: act as this agent; by default the caller acts.", acts_as=True)
-PRIORITY = option("priority", "From 1, most urgent, to 5.", kind=INTEGER)
-REASON = option("reason", "Why; kept as the result.", long_text=True)
-LEASE = option("lease", "How long it is held without a sign of life, such as 90s or 30m (config: tasks.lease).")
+TaskArg = Annotated[str, Ref(TASKS), Doc("The task's id, or the beginning of it.")]
+AgentOption = Annotated[
+    str | None, Ref(AGENTS), ACTS_AS, Doc("For people: act as this agent; by default the caller acts.")
+]
+PriorityOption = Annotated[int | None, Doc("From 1, most urgent, to 5.")]
+ReasonOption = Annotated[str | None, LONG_TEXT, Doc("Why; kept as the result.")]
+LeaseOption = Annotated[
+    str | None, Doc("How long it is held without a sign of life, such as 90s or 30m (config: tasks.lease).")
+]
 
 
 def author(ctx: Context, agent: str | None = None) -> Author:
@@ -22,26 +28,20 @@ def author(ctx: Context, agent: str | None = None) -> Author:
     return Author(lifecycle.check_name(agent or ctx.actor), ctx.now())
 
 
-@op(
-    "task create",
-    arg("title", "What is to be done, in a few words."),
-    option("description", "What is to be done, at length.", long_text=True),
-    option("context", "What whoever works on it, or beneath it, has to know.", long_text=True),
-    option("parent", "The epic or task that it belongs to; without one it is a root."),
-    PRIORITY,
-    options("blocked_by", "A task that has to be completed first; can be given several times."),
-    needs="task.write",
-    owns={"parent": PLACES},
-    view="tasks.one",
-)
+@op("task create", needs="task.write", view="tasks.one")
 def create(
     ctx: Context,
-    title: str,
-    description: str | None,
-    context: str | None,
-    parent: str | None,
-    priority: int | None,
-    blocked_by: tuple[str, ...],
+    title: Annotated[str, Doc("What is to be done, in a few words.")],
+    *,
+    description: Annotated[str | None, LONG_TEXT, Doc("What is to be done, at length.")] = None,
+    context: Annotated[str | None, LONG_TEXT, Doc("What whoever works on it, or beneath it, has to know.")] = None,
+    parent: Annotated[
+        str | None, Owns(PLACES), Doc("The epic or task that it belongs to; without one it is a root.")
+    ] = None,
+    priority: PriorityOption = None,
+    blocked_by: Annotated[
+        tuple[str, ...], Ref(TASKS), Doc("A task that has to be completed first; can be given several times.")
+    ] = (),
 ) -> TaskView:
     """Add a task.
 
@@ -58,43 +58,30 @@ def create(
     return service.create(ctx.db, draft, author(ctx))
 
 
-@op("task get", TASK, needs="task.read", view="tasks.one")
-def get(ctx: Context, task: str) -> TaskView:
+@op("task get", needs="task.read", view="tasks.one")
+def get(ctx: Context, task: TaskArg) -> TaskView:
     """Show a task with its context chain, learnings and blockers."""
     return service.get(ctx.db, task)
 
 
-@op(
-    "task list",
-    option("parent", "Only the children of this task."),
-    option("epic", "Only what is beneath this epic, at any depth."),
-    option("state", "Only tasks in this state.", choices=STATES),
-    option("kind", "Only this kind.", choices=KINDS),
-    flag("ready", "Only what can be worked on now."),
-    flag("blocked", "Only unfinished tasks that wait for a blocker, their own or one of a task above."),
-    flag("open", "Only what is neither completed nor cancelled."),
-    flag("completed", "Only what is completed."),
-    flag("archived", "Only what is archived; it is left out otherwise."),
-    flag("flat", "For people: a plain list, not grouped by epic."),
-    option("limit", f"How many at most ({DEFAULT_LIMIT}; 0 for all).", kind=INTEGER),
-    option("cursor", "The last task of the page before: go on after it."),
-    needs="task.read",
-    view="tasks.table",
-)
+@op("task list", needs="task.read", view="tasks.table")
 def list_tasks(
     ctx: Context,
-    parent: str | None,
-    epic: str | None,
-    state: str | None,
-    kind: str | None,
-    ready: bool,
-    blocked: bool,
-    open: bool,
-    completed: bool,
-    archived: bool,
-    flat: bool,
-    limit: int | None,
-    cursor: str | None,
+    *,
+    parent: Annotated[str | None, Ref(TASKS), Doc("Only the children of this task.")] = None,
+    epic: Annotated[str | None, Ref(TASKS), Doc("Only what is beneath this epic, at any depth.")] = None,
+    state: Annotated[str | None, Choices(STATES), Doc("Only tasks in this state.")] = None,
+    kind: Annotated[str | None, Choices(KINDS), Doc("Only this kind.")] = None,
+    ready: Annotated[bool, Doc("Only what can be worked on now.")] = False,
+    blocked: Annotated[
+        bool, Doc("Only unfinished tasks that wait for a blocker, their own or one of a task above.")
+    ] = False,
+    open: Annotated[bool, Doc("Only what is neither completed nor cancelled.")] = False,
+    completed: Annotated[bool, Doc("Only what is completed.")] = False,
+    archived: Annotated[bool, Doc("Only what is archived; it is left out otherwise.")] = False,
+    flat: Annotated[bool, Doc("For people: a plain list, not grouped by epic.")] = False,
+    limit: Annotated[int | None, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")] = None,
+    cursor: Annotated[str | None, Doc("The last task of the page before: go on after it.")] = None,
 ) -> list[TaskView]:
     """List tasks, urgent first, then old first; conditions add up."""
     query = Query(
@@ -113,26 +100,18 @@ def list_tasks(
     return service.list_tasks(ctx.db, query, ctx.now())
 
 
-@op(
-    "task update",
-    TASK,
-    option("title", "A new title."),
-    option("description", "A new description.", long_text=True),
-    option("context", "A new context.", long_text=True),
-    PRIORITY,
-    option("parent", "Move it, with everything beneath it, below this task; `none` makes it a root."),
-    needs="task.write",
-    owns={"task": TASKS, "parent": MOVES},
-    view="tasks.one",
-)
+@op("task update", needs="task.write", view="tasks.one")
 def update(
     ctx: Context,
-    task: str,
-    title: str | None,
-    description: str | None,
-    context: str | None,
-    priority: int | None,
-    parent: str | None,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    *,
+    title: Annotated[str | None, Doc("A new title.")] = None,
+    description: Annotated[str | None, LONG_TEXT, Doc("A new description.")] = None,
+    context: Annotated[str | None, LONG_TEXT, Doc("A new context.")] = None,
+    priority: PriorityOption = None,
+    parent: Annotated[
+        str | None, Owns(MOVES), Doc("Move it, with everything beneath it, below this task; `none` makes it a root.")
+    ] = None,
 ) -> TaskView:
     """Change a task's words, priority or place."""
     given = {"title": title, "description": description, "context": context, "priority": priority}
@@ -140,16 +119,14 @@ def update(
     return service.update(ctx.db, task, author(ctx), changes, parent=parent)
 
 
-@op(
-    "task claim",
-    option("epic", "Only beneath this epic or task."),
-    AGENT,
-    LEASE,
-    needs="task.write",
-    owns={},
-    view="tasks.offer",
-)
-def claim(ctx: Context, epic: str | None, agent: str | None, lease: str | None) -> TaskView | None:
+@op("task claim", needs="task.write", owns=NOTHING, view="tasks.offer")
+def claim(
+    ctx: Context,
+    *,
+    epic: Annotated[str | None, Ref(TASKS), Doc("Only beneath this epic or task.")] = None,
+    agent: AgentOption = None,
+    lease: LeaseOption = None,
+) -> TaskView | None:
     """Take the next ready task, so that nobody else gets it.
 
     It is yours until you release or finish it, or the lease runs out. Whoever is late is refused then, and loses
@@ -161,124 +138,119 @@ def claim(ctx: Context, epic: str | None, agent: str | None, lease: str | None) 
     )
 
 
-@op("task renew", TASK, AGENT, LEASE, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def renew(ctx: Context, task: str, agent: str | None, lease: str | None) -> TaskView:
+@op("task renew", needs="task.write", view="tasks.one")
+def renew(
+    ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, agent: AgentOption = None, lease: LeaseOption = None
+) -> TaskView:
     """Hold a claimed task for longer."""
     seconds = ctx.config.tasks.lease if lease is None else parse_duration(lease)
     return lifecycle.renew(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock())
 
 
-@op("task release", TASK, AGENT, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def release(ctx: Context, task: str, agent: str | None) -> TaskView:
+@op("task release", needs="task.write", view="tasks.one")
+def release(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, agent: AgentOption = None) -> TaskView:
     """Give a task back for others to take."""
     return lifecycle.release(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor)
 
 
-@op("task reopen", TASK, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def reopen(ctx: Context, task: str) -> TaskView:
+@op("task reopen", needs="task.write", view="tasks.one")
+def reopen(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)]) -> TaskView:
     """Take a finished or failed task up again, with the completed tasks above it."""
     return lifecycle.reopen(ctx.db, task, author(ctx))
 
 
-@op("task cancel", TASK, REASON, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def cancel(ctx: Context, task: str, reason: str | None) -> TaskView:
+@op("task cancel", needs="task.write", view="tasks.one")
+def cancel(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, reason: ReasonOption = None) -> TaskView:
     """Give a task up, and everything unfinished beneath it."""
     return lifecycle.cancel(ctx.db, task, author(ctx), reason=reason)
 
 
-@op("task fail", TASK, REASON, AGENT, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def fail(ctx: Context, task: str, reason: str | None, agent: str | None) -> TaskView:
+@op("task fail", needs="task.write", view="tasks.one")
+def fail(
+    ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, reason: ReasonOption = None, agent: AgentOption = None
+) -> TaskView:
     """Record that a task could not be done."""
     return lifecycle.fail(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, reason=reason)
 
 
-@op("task archive", TASK, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def archive(ctx: Context, task: str) -> TaskView:
+@op("task archive", needs="task.write", view="tasks.one")
+def archive(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)]) -> TaskView:
     """Put a finished task away, with everything beneath it."""
     return lifecycle.archive(ctx.db, task, author(ctx))
 
 
-@op("task unarchive", TASK, needs="task.write", owns={"task": TASKS}, view="tasks.one")
-def unarchive(ctx: Context, task: str) -> TaskView:
+@op("task unarchive", needs="task.write", view="tasks.one")
+def unarchive(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)]) -> TaskView:
     """Bring an archived task back, with everything beneath it."""
     return lifecycle.unarchive(ctx.db, task, author(ctx))
 
 
-@op(
-    "task delete",
-    TASK,
-    flag("force", "Also if somebody is at work on it."),
-    needs="task.write",
-    owns={"task": TASKS},
-    view="tasks.deleted",
-)
-def delete(ctx: Context, task: str, force: bool) -> dict[str, list[str]]:
+@op("task delete", needs="task.write", view="tasks.deleted")
+def delete(
+    ctx: Context,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    *,
+    force: Annotated[bool, Doc("Also if somebody is at work on it.")] = False,
+) -> dict[str, list[str]]:
     """Delete a task with everything beneath it and their learnings. Branches and commits stay."""
     return {"deleted": service.delete(ctx.db, task, author(ctx), force=force)}
 
 
-@op(
-    "task block",
-    TASK,
-    options("by", "The task that has to be completed first; can be given several times.", required=True),
-    needs="task.write",
-    owns={"task": TASKS},
-    view="tasks.one",
-)
-def block(ctx: Context, task: str, by: tuple[str, ...]) -> TaskView:
+@op("task block", needs="task.write", view="tasks.one")
+def block(
+    ctx: Context,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    *,
+    by: Annotated[
+        tuple[str, ...], Ref(TASKS), Doc("The task that has to be completed first; can be given several times.")
+    ],
+) -> TaskView:
     """Let a task wait until others are completed."""
     return service.block(ctx.db, task, by, author(ctx))
 
 
-@op(
-    "task unblock",
-    TASK,
-    options("by", "The blocker to remove; without one, all of them."),
-    needs="task.write",
-    owns={"task": TASKS},
-    view="tasks.one",
-)
-def unblock(ctx: Context, task: str, by: tuple[str, ...]) -> TaskView:
+@op("task unblock", needs="task.write", view="tasks.one")
+def unblock(
+    ctx: Context,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    *,
+    by: Annotated[tuple[str, ...], Ref(TASKS), Doc("The blocker to remove; without one, all of them.")] = (),
+) -> TaskView:
     """Let a task no longer wait."""
     return service.unblock(ctx.db, task, by, author(ctx))
 
 
-@op("task next-ready", option("epic", "Only beneath this epic or task."), needs="task.read", view="tasks.offer")
-def next_ready(ctx: Context, epic: str | None) -> TaskView | None:
+@op("task next-ready", needs="task.read", view="tasks.offer")
+def next_ready(
+    ctx: Context, *, epic: Annotated[str | None, Ref(TASKS), Doc("Only beneath this epic or task.")] = None
+) -> TaskView | None:
     """Show the task to work on next, without taking it."""
     return service.next_ready(ctx.db, ctx.now(), epic)
 
 
-@op(
-    "task tree",
-    arg("task", "Only this task and what is beneath it.", required=False),
-    needs="task.read",
-    view="tasks.tree",
-)
-def tree(ctx: Context, task: str | None) -> TaskTree | list[TaskTree]:
+@op("task tree", needs="task.read", view="tasks.tree")
+def tree(
+    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is beneath it.")] = None
+) -> TaskTree | list[TaskTree]:
     """Show tasks as a tree; what is archived is left out at the top."""
     trees = service.tree(ctx.db, task)
     return trees if task is None else trees[0]
 
 
-@op(
-    "task search",
-    arg("query", "Words that must all occur; the last one may be unfinished."),
-    option("limit", "How many at most (50).", kind=INTEGER, default=50),
-    needs="task.read",
-    view="tasks.table",
-)
-def search(ctx: Context, query: str, limit: int) -> list[TaskView]:
+@op("task search", needs="task.read", view="tasks.table")
+def search(
+    ctx: Context,
+    query: Annotated[str, Doc("Words that must all occur; the last one may be unfinished.")],
+    *,
+    limit: Annotated[int, Doc("How many at most (50).")] = 50,
+) -> list[TaskView]:
     """Find tasks by their words, the best first."""
     return service.search(ctx.db, query, limit)
 
 
-@op(
-    "task progress",
-    arg("task", "Only what is beneath this task.", required=False),
-    needs="task.read",
-    view="tasks.progress",
-)
-def progress(ctx: Context, task: str | None) -> Progress:
+@op("task progress", needs="task.read", view="tasks.progress")
+def progress(
+    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only what is beneath this task.")] = None
+) -> Progress:
     """Show how far the project, or one part of it, is."""
     return service.progress(ctx.db, task, ctx.now())

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.ops.context import Context
-from rookery.ops.operation import CHECKOUTS, INTEGER, TASKS, flag, op, option, options
+from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
 from rookery.tasks import work
 from rookery.tasks.model import TaskView
-from rookery.tasks.ops import AGENT, TASK, author
+from rookery.tasks.ops import AgentOption, TaskArg, author
 
 
-@op(
-    "task start",
-    TASK,
-    flag("checkout", "Also switch this checkout to the task's branch, if it is clean."),
-    option("base", "The branch or commit to start from (config: project.base)."),
-    AGENT,
-    needs="task.write",
-    owns={"task": TASKS, "checkout": CHECKOUTS},
-    view="tasks.one",
-)
-def start(ctx: Context, task: str, checkout: bool, base: str | None, agent: str | None) -> TaskView:
+@op("task start", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
+def start(
+    ctx: Context,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    *,
+    checkout: Annotated[
+        bool, Owns(CHECKOUTS), Doc("Also switch this checkout to the task's branch, if it is clean.")
+    ] = False,
+    base: Annotated[
+        str | None, Ref(BRANCHES), Doc("The branch or commit to start from (config: project.base).")
+    ] = None,
+    agent: AgentOption = None,
+) -> TaskView:
     """Begin a task on a branch of its own; on a parent, begin the next task beneath it.
 
     The branch and the commit that it starts from are recorded. No checkout is touched unless `--checkout` says so.
@@ -35,24 +39,17 @@ def start(ctx: Context, task: str, checkout: bool, base: str | None, agent: str 
     )
 
 
-@op(
-    "task complete",
-    TASK,
-    option("result", "What came out of it.", long_text=True),
-    options("learning", "Something that was found out; can be given several times."),
-    AGENT,
-    option("attempt", "Refuse unless this is still the current attempt.", kind=INTEGER),
-    needs="task.write",
-    owns={"task": TASKS},
-    view="tasks.one",
-)
+@op("task complete", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
 def complete(
     ctx: Context,
-    task: str,
-    result: str | None,
-    learning: tuple[str, ...],
-    agent: str | None,
-    attempt: int | None,
+    task: Annotated[TaskArg, Owns(TASKS)],
+    *,
+    result: Annotated[str | None, LONG_TEXT, Doc("What came out of it.")] = None,
+    learning: Annotated[
+        tuple[str, ...], Ref(LEARNINGS), Doc("Something that was found out; can be given several times.")
+    ] = (),
+    agent: AgentOption = None,
+    attempt: Annotated[int | None, Doc("Refuse unless this is still the current attempt.")] = None,
 ) -> TaskView:
     """Finish a task with the commit that holds its work.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, arg, op
+from rookery.ops.operation import AGENTS, PROCESS, Doc, Owns, op
 from rookery.runtimes.model import HEADLESS
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store
@@ -29,8 +30,8 @@ class Interrupted(Record):
     by: str
 
 
-@op("interrupt", arg("name", "The agent."), needs="agent.write", owns={"name": AGENTS}, view="agents.interrupted")
-def interrupt(ctx: Context, name: str) -> Interrupted:
+@op("interrupt", needs="agent.write", long=True, touches=PROCESS, view="agents.interrupted")
+def interrupt(ctx: Context, name: Annotated[str, Owns(AGENTS), Doc("The agent.")]) -> Interrupted:
     """Interrupt what an agent is doing. It stays alive, knows what it knew, and waits for mail."""
     by = ctx.caller.name
     with ctx.db.write() as db:

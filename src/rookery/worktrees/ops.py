@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, arg, flag, op
+from rookery.ops.operation import AGENTS, PROCESS, Doc, Owns, op
 from rookery.worktrees import cleaning
 from rookery.worktrees.cleaning import Cleaned, Listed
 
 
-@op("worktree list", flag("size", "Measure them too."), needs="agent.read", view="worktrees.listing")
-def list_all(ctx: Context, size: bool) -> list[Listed]:
+@op("worktree list", needs="agent.read", view="worktrees.listing")
+def list_all(ctx: Context, *, size: Annotated[bool, Doc("Measure them too.")] = False) -> list[Listed]:
     """List the worktrees of agents, and what is in them.
 
     Changed and untracked files, commits that the base branch does not contain, and ignored files that neither Rookery
@@ -18,20 +20,18 @@ def list_all(ctx: Context, size: bool) -> list[Listed]:
     return cleaning.list_worktrees(ctx, size=size)
 
 
-@op(
-    "worktree clean",
-    arg("name", "Agents whose worktrees to remove; all that have ended unless given.", required=False, many=True),
-    flag("completed", "Only of agents that completed their work."),
-    flag("all", "Also worktrees that belong to no agent on record."),
-    flag("ignored", "Save ignored files that the agent made, too."),
-    flag("force", "Save ignored files however large they are."),
-    flag("dry_run", "Only say what would be done."),
-    needs="worktree.write",
-    owns={"name": AGENTS},
-    view="worktrees.cleaned",
-)
+@op("worktree clean", needs="worktree.write", long=True, touches=PROCESS, view="worktrees.cleaned")
 def clean(
-    ctx: Context, name: tuple[str, ...], completed: bool, all: bool, ignored: bool, force: bool, dry_run: bool
+    ctx: Context,
+    name: Annotated[
+        tuple[str, ...], Owns(AGENTS), Doc("Agents whose worktrees to remove; all that have ended unless given.")
+    ] = (),
+    *,
+    completed: Annotated[bool, Doc("Only of agents that completed their work.")] = False,
+    all: Annotated[bool, Doc("Also worktrees that belong to no agent on record.")] = False,
+    ignored: Annotated[bool, Doc("Save ignored files that the agent made, too.")] = False,
+    force: Annotated[bool, Doc("Save ignored files however large they are.")] = False,
+    dry_run: Annotated[bool, Doc("Only say what would be done.")] = False,
 ) -> list[Cleaned]:
     """Remove worktrees of agents that have ended, without losing anything.
 

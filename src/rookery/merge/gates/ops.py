@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
@@ -11,7 +12,7 @@ from rookery.merge.gates.service import run_gates
 from rookery.merge.merger import Merger
 from rookery.merge.model import GateRun
 from rookery.ops.context import Context
-from rookery.ops.operation import arg, flag, op, option
+from rookery.ops.operation import AGENTS, BRANCHES, NOTHING, PROCESS, Doc, Ref, op
 from rookery.sessions import store as agents
 
 
@@ -42,17 +43,15 @@ class GateSummary(Record):
     last: GateRun | None
 
 
-@op(
-    "gate run",
-    arg("name", "Gates to run; all unless given.", required=False, many=True),
-    option("branch", "A branch, or the agent whose branch it is."),
-    option("commit", "A commit."),
-    flag("fresh", "Run also what has passed on the same files before."),
-    needs="gate.write",
-    owns={},
-    view="gates.report",
-)
-def run(ctx: Context, name: tuple[str, ...], branch: str | None, commit: str | None, fresh: bool) -> GateReport:
+@op("gate run", needs="gate.write", long=True, touches=PROCESS, owns=NOTHING, view="gates.report")
+def run(
+    ctx: Context,
+    name: Annotated[tuple[str, ...], Ref(AGENTS), Doc("Gates to run; all unless given.")] = (),
+    *,
+    branch: Annotated[str | None, Ref(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
+    commit: Annotated[str | None, Doc("A commit.")] = None,
+    fresh: Annotated[bool, Doc("Run also what has passed on the same files before.")] = False,
+) -> GateReport:
     """Run the gates on a branch or a commit, by default on what you stand on; nothing lands.
 
     They run in a checkout apart, so that only what is committed counts. What they run is the branch's own code, with

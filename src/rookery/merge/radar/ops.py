@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rookery.merge.merger import Merger
 from rookery.merge.radar.service import Scan, scan
 from rookery.ops.context import Context
-from rookery.ops.operation import arg, op, option
+from rookery.ops.operation import AGENTS, BRANCHES, Doc, Ref, op
 
 
-@op(
-    "radar",
-    arg("name", "Only what meets this branch, or this agent's.", required=False),
-    option("into", "The branch that they land on, instead of the project's base."),
-    needs="vcs.read",
-    view="merges.radar",
-)
-def radar(ctx: Context, name: str | None, into: str | None) -> Scan:
+@op("radar", needs="vcs.read", long=True, view="merges.radar")
+def radar(
+    ctx: Context,
+    name: Annotated[str | None, Ref(AGENTS), Doc("Only what meets this branch, or this agent's.")] = None,
+    *,
+    into: Annotated[
+        str | None, Ref(BRANCHES), Doc("The branch that they land on, instead of the project's base.")
+    ] = None,
+) -> Scan:
     """Show which unlanded branches changed the same files, and which of them would conflict.
 
     An agent's last snapshot counts, so that work which is not committed yet is seen too. Agents whose work meets are
