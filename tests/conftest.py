@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import results
 import selection
 import writing
 from daemons import daemons_under, end_daemon
@@ -72,6 +73,11 @@ def _no_daemon_left() -> Iterator[None]:
     yield
     while own_daemons:
         own_daemons.popitem()[1].close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _results_are_as_declared() -> None:
+    results.install()
 
 
 @pytest.fixture(autouse=True, scope="session")

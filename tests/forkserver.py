@@ -227,6 +227,7 @@ def _load_everything() -> None:
     for name in ("rich.console", "rich.table", "rich.tree", "rich.progress", "yaml", "json", "subprocess", "traceback"):
         importlib.import_module(name)
     importlib.import_module("writing").install()
+    importlib.import_module("results").install()
     gc.collect()
     gc.freeze()
 

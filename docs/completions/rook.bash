@@ -5,7 +5,7 @@ _rook() {
     case "$each" in -*) continue ;; esac
     if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar loop events config env daemon doctor completion" -- "$word")); return; }
+  [ -z "$group" ] && { COMPREPLY=($(compgen -W "init task epic learning mail group data vcs sling stop nudge interrupt status inspect attach agents spec run feed logs trace errors replay costs metrics guard hook hooks prime agent worktree merge gate radar loop events config env daemon doctor completion schema" -- "$word")); return; }
   for key in "$group $verb $before" "$group $verb" "$group "; do
     case "$key" in
     "task ") words="archive block cancel claim complete create delete fail get list next-ready progress release renew reopen search start tree unarchive unblock update" ;;
@@ -162,6 +162,7 @@ _rook() {
     "daemon stop") words="--json --quiet --no-color --directory --config" ;;
     "doctor ") words="--fix --category --json --quiet --no-color --directory --config" ;;
     "completion ") words="bash zsh fish --json --quiet --no-color --directory --config" ;;
+    "schema ") words="--json --quiet --no-color --directory --config" ;;
     esac
     [ -n "$words" ] && break
   done

@@ -102,7 +102,7 @@ def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     one, two = hive.send(None, "bee", "one").id, hive.send(None, "bee", "two").id
     [opened] = inbox.read(hive.db, hive.as_(bee, turn), (one,), NOW)
-    assert (opened.message.turn_id, opened.message.read_at) == (turn, None)
+    assert (opened.turn_id, opened.read_at) == (turn, None)
     checked = inbox.check(hive.db, hive.as_(bee, turn), NOW)
     assert [each.id for each in checked.messages] == [two]
     assert inbox.check(hive.db, hive.as_(bee, turn), NOW).messages == ()
@@ -128,7 +128,7 @@ def test_reading_again_does_not_unread(hive: Hive, bee: Agent) -> None:
     hive.end_turn(turn)
     later = hive.begin_turn(bee)
     [opened] = inbox.read(hive.db, hive.as_(bee, later), (sent,), LATER)
-    assert (opened.message.turn_id, opened.message.read_at) == (turn, NOW)
+    assert (opened.turn_id, opened.read_at) == (turn, NOW)
     assert service.redeliver(hive.db, later, LATER) == 0
 
 

@@ -79,14 +79,14 @@ def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Age
     asked = hive.send(bee, "queen").id
     answer = service.reply(hive.db, hive.as_(queen), asked, "yes", NOW).id
     [by_sender] = inbox.read(hive.db, hive.as_(bee), (asked,), LATER)
-    assert by_sender.message.read_at is None
+    assert by_sender.read_at is None
     [by_human] = inbox.read(hive.db, HUMAN, (asked,), LATER)
-    assert by_human.message.read_at is None
+    assert by_human.read_at is None
     opened = inbox.read(hive.db, hive.as_(queen), (asked, answer, asked), LATER)
     assert [each.id for each in opened] == [asked, answer]
-    assert [each.message.read_at for each in opened] == [LATER, None]
-    assert [each.id for each in opened[0].thread] == [asked, answer]
-    assert opened[0].to_json()["thread"] == [asked, answer]
+    assert [each.read_at for each in opened] == [LATER, None]
+    assert opened[0].thread == (asked, answer)
+    assert opened[0].to_json()["thread"] == (asked, answer)
 
 
 def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
@@ -100,7 +100,7 @@ def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: A
     sent = hive.send(queen, "@builders")
     mine = next(each.id for each in sent.messages if each.recipient == "bee")
     [opened] = inbox.read(hive.db, hive.as_(bee), (mine,), NOW)
-    assert [each.recipient for each in opened.thread] == ["bee"]
+    assert [each.recipient for each in opened.messages] == ["bee"]
     [by_human] = inbox.read(hive.db, HUMAN, (mine,), NOW)
     assert len(by_human.thread) == 2
 

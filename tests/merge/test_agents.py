@@ -18,7 +18,7 @@ def edit(path: str, text: str) -> list[dict[str, object]]:
 def test_done_means_landed(yard: Yard) -> None:
     task = yard.finished("bee", edit("bee.txt", "bee\n"))
     assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
-    assert yard.merge("--all", "--dry-run").data[0]["predicted_tier"] == "clean"
+    assert yard.merge("--all", "--dry-run").data["predicted"][0]["predicted_tier"] == "clean"
     data = yard.merge("--all").data
     (entry,) = data["entries"]
     assert (entry["agent"], entry["task_id"], entry["lead"]) == ("bee", task, "human")

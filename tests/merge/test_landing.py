@@ -197,10 +197,10 @@ def test_a_dry_run_changes_nothing(yard: Yard) -> None:
     objects = git(yard.folder, "count-objects", "-v")
     refs = git(yard.folder, "for-each-ref")
     events = yard.rook.count_events()
-    one, two = (yard.merge("--branch", name, "--dry-run").data[0] for name in ("one", "two"))
-    assert (one["predicted_tier"], one["wouldRequireAgent"]) == ("agent", True)
+    one, two = (yard.merge("--branch", name, "--dry-run").data["predicted"][0] for name in ("one", "two"))
+    assert (one["predicted_tier"], one["would_require_agent"]) == ("agent", True)
     assert one["conflicts"] == [{"path": "a.txt", "kind": "content"}]
-    assert (two["predicted_tier"], two["files"], two["wouldRequireAgent"]) == ("clean", ["b.txt"], False)
+    assert (two["predicted_tier"], two["files"], two["would_require_agent"]) == ("clean", ["b.txt"], False)
     yard.branch("three", b_txt="other\n")
     objects = git(yard.folder, "count-objects", "-v")
     refs = git(yard.folder, "for-each-ref")

@@ -171,7 +171,7 @@ def test_a_lock_file_s_program_is_looked_for_in_the_recorded_path(yard: Yard, tm
     yard.commit(Cargo_lock=lock.format("ours"))
     assert yard.rook("env", "refresh", env=RECORDED | {"PATH": f"{programs}:{os.environ['PATH']}"}).status == 0
     ran = yard.rook.json("merge", "--branch", "work", "--dry-run", env=OTHER)
-    assert ran.data[0]["predicted_tier"] == "mechanical", ran
+    assert ran.data["predicted"][0]["predicted_tier"] == "mechanical", ran
     ran = yard.rook.json("merge", "--branch", "work", env=OTHER)
     assert ran.status == 0, ran
     assert out.read_text() == f"{A} here [] dumb\n"

@@ -18,7 +18,7 @@ def test_a_branch_with_rookerys_own_settings_does_not_land(yard: Yard, name: str
     before = yard.main()
     commit_at(yard, "bad", name, LOOSE)
     yard.branch("good", a_txt="a\n")
-    assert yard.merge("--branch", "bad", "--dry-run").data[0]["predicted_tier"] == "protected"
+    assert yard.merge("--branch", "bad", "--dry-run").data["predicted"][0]["predicted_tier"] == "protected"
     yard.rook("merge", "enqueue", "bad", "good")
     assert yard.merge("run").status == 1
     assert yard.states() == {"bad": "failed", "good": "landed"}

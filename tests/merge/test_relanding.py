@@ -104,7 +104,7 @@ def test_what_a_person_reverts_is_not_landed_any_more(landed: Yard, how: str) ->
     else:
         yard.commit(f_txt=LINES.replace("7", "seven"), a_txt=None)
     assert content(yard) == UNDONE
-    assert yard.merge("--branch", "one", "--dry-run").data[0]["predicted_tier"] == "clean"
+    assert yard.merge("--branch", "one", "--dry-run").data["predicted"][0]["predicted_tier"] == "clean"
     (again,) = yard.merge("--branch", "one").data["entries"]
     assert (again["state"], again["id"] != entry["id"]) == ("landed", True)
     assert content(yard) == THERE

@@ -1,16 +1,23 @@
-"""What our frozen dataclasses share: their fields as a dict or a tuple, and a copy with some of them changed."""
+"""What our frozen dataclasses share: their fields as a dict, a tuple or JSON, and a copy with some of them changed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_type_hints
 
 
 class Record:
-    """A value: equal by content, never changed in place. Subclasses are `@dataclass(frozen=True, slots=True)`."""
+    """A value: equal by content, never changed in place. Subclasses are `@dataclass(frozen=True, slots=True)`.
+
+    Its JSON has its fields, but for those in `HIDDEN`, and the properties in `SHOWN`, under their own names or those in
+    `JSON_NAMES`. A class whose JSON has another shape has a `to_json` of its own that returns a TypedDict.
+    """
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    HIDDEN: ClassVar[tuple[str, ...]] = ()
+    SHOWN: ClassVar[tuple[str, ...]] = ()
+    JSON_NAMES: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
@@ -28,3 +35,32 @@ class Record:
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
         return replace(self, **changes)
+
+    def to_json(self) -> Any:
+        """The record as every interface gives it, one level deep."""
+        names = self.JSON_NAMES
+        return {names.get(name, name): getattr(self, name) for name in self._json_names()}
+
+    @classmethod
+    def _json_names(cls) -> list[str]:
+        return [*(name for name in cls.__dataclass_fields__ if name not in cls.HIDDEN), *cls.SHOWN]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """What its JSON looks like: `rook schema` prints it, and results are compared with it."""
+        from typing_extensions import TypedDict  # pydantic takes no other before Python 3.12, and runners need neither
+
+        if cls.to_json is not Record.to_json:
+            return handler.generate_schema(get_type_hints(cls.to_json)["return"])
+        if not (cls.HIDDEN or cls.SHOWN or cls.JSON_NAMES):
+            return handler(source)
+        hints = get_type_hints(cls)
+        types = {
+            cls.JSON_NAMES.get(name, name): hints[name] if name in hints else _returned(getattr(cls, name))
+            for name in cls._json_names()
+        }
+        return handler.generate_schema(TypedDict(cls.__name__, types))  # type: ignore[operator]
+
+
+def _returned(property: Any) -> Any:
+    return get_type_hints(property.fget)["return"]

@@ -6,7 +6,6 @@ Exit status: 0 done, 1 refused, 2 wrong usage, 3 our bug (with the path of a log
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -167,14 +166,10 @@ def _report(code: str, message: str, hint: str, words: list[str], log: str = "")
 
 def _print_envelope(envelope: dict[str, Any]) -> None:
     try:
-        data = dumps(envelope, _plain).encode()
+        data = dumps(envelope).encode()
     except UnicodeEncodeError:  # a file name that is not UTF-8: escaped, it survives the trip
-        data = json.dumps(envelope, separators=(",", ":"), default=_plain).encode()
+        data = dumps(envelope, ascii=True).encode()
     out = stdout()
     out.flush()
     out.buffer.write(data + b"\n")
     out.buffer.flush()
-
-
-def _plain(value: Any) -> Any:
-    return value.to_json() if hasattr(value, "to_json") else value.as_dict()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
@@ -38,26 +37,26 @@ class Checked(Record):
     text: str | None
     """The messages as a part of a prompt, if that was asked for."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The messages, what else waits and, if it was asked for, the text."""
-        return {name: value for name, value in self.as_dict().items() if name != "text" or value is not None}
+
+@dataclass(frozen=True, slots=True)
+class Opened(Message):
+    """A message with the thread that it stands in, as far as the caller may see it."""
+
+    HIDDEN = (*Message.HIDDEN, "messages")
+    SHOWN = ("thread",)
+    messages: tuple[Message, ...]
+
+    @property
+    def thread(self) -> tuple[str, ...]:
+        """The ids of the thread's messages."""
+        return tuple(each.id for each in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened(Record):
-    """A message, and the thread that it stands in as far as the caller may see it."""
+class Purged(Record):
+    """How many messages were deleted."""
 
-    message: Message
-    thread: tuple[Message, ...]
-
-    @property
-    def id(self) -> str:
-        """The message's id."""
-        return self.message.id
-
-    def to_json(self) -> dict[str, Any]:
-        """The message with the ids of its thread."""
-        return {**self.message.to_json(), "thread": [each.id for each in self.thread]}
+    deleted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,10 @@ def read(db: Database, caller: Caller, texts: tuple[str, ...], now: str) -> list
             turn_id = current_turn(db, caller)
             store.mark(db, caller.name, list(mine), turn_id, now)
             found = [_marked(each, turn_id, now) if each.id in mine else each for each in found]
-        return [Opened(each, tuple(_visible_thread(db, caller.name, caller.is_human, each))) for each in found]
+        return [
+            Opened(**each.as_dict(), messages=tuple(_visible_thread(db, caller.name, caller.is_human, each)))
+            for each in found
+        ]
 
 
 def list_mail(db: Database, caller: Caller, wanted: Filter, agent: str | None = None) -> list[Message]:

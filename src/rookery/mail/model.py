@@ -140,6 +140,8 @@ TYPES: dict[str, MessageType] = {
 class Message(Record):
     """One message to one recipient."""
 
+    HIDDEN = ("session_id",)
+    JSON_NAMES = {"sender": "from", "recipient": "to", "turn_id": "delivered_turn"}
     id: str
     thread_id: str
     reply_to: str | None
@@ -160,25 +162,6 @@ class Message(Record):
     read_at: str | None
     """None until it was shown to a person, or in a turn that ended well."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The message as every interface gives it."""
-        return {
-            "id": self.id,
-            "thread_id": self.thread_id,
-            "reply_to": self.reply_to,
-            "from": self.sender,
-            "to": self.recipient,
-            "audience": self.audience,
-            "type": self.type,
-            "priority": self.priority,
-            "subject": self.subject,
-            "body": self.body,
-            "payload": self.payload,
-            "created_at": self.created_at,
-            "read_at": self.read_at,
-            "delivered_turn": self.turn_id,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Draft(Record):
@@ -195,9 +178,21 @@ class Draft(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery(Record):
+    """One message of many: which, to whom, and the group that it was sent to."""
+
+    id: str
+    to: str
+    audience: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sent(Record):
     """What was sent: one message a recipient, in one thread."""
 
+    HIDDEN = ("messages",)
+    SHOWN = ("id", "thread_id", "recipients", "deliveries")
+    JSON_NAMES = {"recipients": "to", "deliveries": "messages"}
     messages: tuple[Message, ...]
     not_alive: tuple[str, ...]
     """Recipients that have ended: the mail is kept, and nobody reads it unless they live again."""
@@ -212,12 +207,12 @@ class Sent(Record):
         """Who got it."""
         return tuple(each.recipient for each in self.messages)
 
-    def to_json(self) -> dict[str, Any]:
-        """Ids and recipients; the words are the sender's own."""
-        return {
-            "id": self.id,
-            "thread_id": self.messages[0].thread_id,
-            "to": self.recipients,
-            "not_alive": self.not_alive,
-            "messages": [{"id": each.id, "to": each.recipient, "audience": each.audience} for each in self.messages],
-        }
+    @property
+    def thread_id(self) -> str:
+        """The thread that all of them are in."""
+        return self.messages[0].thread_id
+
+    @property
+    def deliveries(self) -> tuple[Delivery, ...]:
+        """Each message without its words, which are the sender's own."""
+        return tuple(Delivery(each.id, each.recipient, each.audience) for each in self.messages)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from rookery.base.clock import parse_duration
 from rookery.mail import inbox, service
-from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened
+from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened, Purged
 from rookery.mail.model import PRIORITIES, TYPES, Draft, Message, Sent
 from rookery.mail.validation import read_payload
 from rookery.ops.context import Context
@@ -150,8 +150,8 @@ def purge(
     older_than: Annotated[str | None, Doc("Only what is older, such as 30d.")] = None,
     agent: Annotated[str | None, Ref(AGENTS), Doc("Only what this one sent or got.")] = None,
     all: Annotated[bool, Doc("Also what was never read.")] = False,
-) -> dict[str, int]:
+) -> Purged:
     """Delete mail that was read. Only a person may, and it does not come back."""
     seconds = None if older_than is None else parse_duration(older_than)
     gone = inbox.purge(ctx.db, ctx.caller, ctx.clock(), older_than=seconds, agent=agent, unread_too=all)
-    return {"deleted": gone}
+    return Purged(gone)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
-
-if TYPE_CHECKING:
-    from rookery.merge.landing.attempts import Skipped
 
 QUEUED = "queued"
 WAITING = "waiting"
@@ -75,6 +72,7 @@ class NothingToLand(Refused):
 class Entry(Record):
     """One branch on its way to one base. In `landing` and after, `candidate` is the commit that the base gets."""
 
+    SHOWN = ("commit",)
     id: str
     branch: str
     base: str
@@ -109,9 +107,36 @@ class Entry(Record):
         """True until it has landed, failed or been cancelled."""
         return self.state in OPEN
 
-    def to_json(self) -> dict[str, Any]:
-        """The entry as every interface gives it."""
-        return self.as_dict() | {"commit": self.candidate if self.state in (LANDED, UNDONE) else None}
+    @property
+    def commit(self) -> str | None:
+        """The commit that it landed as."""
+        return self.candidate if self.state in (LANDED, UNDONE) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped(Record):
+    """A branch that `merge --all` leaves alone, and why."""
+
+    branch: str
+    agent: str
+    task_id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted(Record):
+    """How a branch would land."""
+
+    JSON_NAMES = {"tier": "predicted_tier"}
+    branch: str
+    base: str
+    tier: str
+    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
+    files: tuple[str, ...]
+    """What would change on the base, or conflicts."""
+    conflicts: tuple[dict[str, str], ...]
+    would_require_agent: bool | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +149,8 @@ class Outcome(Record):
     gate_runs: int
     flaky: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    predicted: tuple[Predicted, ...] = ()
+    """What would become of each branch, if that was asked for; then nothing else was done."""
     """What `merge --all` left alone."""
 
     @property

@@ -10,8 +10,7 @@ from rookery.merge import predict, queue, service
 from rookery.merge import undo as undoing
 from rookery.merge.landing.attempts import Survey, add_queue, skip, survey
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry, Explained, Outcome
-from rookery.merge.predict import Predicted
+from rookery.merge.model import Entry, Explained, Outcome, Predicted
 from rookery.merge.undo import Undone
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, MERGES, NOTHING, PROCESS, Doc, Owns, Ref, op
@@ -34,7 +33,7 @@ def merge(
     into: IntoOption = None,
     dry_run: Annotated[bool, Doc("Change nothing; say what would become of it.")] = False,
     force: ForceFlag = False,
-) -> Outcome | list[Predicted]:
+) -> Outcome:
     """Land a branch, or all that are finished: gates first, then the base moves.
 
     With --all, the current attempt of every task that is in review or approved lands; the rest is listed with the
@@ -56,7 +55,8 @@ def merge(
         predicted = predict.predict_all(
             merger, [each for each, why in zip(drafts, refused, strict=True) if why is None]
         )
-        return [*predicted, *(predict.skipped(each, base) for each in (*refused, *found.skipped) if each is not None)]
+        skipped = [predict.skipped(each, base) for each in (*refused, *found.skipped) if each is not None]
+        return Outcome(base, (), 0, predicted=(*predicted, *skipped))
     if branch:
         return queue.land_branches(merger, found.ready, base, force=force)
     only = {each.id for each in service.enqueue(merger, found.ready, base, force=force)}
@@ -94,7 +94,7 @@ def list_entries(
     return service.listing(_merger(ctx), everything=all, limit=limit)
 
 
-@op("merge predict", needs="vcs.read", long=True, view="merges.outcome")
+@op("merge predict", needs="vcs.read", long=True, view="merges.predictions")
 def predict_branches(
     ctx: Context,
     branch: Annotated[tuple[str, ...], Ref(BRANCHES), Doc("Branches, or the agents whose branches they are.")],

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 from rookery.base.errors import ProgramFailed
-from rookery.base.record import Record
 from rookery.merge.landing import candidate
-from rookery.merge.landing.attempts import Skipped
 from rookery.merge.landing.landed import landed_branches
 from rookery.merge.landing.protected import protected_paths
 from rookery.merge.merger import Merger
-from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
+from rookery.merge.model import (
+    AGENT,
+    CLEAN,
+    HUMAN,
+    LANDED,
+    MECHANICAL,
+    PROTECTED,
+    REIMAGINE,
+    UNKNOWN,
+    Entry,
+    Predicted,
+    Skipped,
+)
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import mechanical
 from rookery.merge.tiers.case import Case
@@ -22,33 +30,6 @@ from rookery.vcs.git.merge_tree import UNRELATED
 from rookery.vcs.git.merging import CannotMerge
 
 SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Predicted(Record):
-    """How a branch would land."""
-
-    branch: str
-    base: str
-    tier: str
-    """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
-    files: tuple[str, ...]
-    """What would change on the base, or conflicts."""
-    conflicts: tuple[dict[str, str], ...]
-    would_require_agent: bool | None
-    reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The prediction as every interface gives it."""
-        return {
-            "branch": self.branch,
-            "base": self.base,
-            "predicted_tier": self.tier,
-            "files": self.files,
-            "conflicts": self.conflicts,
-            "wouldRequireAgent": self.would_require_agent,
-            "reason": self.reason,
-        }
 
 
 def predict(merger: Merger, entry: Entry) -> Predicted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -64,13 +63,11 @@ def status(ctx: Context) -> Status:
 
 
 @op("vcs log", needs="vcs.read", view="vcs.log")
-def log(
-    ctx: Context, *, limit: Annotated[int, Short("n"), Doc("How many commits to list.")] = 20
-) -> Sequence[LogEntry]:
+def log(ctx: Context, *, limit: Annotated[int, Short("n"), Doc("How many commits to list.")] = 20) -> list[LogEntry]:
     """List the newest commits of this checkout."""
     if limit < 1:
         raise InvalidInput(f"{limit} is no number of commits", hint="give --limit 1 or more")
-    return ctx.vcs().log(limit)
+    return list(ctx.vcs().log(limit))
 
 
 @op("vcs diff", needs="vcs.read", view="vcs.diff")

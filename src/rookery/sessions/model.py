@@ -77,6 +77,7 @@ class NotAllowedToSpawn(Refused):
 class Settings(Record):
     """What was said when the agent was slung, beyond its task."""
 
+    HIDDEN = ("umask", "limits")
     files: tuple[str, ...] = ()
     spec: str | None = None
     siblings: tuple[str, ...] = ()
@@ -100,6 +101,7 @@ class Settings(Record):
 class Session(Record):
     """One life of an agent."""
 
+    HIDDEN = ("token_hash", "swept_at", "nudged")
     id: str
     agent: str
     role: str
@@ -141,16 +143,6 @@ class Session(Record):
     def terminal(self) -> str:
         """The name of its session in tmux, where it has one."""
         return f"rook-{self.agent}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The session as every interface gives it; the token's hash is nobody's business."""
-        settings = self.settings.as_dict()
-        data = self.as_dict() | {"settings": settings}
-        for name in ("token_hash", "swept_at", "nudged"):
-            del data[name]
-        for name in ("umask", "limits"):
-            del settings[name]
-        return data
 
 
 @dataclass(frozen=True, slots=True)

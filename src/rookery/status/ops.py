@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
 from rookery.base.clock import parse_duration, stamp
 from rookery.base.errors import InvalidState
+from rookery.base.record import Record
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, FOLLOWS, NOTHING, PROCESS, RUNS, Choices, Doc, Ref, op
 from rookery.processes.detach import become
@@ -19,6 +21,27 @@ from rookery.status import service as look
 from rookery.status.panes import Lookout
 from rookery.tasks.store import resolve
 from rookery.terminal.tmux import Tmux
+
+
+@dataclass(frozen=True, slots=True)
+class Attached(Record):
+    """The command that goes into an agent's terminal."""
+
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSummary(Record):
+    """A role, what it may do, and which agents have it."""
+
+    role: str
+    aliases: tuple[str, ...]
+    purpose: str
+    profile: str
+    writes: str
+    spawns: tuple[str, ...]
+    alive: tuple[str, ...]
+
 
 NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
 SinceOption = Annotated[str | None, Doc("Only what is newer, such as 10m.")]
@@ -50,7 +73,9 @@ def _watch(ctx: Context, everybody: bool, react: Callable[[], None]) -> Iterator
 
 
 @op("inspect", needs="agent.read", view="agents.inspection")
-def inspect(ctx: Context, name: NameArg, *, follow: FollowFlag = False, limit: LimitOption = 100) -> Iterator[object]:
+def inspect(
+    ctx: Context, name: NameArg, *, follow: FollowFlag = False, limit: LimitOption = 100
+) -> Iterator[look.Inspection | moments.Moment]:
     """Show one agent at length: its task, turns, doings, and its screen if it has one."""
     session = look.find(ctx.db, name)
     wanted = moments.Filter(agents=(name,))
@@ -63,7 +88,7 @@ def inspect(ctx: Context, name: NameArg, *, follow: FollowFlag = False, limit: L
 
 
 @op("attach", needs="terminal.write", long=True, touches=PROCESS, owns=NOTHING, view="agents.attach")
-def attach(ctx: Context, name: NameArg) -> dict[str, object]:
+def attach(ctx: Context, name: NameArg) -> Attached:
     """Go into an interactive agent's terminal; C-b d leaves it."""
     session = look.find(ctx.db, name)
     if session.mode != TMUX or not session.is_alive:
@@ -72,7 +97,7 @@ def attach(ctx: Context, name: NameArg) -> dict[str, object]:
     if ctx.is_interactive:
         ctx.close()
         become(command)
-    return {"command": list(command)}
+    return Attached(tuple(command))
 
 
 @op("logs", needs="agent.read", view="agents.moment")
@@ -159,19 +184,19 @@ def metrics(ctx: Context, *, last: Annotated[int, Doc("How many lives (20; 0 for
 @op("agents discover", needs="agent.read", view="agents.discovered")
 def discover(
     ctx: Context, *, role: Annotated[str | None, Choices(tuple(ROLES)), Doc("Only this role.")] = None
-) -> list[dict[str, object]]:
+) -> list[RoleSummary]:
     """Show which roles there are, what they may do, and who of them is alive."""
     alive = look.status(ctx)
     return [
-        {
-            "role": each.name,
-            "aliases": list(each.aliases),
-            "purpose": each.purpose,
-            "profile": each.profile,
-            "writes": each.writes,
-            "spawns": list(each.spawns),
-            "alive": [one.agent for one in alive if one.role == each.name],
-        }
+        RoleSummary(
+            each.name,
+            each.aliases,
+            each.purpose,
+            each.profile,
+            each.writes,
+            each.spawns,
+            tuple(one.agent for one in alive if one.role == each.name),
+        )
         for each in ROLES.values()
         if role in (None, each.name)
     ]

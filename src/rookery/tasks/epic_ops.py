@@ -10,7 +10,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import LONG_TEXT, NOTHING, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
-from rookery.tasks.model import DEFAULT_PRIORITY, STATES, Progress, TaskTree, TaskView
+from rookery.tasks.model import DEFAULT_PRIORITY, STATES, Deleted, Progress, TaskTree, TaskView
 from rookery.tasks.ops import PriorityOption, ReasonOption, author
 
 EpicArg = Annotated[str, Ref(TASKS), Doc("The epic's id, or the beginning of it.")]
@@ -138,6 +138,6 @@ def delete(
     epic: Annotated[EpicArg, Owns(TASKS)],
     *,
     force: Annotated[bool, Doc("Also if somebody is at work beneath it.")] = False,
-) -> dict[str, list[str]]:
+) -> Deleted:
     """Delete an epic with everything beneath it. Branches and commits stay."""
-    return {"deleted": service.delete(ctx.db, _epic_id(ctx.db, epic), author(ctx), force=force)}
+    return Deleted(tuple(service.delete(ctx.db, _epic_id(ctx.db, epic), author(ctx), force=force)))

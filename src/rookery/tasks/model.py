@@ -6,7 +6,9 @@ The transitions are data: every change of a task's state is a step of the table,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, cast
+
+from typing_extensions import TypedDict
 
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
@@ -191,6 +193,55 @@ class Learning(Record):
     created_at: str
 
 
+class ContextChain(TypedDict):
+    """A task's context, and what it inherits."""
+
+    own: str
+    parent: str | None
+    epic: str | None
+
+
+class LearningChain(TypedDict):
+    """A task's learnings, and what it inherits, each learning once."""
+
+    own: tuple[Learning, ...]
+    parent: tuple[Learning, ...]
+    epic: tuple[Learning, ...]
+
+
+class TaskJson(TypedDict):
+    """A task as every interface gives it."""
+
+    id: str
+    parent_id: str | None
+    title: str
+    description: str
+    context: str
+    priority: int
+    state: str
+    result: str | None
+    assignee: str | None
+    lease_until: str | None
+    attempts: int
+    branch: str | None
+    commit: str | None
+    start_commit: str | None
+    created_at: str
+    updated_at: str
+    started_at: str | None
+    completed_at: str | None
+    archived_at: str | None
+    kind: str
+    depth: int
+    context_chain: ContextChain
+    learnings: LearningChain
+    is_blocked: bool
+    blocked_by: tuple[str, ...]
+    blocks: tuple[str, ...]
+    design: NotRequired[str]
+    """Only epics have one."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskView(Record):
     """A task with everything that follows from its place in the graph."""
@@ -216,52 +267,28 @@ class TaskView(Record):
         """True if it, or something above it, waits for a task that is not completed."""
         return bool(self.waits_for)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TaskJson:
         """The task as every interface gives it."""
         task = self.task
         parent, epic = (*self.ancestors, None, None)[:2]
         own = task.as_dict()
-        data = {
-            "id": task.id,
+        data: dict[str, Any] = {
+            **{name: value for name, value in own.items() if name != "design"},
             "kind": self.kind,
             "depth": self.depth,
-            "parent_id": task.parent_id,
-            "title": task.title,
-            "description": task.description,
-            "context": task.context,
             "context_chain": {
                 "own": task.context,
                 "parent": None if parent is None else parent.context,
                 "epic": None if epic is None else epic.context,
             },
             "learnings": dict(zip(("own", "parent", "epic"), self.learnings, strict=True)),
-            "state": task.state,
             "is_blocked": self.is_blocked,
             "blocked_by": self.blocked_by,
             "blocks": self.blocks,
         }
-        for name in _REST:
-            data[name] = own[name]
         if self.depth == 0:
             data["design"] = task.design
-        return data
-
-
-_REST = (
-    "priority",
-    "result",
-    "assignee",
-    "lease_until",
-    "attempts",
-    "branch",
-    "commit",
-    "start_commit",
-    "created_at",
-    "updated_at",
-    "started_at",
-    "completed_at",
-    "archived_at",
-)
+        return cast("TaskJson", data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +297,13 @@ class TaskTree(Record):
 
     task: TaskView
     children: tuple[TaskTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted(Record):
+    """What was deleted: a task, and everything under it."""
+
+    deleted: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing import DEFAULT_LIMIT, Query
-from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Progress, TaskTree, TaskView
+from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Deleted, Progress, TaskTree, TaskView
 from rookery.tasks.store import Author
 
 TaskArg = Annotated[str, Ref(TASKS), Doc("The task's id, or the beginning of it.")]
@@ -191,9 +191,9 @@ def delete(
     task: Annotated[TaskArg, Owns(TASKS)],
     *,
     force: Annotated[bool, Doc("Also if somebody is at work on it.")] = False,
-) -> dict[str, list[str]]:
+) -> Deleted:
     """Delete a task with everything beneath it and their learnings. Branches and commits stay."""
-    return {"deleted": service.delete(ctx.db, task, author(ctx), force=force)}
+    return Deleted(tuple(service.delete(ctx.db, task, author(ctx), force=force)))
 
 
 @op("task block", needs="task.write", view="tasks.one")
@@ -231,10 +231,9 @@ def next_ready(
 @op("task tree", needs="task.read", view="tasks.tree")
 def tree(
     ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is beneath it.")] = None
-) -> TaskTree | list[TaskTree]:
+) -> list[TaskTree]:
     """Show tasks as a tree; what is archived is left out at the top."""
-    trees = service.tree(ctx.db, task)
-    return trees if task is None else trees[0]
+    return service.tree(ctx.db, task)
 
 
 @op("task search", needs="task.read", view="tasks.table")

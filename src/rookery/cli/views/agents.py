@@ -9,6 +9,7 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Span, Table, Tree, line, text
 from rookery.sessions.model import Session
 from rookery.status.feed import Moment
+from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
 from rookery.turns.interrupt_ops import Interrupted
 
@@ -140,9 +141,9 @@ def moment(found: Moment, _values: dict[str, Any]) -> list[Block]:
     ]
 
 
-def attach(found: dict[str, Any], _values: dict[str, Any]) -> list[Block]:
+def attach(found: Attached, _values: dict[str, Any]) -> list[Block]:
     """How to get into a terminal."""
-    return [text(" ".join(found["command"]))]
+    return [text(" ".join(found.command))]
 
 
 def metrics(lives: list[Metric], _values: dict[str, Any]) -> list[Block]:
@@ -164,15 +165,15 @@ def metrics(lives: list[Metric], _values: dict[str, Any]) -> list[Block]:
     return [Table(("agent", "role", "outcome", "turns", "lived", "tokens", "cost"), rows)]
 
 
-def discovered(roles: list[dict[str, Any]], _values: dict[str, Any]) -> list[Block]:
+def discovered(roles: list[RoleSummary], _values: dict[str, Any]) -> list[Block]:
     """Roles and who is alive."""
     rows = tuple(
         (
-            line((each["role"], "bold")),
-            line(", ".join(each["alive"]) or "-"),
-            line(each["profile"]),
-            line(each["writes"]),
-            line(each["purpose"]),
+            line((each.role, "bold")),
+            line(", ".join(each.alive) or "-"),
+            line(each.profile),
+            line(each.writes),
+            line(each.purpose),
         )
         for each in roles
     )

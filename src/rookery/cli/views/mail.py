@@ -10,7 +10,7 @@ from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
 from rookery.config.environ import now
 from rookery.mail.groups import Group
-from rookery.mail.inbox import Checked, Opened
+from rookery.mail.inbox import Checked, Opened, Purged
 from rookery.mail.model import Message, Sent
 
 _PRIORITIES = {"urgent": "bad", "high": "busy", "normal": "", "low": "dim"}
@@ -45,9 +45,9 @@ def opened(found: list[Opened], _values: dict[str, Any]) -> list[Block]:
     """Messages at length, each with its thread."""
     blocks: list[Block] = []
     for each in found:
-        blocks += _one(each.message)
-        if len(each.thread) > 1:
-            blocks += [text("thread", "dim"), Paragraph(tuple(_step(one, each.id) for one in each.thread), 2)]
+        blocks += _one(each)
+        if len(each.messages) > 1:
+            blocks += [text("thread", "dim"), Paragraph(tuple(_step(one, each.id) for one in each.messages), 2)]
     return blocks
 
 
@@ -80,9 +80,9 @@ def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
     return blocks
 
 
-def purged(result: dict[str, int], _values: dict[str, Any]) -> list[Block]:
+def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
     """How much is gone."""
-    count = result["deleted"]
+    count = result.deleted
     return [text(f"deleted {count} message{'' if count == 1 else 's'}")]
 
 

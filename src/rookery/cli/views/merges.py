@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
 from rookery.cli.views.gates import last_words, runs
-from rookery.merge.landing.attempts import Skipped
-from rookery.merge.model import Entry, Explained, FileOutcome, Outcome
-from rookery.merge.predict import Predicted
+from rookery.merge.model import Entry, Explained, FileOutcome, Outcome, Predicted, Skipped
 from rookery.merge.radar.service import Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo import Undone
@@ -20,10 +19,10 @@ _TIERS = {"clean": "good", "landed": "good", "mechanical": "good", "agent": "bus
 _OUTCOMES = {"resolved": "good", "declined": "dim", "refused": "bad"}
 
 
-def outcome(found: Outcome | list[Predicted], _values: dict[str, Any]) -> list[Block]:
+def outcome(found: Outcome, values: dict[str, Any]) -> list[Block]:
     """What came of landing, or what would."""
-    if isinstance(found, list):
-        return _predictions(found)
+    if values.get("dry_run"):
+        return predictions(found.predicted, values)
     if not found.entries:
         nothing = f"Nothing landed on {found.base}." if found.skipped else f"Nothing is queued for {found.base}."
         return [text(nothing, "dim"), *_skipped(found.skipped)]
@@ -164,7 +163,8 @@ def _remark(entry: Entry) -> Line:
     return line(one_line(entry.reason or ""))
 
 
-def _predictions(found: list[Predicted]) -> list[Block]:
+def predictions(found: Sequence[Predicted], _values: dict[str, Any]) -> list[Block]:
+    """What would become of branches."""
     if not found:
         return [text("No branch is ready to land.", "dim")]
     rows = tuple(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from rookery.cli.document import Block, Paragraph, line
+from rookery.cli.document import Block, Paragraph, line, text
+from rookery.ops.schema import OperationSchema
 
 
 def lines(content: str, _values: dict[str, Any]) -> list[Block]:
     """The text, unchanged."""
     return [Paragraph(tuple(line(each) for each in content.rstrip("\n").split("\n")))]
+
+
+def schema(found: list[OperationSchema], _values: dict[str, Any]) -> list[Block]:
+    """Schemas, as JSON that a person can read."""
+    return [text(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False))]

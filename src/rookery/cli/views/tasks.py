@@ -7,7 +7,7 @@ from typing import Any
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, text
 from rookery.tasks.listing import DEFAULT_LIMIT
-from rookery.tasks.model import Progress, TaskTree, TaskView
+from rookery.tasks.model import Deleted, Progress, TaskTree, TaskView
 
 _MARKS: dict[str, Span] = {
     "PENDING": ("○", ""),
@@ -110,9 +110,9 @@ def progress(counts: Progress, _values: dict[str, Any]) -> list[Block]:
     return [Paragraph((bar,)), Fields(tuple(named))]
 
 
-def deleted(result: dict[str, Any], _values: dict[str, Any]) -> list[Block]:
+def deleted(result: Deleted, _values: dict[str, Any]) -> list[Block]:
     """What is gone."""
-    return [Paragraph(tuple(line("deleted ", (each, "id")) for each in result["deleted"]))]
+    return [Paragraph(tuple(line("deleted ", (each, "id")) for each in result.deleted))]
 
 
 def _branch(node: TaskTree) -> Tree:

@@ -17,7 +17,7 @@ from rookery.merge.landing.landed import landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import CANCELLED as TAKEN_OUT
 from rookery.merge.model import FAILED as DID_NOT_LAND
-from rookery.merge.model import OPEN, UNDONE, Entry
+from rookery.merge.model import OPEN, UNDONE, Entry, Skipped
 from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED, Session
 from rookery.tasks import store as tasks
@@ -32,16 +32,6 @@ class Withdrawn(InvalidState):
     """Work that was queued may not land any more: its task was given up, or has a later attempt."""
 
     code = "withdrawn"
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped(Record):
-    """A branch that `merge --all` leaves alone, and why."""
-
-    branch: str
-    agent: str
-    task_id: str | None
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

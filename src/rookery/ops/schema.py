@@ -1,0 +1,126 @@
+"""JSON Schemas of operations: what each takes and what it gives, derived from its declaration by pydantic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+
+from rookery.base.errors import InvalidInput, UsageError
+from rookery.base.record import Record
+from rookery.ops import index
+from rookery.ops.context import Context
+from rookery.ops.operation import FLAG, INTEGER, Doc, Op, Param, op
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSchema(Record):
+    """One operation, as programs need to know it."""
+
+    name: str
+    summary: str
+    needs: str
+    """The permission."""
+    touches: str
+    """read, write (rows alone) or process."""
+    long: bool
+    streams: bool
+    """It gives its results one by one; `result` is the schema of each."""
+    follows: bool
+    """It goes on until it is interrupted."""
+    pages: bool
+    """It takes a cursor, and its envelope says where the next page begins."""
+    input: dict[str, Any]
+    result: dict[str, Any]
+
+
+@op("schema", needs="project.read", view="plain.schema")
+def schema(
+    ctx: Context,
+    operation: Annotated[tuple[str, ...], Doc("The operation, such as `task get`; without one, all.")] = (),
+) -> list[OperationSchema]:
+    """Print the JSON Schemas of an operation's input and result."""
+    operations = index.load_all()
+    name = " ".join(operation)
+    chosen = [each for each in operations if not name or each.name == name]
+    if not chosen:
+        raise UsageError(f"no operation {name!r}", hint="`rook schema --quiet` lists them")
+    return [describe(each) for each in chosen]
+
+
+def describe(operation: Op) -> OperationSchema:
+    """What a program has to know to call the operation."""
+    return OperationSchema(
+        operation.name,
+        operation.summary,
+        operation.needs,
+        operation.touches,
+        operation.long,
+        operation.streams,
+        operation.follows,
+        operation.pages,
+        input_schema(operation),
+        result_schema(operation),
+    )
+
+
+def input_schema(operation: Op) -> dict[str, Any]:
+    """The JSON Schema of an object with a value for each parameter."""
+    closed: dict[str, Any] = _closed(_input(operation.params).model_json_schema())
+    return closed
+
+
+def result_schema(operation: Op) -> dict[str, Any]:
+    """The JSON Schema of `data` in the envelope; of each envelope if the operation streams."""
+    closed: dict[str, Any] = _closed(_result(operation.result).json_schema(mode="serialization"))
+    return closed
+
+
+def read_input(operation: Op, values: dict[str, Any]) -> dict[str, Any]:
+    """Values from outside, checked against the declaration; raises InvalidInput that names every wrong one."""
+    try:
+        return _input(operation.params).model_validate(values).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        raise InvalidInput("; ".join(problems), hint=f"`rook schema {operation.name}` shows what it takes") from error
+
+
+@cache
+def _input(params: tuple[Param, ...]) -> type[BaseModel]:
+    fields: dict[str, Any] = {param.name: (_type(param), _field(param)) for param in params}
+    return create_model("Input", __config__=ConfigDict(extra="forbid", strict=True, protected_namespaces=()), **fields)
+
+
+def _type(param: Param) -> Any:
+    kind: Any = {FLAG: bool, INTEGER: int}.get(param.kind, str)
+    if param.choices:
+        kind = Literal[param.choices]
+    if param.many:
+        return list[kind]
+    return kind if param.required or param.default is not None else kind | None
+
+
+def _field(param: Param) -> Any:
+    if param.required:
+        return Field(description=param.help)
+    return Field(default=list(param.default) if param.many else param.default, description=param.help)
+
+
+@cache
+def _result(result: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(result)
+
+
+def _closed(part: Any) -> Any:
+    """The schema with objects that have no other properties than those they name."""
+    if isinstance(part, list):
+        return [_closed(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    # pydantic's titles only say each name again.
+    closed = {name: _closed(value) for name, value in part.items() if name != "title" or not isinstance(value, str)}
+    if closed.get("type") == "object" and isinstance(part.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
