@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rookery.base.errors import Refused
 from rookery.base.record import Record
@@ -140,7 +140,7 @@ TYPES: dict[str, MessageType] = {
 class Message(Record):
     """One message to one recipient."""
 
-    HIDDEN = ("session_id",)
+    HIDDEN: ClassVar[tuple[str, ...]] = ("session_id",)
     JSON_NAMES = {"sender": "from", "recipient": "to", "turn_id": "delivered_turn"}
     id: str
     thread_id: str
