@@ -15,6 +15,7 @@ class Record:
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    __match_args__: ClassVar[tuple[str, ...]]
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     SHOWN: ClassVar[tuple[str, ...]] = ()
     JSON_NAMES: ClassVar[dict[str, str]] = {}
@@ -22,15 +23,15 @@ class Record:
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
         """The names of the fields, in the order of declaration."""
-        return tuple(cls.__dataclass_fields__)
+        return cls.__match_args__
 
     def as_tuple(self) -> tuple[Any, ...]:
         """The values alone."""
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+        return tuple(getattr(self, name) for name in self.__match_args__)
 
     def as_dict(self) -> dict[str, Any]:
         """Field names and values, one level deep, in the order of declaration."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name) for name in self.__match_args__}
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
@@ -43,7 +44,7 @@ class Record:
 
     @classmethod
     def _json_names(cls) -> list[str]:
-        return [*(name for name in cls.__dataclass_fields__ if name not in cls.HIDDEN), *cls.SHOWN]
+        return [*(name for name in cls.__match_args__ if name not in cls.HIDDEN), *cls.SHOWN]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

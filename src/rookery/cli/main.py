@@ -85,6 +85,7 @@ def _run(words: list[str]) -> int:
         return show_help(rest, settings)
     values, settings = parse_operation(operation, rest[length:], settings)
     context = _context(settings)
+    context.only_reads = not operation.changes_state
     try:
         if context.environ.is_confined:
             check_confined(operation, values, settings.directory, settings.config)
@@ -94,7 +95,7 @@ def _run(words: list[str]) -> int:
             _print_stream(operation, result, settings, context)
         else:
             _print_result(operation, result, settings, context, values)
-        if context.has_database:
+        if context.has_database and operation.changes_state:
             _react(context, words)
         return int(getattr(result, "exit_status", 0))
     finally:
@@ -116,7 +117,7 @@ def _context(settings: Globals) -> Context:
     if not os.path.isdir(cwd):
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
     context = Context(cwd=cwd, environ=environ, flags=settings.config)
-    context.react = lambda: _react(context, [])
+    context.react = lambda: None if context.only_reads else _react(context, [])
     # From a sandbox's terminal nobody gets into a program out here.
     is_person = not settings.json and not environ.is_confined
     context.is_interactive = is_person and stdin().isatty() and stdout().isatty()

@@ -46,6 +46,7 @@ class Database:
         self._is_shared = is_shared
         self._writer: Writer | None = None
         """Within `write()`, what the changes go through."""
+        self._only_reads = False
         self._depth = 0
         self._can_be_interrupted = False
         call = calls.current()
@@ -83,10 +84,19 @@ class Database:
         if self._pool is None:
             self._own.close()
         else:
+            if self._only_reads:
+                self._own.pragma("query_only", False)
             self._pool.keep(self.path, self._identity, self._own)
+
+    def only_read(self) -> None:
+        """From now on refuse every change: for an operation that promises to make none."""
+        self._only_reads = True
+        self._own.pragma("query_only", True)
 
     def write(self) -> Transaction:
         """A transaction that changes something: it holds the write lock from its first moment. Inner ones join it."""
+        if self._only_reads:
+            raise RuntimeError("an operation that only reads wants to write")
         return Transaction(self, _WRITING)
 
     def read(self) -> Transaction:

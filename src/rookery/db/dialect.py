@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+Row = tuple[Any, ...]
 _RANKED = 2_000
+_TOKENIZE = "tokenize = 'unicode61 remove_diacritics 2'"
+"""As the migrations have it."""
 
 
 def match_words(query: str) -> str:
@@ -24,6 +32,20 @@ def best_matches(index: str) -> str:
         f"SELECT seq, score FROM (SELECT rowid AS seq, bm25({index}) AS score FROM {index} WHERE {index} MATCH ? "
         f"ORDER BY rowid DESC LIMIT {_RANKED}) ORDER BY score LIMIT ?"
     )
+
+
+def match_rows(columns: Sequence[str], rows: Sequence[Row], words: str, limit: int) -> dict[int, float]:
+    """`seq` and score of the best matches among rows that no index holds: each is its seq and its columns."""
+    if not rows:
+        return {}
+    memory = apsw.Connection(":memory:")
+    try:
+        memory.execute(f"CREATE VIRTUAL TABLE words USING fts5 ({', '.join(columns)}, {_TOKENIZE})")
+        memory.executemany(f"INSERT INTO words (rowid, {', '.join(columns)}) VALUES ({marks(len(columns) + 1)})", rows)
+        found: list[Any] = memory.execute(best_matches("words"), (words, limit)).fetchall()
+        return dict(found)
+    finally:
+        memory.close()
 
 
 def marks(count: int) -> str:

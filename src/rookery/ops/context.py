@@ -57,6 +57,8 @@ class Context:
         """Has the loop look once, for an operation that goes on for long."""
         self.follow: Callable[[str], None] = _say_nothing
         """Called with what long work prints, as it comes; for people who watch."""
+        self.only_reads = False
+        """True for an operation that only reads: its database refuses every change."""
         self._root: str | None = None
         self._db: Database | None = None
         self._config: Config | None = None
@@ -94,6 +96,8 @@ class Context:
         if self._db is None:
             self._db = open_here(self.root)
             self._show_notice()
+            if self.only_reads:
+                self._db.only_read()
         return self._db
 
     def _show_notice(self) -> None:

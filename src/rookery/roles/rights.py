@@ -48,7 +48,6 @@ RIGHTS: dict[str, Mapping[str, str]] = {
     "branch.write": _PEOPLE,
     "daemon.read": _PEOPLE,
     "daemon.write": _PEOPLE,
-    "data.read": _PEOPLE,
     "data.write": _PEOPLE,
     "doctor.write": _PEOPLE,
     "environment.read": _PEOPLE,

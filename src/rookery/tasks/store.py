@@ -13,7 +13,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
 from rookery.db.database import Database, Row
-from rookery.db.dialect import best_matches, marks, match_words
+from rookery.db.dialect import best_matches, marks, match_rows, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import EVENTS, Learning, Task, next_state
 
@@ -23,6 +23,8 @@ SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.field_names())
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
 _CHUNK = 500
+_INDEX_EVERY = 256
+"""The search index takes in what has changed at every so many new tasks; until then a search looks at that itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,34 +165,40 @@ def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 def index_words(db: Database) -> None:
-    """Bring the search index up to what tasks say now."""
-    if db.value("SELECT 1 FROM tasks_unindexed LIMIT 1") is None:
-        return
-    with db.write():
-        db.execute("DELETE FROM tasks_search WHERE rowid IN (SELECT seq FROM tasks_unindexed)")
-        db.execute(
-            "INSERT INTO tasks_search (rowid, title, description, context, result) "
-            "SELECT t.seq, t.title, t.description, t.context, t.result "
-            "FROM tasks_unindexed u JOIN tasks t ON t.seq = u.seq"
-        )
-        db.execute("DELETE FROM tasks_unindexed")
+    """Bring the search index up to what tasks say now; within a transaction."""
+    db.execute("DELETE FROM tasks_search WHERE rowid IN (SELECT seq FROM tasks_unindexed)")
+    db.execute(
+        "INSERT INTO tasks_search (rowid, title, description, context, result) "
+        "SELECT t.seq, t.title, t.description, t.context, t.result "
+        "FROM tasks_unindexed u JOIN tasks t ON t.seq = u.seq"
+    )
+    db.execute("DELETE FROM tasks_unindexed")
 
 
 def search(db: Database, query: str, limit: int) -> list[Task]:
-    """Tasks that hold every word of the query, the best first; `index_words` comes before."""
+    """Tasks that hold every word of the query, the best first. A search changes nothing, the index included."""
     matched = match_words(query)
     if not matched:
         return []
-    rows = db.all(
-        f"{SELECT} JOIN ({best_matches('tasks_search')}) hit ON hit.seq = t.seq ORDER BY hit.score, {ORDER}",
-        (matched, limit),
+    unindexed = db.all(
+        "SELECT u.seq, t.title, t.description, t.context, t.result "
+        "FROM tasks_unindexed u LEFT JOIN tasks t ON t.seq = u.seq"
     )
-    return [Task(*row) for row in rows]
+    changed = {row[0] for row in unindexed}
+    indexed = db.all(best_matches("tasks_search"), (matched, limit + len(changed)))
+    scores = {seq: score for seq, score in indexed if seq not in changed}
+    scores |= match_rows(("title", "description", "context", "result"), unindexed, matched, limit)
+    best = sorted(scores, key=lambda seq: scores[seq])[:limit]
+    columns = SELECT.removeprefix("SELECT ")
+    rows = db.all(f"SELECT t.seq, {columns} WHERE t.seq IN ({marks(len(best))}) ORDER BY {ORDER}", best)
+    return [Task(*row[1:]) for row in sorted(rows, key=lambda row: scores[row[0]])]
 
 
 def insert(db: Database, task: Task, author: Author) -> None:
     """Add a task."""
     db.execute(_INSERT, task.as_tuple())
+    if db.inserted % _INDEX_EVERY == 0:
+        index_words(db)
     publish(db, "task.created", task.id, {"task": task.as_dict()}, actor=author.name, at=author.now)
 
 
