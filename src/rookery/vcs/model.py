@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState, Refused
@@ -18,7 +18,7 @@ from rookery.base.text import check_text
 if TYPE_CHECKING:
     from rookery.vcs.git.merging import Merging
 
-GIT = "git"
+GIT: Final = "git"
 JJ = "jj"
 
 NAME = "Rookery"
