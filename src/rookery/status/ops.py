@@ -22,7 +22,6 @@ from rookery.terminal.tmux import Tmux
 _NAME = arg("name", "The agent.")
 _SINCE = option("since", "Only what is newer, such as 10m.")
 _LIMIT = option("limit", "How many at most (100; 0 for all).", kind=INTEGER, default=100)
-_LOOK_AGAIN = 0.3
 _FOLLOW = flag("follow", "Go on and show what happens, until interrupted.")
 
 

@@ -171,8 +171,8 @@ class Vcs(Protocol):
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
 
-    def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
-        """The newest commits that the checkout contains, down to but without `since`."""
+    def log(self, limit: int = 20) -> Sequence[LogEntry]:
+        """The newest commits that the checkout contains."""
 
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
         """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not.
