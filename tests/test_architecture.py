@@ -85,7 +85,7 @@ OPENS_STATE = {
 ASKS_THE_CLOCK = {
     "rookery.config.environ": "the one clock, which tests put forward",
     "rookery.base.ids": "only the order of ids counts",
-    "rookery.config.compiled": "compares with the times of files",
+    "rookery.config.loader": "compares with the times of files",
     "rookery.vcs.git.moves": "compares with the times of files",
     "rookery.vcs.git.locks": "compares with the times of files",
     "rookery.vcs.git.index_claim": "makes two notes of one process differ",

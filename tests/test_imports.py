@@ -37,8 +37,9 @@ from importlib import import_module
 import importlib.util, pkgutil
 
 # Libraries may read the environment when they are loaded, and do: they come first.
-for name in ("apsw", "yaml", "rich.console", "rich.progress", "rich.table", "rich.tree", "platform", "tempfile",
-             "subprocess", "difflib", "graphlib", "dataclasses", "traceback", "importlib.metadata"):
+for name in ("apsw", "yaml", "pydantic.dataclasses", "rich.console", "rich.progress", "rich.table", "rich.tree",
+             "platform", "tempfile", "subprocess", "difflib", "graphlib", "dataclasses", "traceback",
+             "importlib.metadata"):
     import_module(name)
 import rookery
 names = [each.name for each in pkgutil.walk_packages(rookery.__path__, "rookery.", onerror=lambda name: None)]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rookery.base.errors import ConfigInvalid
-from rookery.config import file
+from rookery.config import sources
 from rookery.config.environ import Environ, read_environ
 from rookery.config.loader import Loaded, load_config
 from rookery.config.model import Config, GateConfig
@@ -51,8 +51,8 @@ def layers(tmp_path: Path) -> Layers:
 def test_nothing_written_gives_the_defaults(layers: Layers) -> None:
     loaded = layers.load()
     assert loaded.config == Config()
-    assert set(loaded.origins) == set(keys())
-    assert {str(origin) for origin in loaded.origins.values()} == {"default"}
+    assert set(loaded.said) == set(keys())
+    assert {str(one.origin) for said in loaded.said.values() for one in said} == {"default"}
 
 
 def test_each_layer_wins_over_the_one_beneath(layers: Layers) -> None:
@@ -66,7 +66,7 @@ def test_each_layer_wins_over_the_one_beneath(layers: Layers) -> None:
     ):
         step()
         loaded = layers.load()
-        seen.append((loaded.config.tasks.lease, str(loaded.origins["tasks.lease"])))
+        seen.append((loaded.config.tasks.lease, str(loaded.said["tasks.lease"][-1].origin)))
     assert seen == [
         (1.0, f"{layers.user}:2"),
         (2.0, f"{layers.project}:2"),
@@ -196,7 +196,7 @@ def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
         "  - {name: lint, run: ruff check .}\n"
     )
     loaded = layers.load()
-    assert (loaded.config.gates, str(loaded.origins["gates"])) == (wanted, f"{layers.project}:1")
+    assert (loaded.config.gates, str(loaded.said["gates"][-1].origin)) == (wanted, f"{layers.project}:1")
     layers.project.unlink()
     layers.environment["ROOKERY_GATES"] = text
     assert layers.load().config.gates == wanted
@@ -210,16 +210,20 @@ def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("gates: pytest\n", "1:8", "gates must be a list, not text"),
-        ("gates:\n  - pytest\n", "2:5", "mappings with name, run, paths, timeout, not text"),
+        ("gates: pytest\n", "1:8", "gates must be a list of mappings with name, run, paths?, timeout?, not text"),
+        ("gates:\n  - pytest\n", "2:5", "mappings with name, run, paths?, timeout?, and holds text"),
         ("gates:\n  - name: a\n", "2:5", "an entry without run"),
-        ("gates:\n  - {name: a, run: b, tmeout: 1s}\n", "2:23", "gates holds tmeout (did you mean timeout?)"),
+        (
+            "gates:\n  - {name: a, run: b, tmeout: 1s}\n",
+            "2:23",
+            "gates.tmeout (did you mean gates.timeout?)",
+        ),
         ("gates:\n  - name: a\n    run: [b]\n", "3:10", "gates.run must be text"),
         ("gates:\n  - name: a\n    run: b\n    timeout: soon\n", "4:14", "no duration"),
-        ("gates:\n  - {name: a, name: b}\n", "2:15", "gives name twice"),
+        ("gates:\n  - {name: a, run: b, name: c}\n", "2:23", "name is given twice; the first is on line 2"),
         ("gates:\n  - {name: a, run: b}\n  - {name: a, run: c}\n", "3:5", "two that are called a"),
         ("gates:\n  - {name: ' ', run: b}\n", "2:5", "an entry without a name"),
-        ("gates:\n  - ? [a]\n    : b\n", "2:7", "something that is no word"),
+        ("gates:\n  - {name: a, run: b, ? [c] : d}\n", "2:25", "a key must be a word"),
     ],
 )
 def test_a_mistake_in_a_list_of_mappings_is_told_at_its_place(layers: Layers, text: str, place: str, said: str) -> None:
@@ -254,7 +258,7 @@ def test_anchors_are_fine(layers: Layers) -> None:
         ("tasks:\n  leese: 1h\n", "2:3", "there is no key tasks.leese (did you mean tasks.lease?)"),
         ("taks:\n  lease: 1h\n", "1:1", "there is no section taks (did you mean tasks?)"),
         ("tasks.lease: 1h\n", "1:1", "write tasks: on a line of its own"),
-        ("lease: 1h\n", "1:1", "lease belongs beneath tasks:"),
+        ("lease: 1h\n", "1:1", "lease belongs under tasks:"),
         ("zebra: 1\n", "1:1", "there is no section zebra"),
         ("tasks:\n  lease: soon\n", "2:10", "no duration"),
         ("tasks:\n  lease:\n", "2:9", "has no value"),
@@ -277,7 +281,7 @@ def test_anchors_are_fine(layers: Layers) -> None:
 def test_a_mistake_is_told_at_its_place(
     layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, text: str, place: str, said: str
 ) -> None:
-    monkeypatch.setattr(file, "_LOADER", loader)
+    monkeypatch.setattr(sources, "_LOADER", loader)
     layers.project.write_text(text)
     (mistake,) = layers.mistakes()
     assert mistake.startswith(f"{layers.project}:{place}: ")
@@ -312,9 +316,18 @@ def test_a_file_that_may_not_be_read(layers: Layers) -> None:
 def test_deep_nesting_is_refused_before_it_ends_the_process(
     layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, bracket: str
 ) -> None:
-    monkeypatch.setattr(file, "_LOADER", loader)
+    monkeypatch.setattr(sources, "_LOADER", loader)
     layers.project.write_text(bracket * 50_000)
     assert "nested too deeply" in layers.mistakes()[0]
+
+
+_BOMB = "gates:\n- &a0 [b]\n" + "".join(f"- &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize("text", ["gates: &a [*a]\n", _BOMB])
+def test_aliases_cannot_stand_for_more_than_a_file_holds(layers: Layers, text: str) -> None:
+    layers.project.write_text(text)
+    assert any("too many values" in mistake for mistake in layers.mistakes())
 
 
 def test_a_file_of_any_size_is_not_read(layers: Layers) -> None:
@@ -415,7 +428,7 @@ def mistakes_or_none(environ: Environ, flags: dict[str, str]) -> list[str]:
 )
 def test_no_file_does_more_than_be_invalid(tmp_path: Path, loader: type, data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "_LOADER", loader)
+        patch.setattr(sources, "_LOADER", loader)
         path = tmp_path / "any.yaml"
         path.write_bytes(data)
         environ = read_environ({"HOME": str(tmp_path)}).replace(user_config=str(path))

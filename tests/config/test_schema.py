@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated, Literal
 
 import pytest
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from rookery.config.model import Config
-from rookery.config.schema import BOOLEAN, DURATION, INTEGER, NUMBER, TEXT, TEXTS, keys, read_sections, sections
+from rookery.config.schema import keys, read_sections, sections
+
+_DOCUMENTED = ConfigDict(use_attribute_docstrings=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_DOCUMENTED)
 class Shapes:
     """Every shape that a key can have."""
 
     word: str = "a"
     """A word."""
     switch: bool = True
-    count: int = field(default=3, metadata={"minimum": 1, "maximum": 9})
+    count: Annotated[int, Field(ge=1, le=9)] = 3
     """How many,
     on two lines."""
-    ratio: float = 0.5
-    wait: float = field(default=60.0, metadata={"duration": True})
+    colour: Literal["red", "green"] = "red"
+    wait: float = 60.0
     names: tuple[str, ...] = ("x",)
-    also: list[str] = field(default_factory=list)
-    maybe: str | None = None
+    colours: tuple[Literal["red", "green"], ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,27 +56,28 @@ class StrangeModel:
 def test_every_field_type_has_a_kind() -> None:
     found = {key.field: key.kind for key in read_sections(Model)["shapes"].keys}
     assert found == {
-        "word": TEXT,
-        "switch": BOOLEAN,
-        "count": INTEGER,
-        "ratio": NUMBER,
-        "wait": DURATION,
-        "names": TEXTS,
-        "also": TEXTS,
-        "maybe": TEXT,
+        "word": str,
+        "switch": bool,
+        "count": int,
+        "colour": str,
+        "wait": float,
+        "names": tuple,
+        "colours": tuple,
+        "env": dict,
     }
 
 
 def test_defaults_limits_and_documentation_come_along() -> None:
     shapes = {key.field: key for key in read_sections(Model)["shapes"].keys}
-    assert shapes["also"].default == []
-    assert shapes["maybe"].optional
-    assert not shapes["word"].optional
+    assert (shapes["env"].default, shapes["names"].default) == ({}, ("x",))
     assert shapes["word"].documentation == "A word."
     assert shapes["switch"].documentation == ""
     assert shapes["count"].documentation == "How many,\non two lines."
     assert shapes["count"].accepts == "whole number, at least 1, at most 9"
     assert shapes["count"].variable == "ROOKERY_SHAPES_COUNT"
+    assert shapes["colour"].accepts == "one of red, green"
+    assert shapes["colours"].accepts == "list of texts of red, green"
+    assert (shapes["wait"].accepts, shapes["env"].accepts) == ("duration", "mapping of names to texts")
 
 
 def test_a_type_that_no_file_can_hold_is_refused() -> None:

@@ -78,7 +78,7 @@ def test_without_a_project_the_users_settings_hold(repo: Path, monkeypatch: pyte
         asked.append(root)
         return SimpleNamespace(config=Config(vcs=VcsConfig(backend="jj")))
 
-    monkeypatch.setattr("rookery.config.compiled.load_config", load_config)
+    monkeypatch.setattr("rookery.config.loader.load_config", load_config)
     with pytest.raises(NoRepository, match="no jj repository"):
         Context(cwd=str(repo)).vcs()
     assert asked == [None]

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from rookery.config.compiled import section
 from rookery.config.environ import read_environ
-from rookery.config.loader import load_config
+from rookery.config.loader import load_config, section
 from rookery.roles.model import PROFILES
 from rookery.runtimes import claude
 from rookery.runtimes.claude_folder import write_folder

@@ -81,11 +81,25 @@ def test_a_project_that_has_gone_is_not_made_again(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
-def test_a_runner_never_loads_what_opens_the_database() -> None:
-    script = "import sys, rookery.turns.runner; print(*[m for m in sys.modules if 'apsw' in m or 'rookery.db' in m])"
+@pytest.mark.parametrize(
+    ("program", "reads_yaml"),
+    [
+        ("turns.runner", False),
+        ("turns.pane_program", False),
+        ("merge.gates.gate_runner", False),
+        ("merge.tiers.agent_runner", False),
+        ("merge.tiers.bounds", False),
+        ("sandbox.host", False),
+        ("runtimes.scripted_agent.__main__", True),  # its scripts are YAML
+    ],
+)
+def test_a_runner_never_loads_what_opens_the_database_or_starts_slowly(program: str, reads_yaml: bool) -> None:
+    script = f"import sys, rookery.{program}; print(*sys.modules)"
     argv = [sys.executable, "-c", script]
     done = subprocess.run(argv, env=child_environ(), capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    loaded = {name for module in done.stdout.split() for name in (module, module.partition(".")[0])}
+    unwanted = {"apsw", "rookery.db", "pydantic"} | (set() if reads_yaml else {"yaml"})
+    assert loaded & unwanted == set()
 
 
 def test_a_long_journal_is_read_in_parts_of_whole_lines(root: str) -> None:

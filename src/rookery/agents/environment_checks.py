@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rookery.agents.checks import open_for_checks
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.config.compiled import section
+from rookery.config.loader import section
 from rookery.environment import store
 from rookery.environment.store import EnvironmentUnusable, Stored
 from rookery.ops.context import Context

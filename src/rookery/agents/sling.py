@@ -14,8 +14,8 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
 from rookery.config import steps
-from rookery.config.compiled import section
-from rookery.config.environ import HUMAN, MarkedChildren
+from rookery.config.environ import HUMAN, marked_children
+from rookery.config.loader import section
 from rookery.environment.service import record_sling, sling_path
 from rookery.ops.context import Context
 from rookery.ops.location import check_can_run_agents
@@ -105,7 +105,7 @@ def _done(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
 
 
 def _check_out(ctx: Context, session: Session) -> None:
-    with MarkedChildren(SLING, session.id):
+    with marked_children(SLING, session.id):
         worktrees.create(
             ctx.root, ctx.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
         )

@@ -18,12 +18,10 @@ import os
 import select
 import sys
 import time
-from _thread import _local, allocate_lock  # as in `threading`, without the milliseconds that it takes to load
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock, local
+from typing import Any, NoReturn, TextIO
 
 SLICE = 0.2
 """How long, in seconds, what waits for another thread does so without looking whether its call was interrupted."""
@@ -71,7 +69,7 @@ class Call:
         """An open file that can be read when what waits shall look again."""
         self._has_rung = False
         """Something rang before there was a bell."""
-        self._ringing = allocate_lock()
+        self._ringing = Lock()
         self.is_writing = False
         """It holds the database's write lock, and must not be stopped with it."""
 
@@ -153,10 +151,10 @@ class Call:
             self.wait((), left)
 
 
-_served = _local()
+_served = local()
 _threads: dict[str, int] = {}
 """How many threads of this process serve each call."""
-_counting = allocate_lock()
+_counting = Lock()
 
 
 def current() -> Call | None:
@@ -164,22 +162,17 @@ def current() -> Call | None:
     return getattr(_served, "call", None)
 
 
-class serving:  # noqa: N801 - reads as a verb: `with serving(call):`
+@contextmanager
+def serving(call: Call) -> Iterator[Call]:
     """Serve the call in this thread."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._before: Call | None = None
-
-    def __enter__(self) -> Call:
-        self._before = current()
-        _count(self._call, 1)
-        _served.call = self._call
-        return self._call
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _served.call = self._before
-        _count(self._call, -1)
+    before = current()
+    _count(call, 1)
+    _served.call = call
+    try:
+        yield call
+    finally:
+        _served.call = before
+        _count(call, -1)
 
 
 def _count(call: Call, change: int) -> None:

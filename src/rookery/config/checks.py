@@ -38,11 +38,10 @@ def check_project(place: Place) -> Iterator[Finding]:
 
 def check_settings(place: Place) -> Iterator[Finding]:
     """Every file and variable holds only what it may."""
-    mistakes = gather(place.root, read_environ(), {}).mistakes
+    _said, mistakes = gather(place.root, read_environ(), {})
+    hint = "correct it; `rook config explain KEY` tells what a key accepts"
     for mistake in mistakes:
-        yield Finding(
-            _CATEGORY, "settings", ERROR, str(mistake), "mend it; `rook config explain KEY` tells what a key accepts"
-        )
+        yield Finding(_CATEGORY, "settings", ERROR, mistake, hint)
     if not mistakes:
         yield Finding(_CATEGORY, "settings", OK, "every setting is valid")
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
-from contextvars import ContextVar, Token
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from rookery.base.call import current
@@ -165,31 +166,23 @@ GIT_PLACES = {
 }
 
 
-def child_environ(source: Mapping[str, str] | None = None) -> dict[str, str]:
+def child_environ() -> dict[str, str]:
     """The environment for a child that must work on the repository that we name, also when we run in a git hook."""
-    env = {**_environ(), **dict(_marks.get())} if source is None else source
+    env = {**_environ(), **dict(_marks.get())}
     return {name: value for name, value in env.items() if name not in GIT_PLACES}
 
 
 _marks: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("marks", default=())
 
 
-class MarkedChildren:
-    """While entered, every git and jj that this thread starts carries a variable, to be found should it outlive us.
-
-    A class, because the guard starts without `contextlib`.
-    """
-
-    def __init__(self, name: str, value: str) -> None:
-        self._mark = (name, value)
-        self._token: Token[tuple[tuple[str, str], ...]] | None = None
-
-    def __enter__(self) -> None:
-        self._token = _marks.set((self._mark,))
-
-    def __exit__(self, *_error: object) -> None:
-        if self._token is not None:
-            _marks.reset(self._token)
+@contextmanager
+def marked_children(name: str, value: str) -> Iterator[None]:
+    """Let every git and jj that this thread starts meanwhile carry a variable, to be found should it outlive us."""
+    before = _marks.set(((name, value),))
+    try:
+        yield
+    finally:
+        _marks.reset(before)
 
 
 def unmarked_environ() -> dict[str, str]:

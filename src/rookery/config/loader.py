@@ -6,19 +6,20 @@ Every value knows where it comes from, and every mistake of every layer is told 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, get_type_hints
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import lru_cache
+from typing import Any
 
 from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.config.environ import Environ
-from rookery.config.file import Mistake, read_file, unknown_key
+from rookery.config.environ import Environ, read_environ
 from rookery.config.model import Config
 from rookery.config.project import FOLDER
-from rookery.config.schema import Key, keys, sections
-from rookery.config.values import BadValue, from_text
+from rookery.config.schema import keys, sections
+from rookery.config.sources import Origin, Said, read_file, read_text
 
 DEFAULT = "default"
 USER = "user"
@@ -30,34 +31,10 @@ FLAG = "flag"
 FILE = "config.yaml"
 LOCAL_FILE = "config.local.yaml"
 
+# A file that is changed twice within one tick of the clock looks the same after the second time.
+_SETTLED_SECONDS = 1.0
 
-@dataclass(frozen=True, slots=True)
-class Origin(Record):
-    """Where a value comes from: its layer, and the file and line, the variable or the flag."""
-
-    layer: str
-    source: str = ""
-    line: int | None = None
-    column: int | None = None
-
-    def __str__(self) -> str:
-        return self.layer if not self.source else self.source + (f":{self.line}" if self.line else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Said(Record):
-    """What one layer says of a key."""
-
-    value: Any
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered(Record):
-    """What all layers say of each key, the lowest first, and what is wrong with them."""
-
-    said: dict[str, list[Said]]
-    mistakes: tuple[Mistake, ...]
+_Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,57 +42,81 @@ class Loaded(Record):
     """The configuration in force, and how it came about."""
 
     config: Config
-    origins: dict[str, Origin]
     said: dict[str, list[Said]]
+    """What all layers say of each key, the lowest first; the last one is in force."""
+
+
+def read_config(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Config:
+    """The configuration in force, as it was last read if no file has changed; raises ConfigInvalid."""
+    stamps = tuple(_stamp(path) for _layer, path in _files(root, environ.user_config))
+    newest = max((stamp[2] for stamp in stamps if stamp is not None), default=0)
+    if environ.settings or flags or time.time() - newest / 1e9 <= _SETTLED_SECONDS:
+        return load_config(root, environ, flags).config
+    return _read_settled(root, environ.user_config, stamps)
+
+
+@lru_cache(maxsize=8)
+def _read_settled(root: str | None, user_config: str, _stamps: tuple[_Stamp, ...]) -> Config:
+    """What files say that have these stamps. A file that changes while it is read has another stamp the next time."""
+    return load_config(root, read_environ({}).replace(user_config=user_config), {}).config
+
+
+def _stamp(path: str) -> _Stamp:
+    """What tells one state of a file from another."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None  # what is there and cannot be read is a mistake, and no mistake is kept
+    return status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)
+
+
+def section(config: Config, name: str) -> dict[str, Any]:
+    """What a section says, by the names of its keys; nothing if there is no such section."""
+    found: Any = getattr(config, name, None)
+    return asdict(found) if is_dataclass(found) and not isinstance(found, type) else {}
 
 
 def load_config(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Loaded:
     """The configuration of a project, or of no project; raises ConfigInvalid with every mistake that there is."""
-    gathered = gather(root, environ, flags)
-    if gathered.mistakes:
+    said, mistakes = gather(root, environ, flags)
+    if mistakes:
         raise ConfigInvalid(
-            "\n".join(str(mistake) for mistake in gathered.mistakes),
-            hint="mend the lines above; `rook doctor` checks again, and the configuration reference lists every key",
+            "\n".join(mistakes),
+            hint="correct the lines above; `rook doctor` checks again, and the configuration reference lists every key",
         )
-    in_force = {name: said[-1] for name, said in gathered.said.items()}
-    return Loaded(
-        _build({name: said.value for name, said in in_force.items()}),
-        {name: said.origin for name, said in in_force.items()},
-        gathered.said,
-    )
-
-
-def gather(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Gathered:
-    """Ask every layer. Nothing is raised: mistakes are collected."""
-    said = {key.name: [Said(key.default, Origin(DEFAULT))] for key in keys().values()}
-    mistakes: list[Mistake] = []
-    for layer, path in _files(root, environ):
-        read = read_file(path)
-        mistakes += read.mistakes
-        for name, written in read.values.items():
-            said[name].append(Said(written.value, Origin(layer, path, written.line, written.column)))
-    for layer, source, name, text in (*_from_environment(environ), *_from_flags(flags)):
-        try:
-            value = from_text(_known(name), text)
-        except BadValue as error:
-            mistakes.append(Mistake(source, error.message))
+    tree: dict[str, Any] = {}
+    for key in keys().values():
+        value = said[key.name][-1].value
+        if key.field:
+            tree.setdefault(key.section, {})[key.field] = value
         else:
-            said[name].append(Said(value, Origin(layer, source)))
-    return Gathered(said, tuple(mistakes))
+            tree[key.section] = value
+    return Loaded(Config(**tree), said)
 
 
-def _files(root: str | None, environ: Environ) -> list[tuple[str, str]]:
+def gather(root: str | None, environ: Environ, flags: Mapping[str, str]) -> tuple[dict[str, list[Said]], list[str]]:
+    """What all layers say of each key, and what is wrong with them; nothing is raised."""
+    said = {key.name: [Said(key.default, Origin(DEFAULT))] for key in keys().values()}
+    sources = [read_file(layer, path) for layer, path in _files(root, environ.user_config)]
+    sources += [read_text(layer, name, key, text) for layer, name, key, text in _texts(environ, flags)]
+    for source in sources:
+        for name, one in source.said.items():
+            said[name].append(one)
+    return said, [mistake for source in sources for mistake in source.mistakes]
+
+
+def _files(root: str | None, user_config: str) -> list[tuple[str, str]]:
     if root is None:
-        return [(USER, environ.user_config)]
+        return [(USER, user_config)]
     return [
-        (USER, environ.user_config),
+        (USER, user_config),
         (PROJECT, os.path.join(root, FOLDER, FILE)),
         (LOCAL, os.path.join(root, FOLDER, LOCAL_FILE)),
     ]
 
 
-def _from_environment(environ: Environ) -> Iterator[tuple[str, str, str, str]]:
-    """The variables that set a key, or that look as if they should. An empty one counts as not set."""
+def _texts(environ: Environ, flags: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """The variables that set a key, or that look as if they should, then the flags. An empty variable is not set."""
     by_variable = {key.variable: key.name for key in keys().values()}
     for variable, text in sorted(environ.settings.items()):
         if not text:
@@ -123,32 +124,11 @@ def _from_environment(environ: Environ) -> Iterator[tuple[str, str, str, str]]:
         name = by_variable.get(variable) or _guess_name(variable)
         if name is not None:
             yield ENVIRONMENT, variable, name, text
+    for name, text in flags.items():
+        yield FLAG, f"-c {one_line(name)}", name, text
 
 
 def _guess_name(variable: str) -> str | None:
     """The key that a variable would name, if it begins with a section of ours; others' variables are left alone."""
     section, _, field = variable.removeprefix("ROOKERY_").lower().partition("_")
     return f"{section}.{field}" if section in sections() and field else None
-
-
-def _from_flags(flags: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
-    for name, text in flags.items():
-        yield FLAG, f"-c {one_line(name)}", name, text
-
-
-def _known(name: str) -> Key:
-    if name not in keys():
-        raise BadValue(unknown_key(name))
-    return keys()[name]
-
-
-def _build(values: Mapping[str, Any]) -> Config:
-    kinds = get_type_hints(Config)
-    made = {}
-    for section in fields(Config):
-        if section.name in values:  # it is a list
-            made[section.name] = values[section.name]
-            continue
-        cls = kinds[section.name]
-        made[section.name] = cls(**{one.name: values[f"{section.name}.{one.name}"] for one in fields(cls)})
-    return Config(**made)

@@ -1,200 +1,222 @@
 """Every setting, its type, its default and what it is for. The reference and the written configuration derive from it.
 
-A field's default fixes its type; the string beneath it is its documentation.
+pydantic checks what files, variables and flags give, by the types here; the string under a field is its documentation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from rookery.config.values import Duration, Text, Texts, Variables
+
+# What checks values is built at its first use: that takes 30 ms, and reads the environment.
+_SETTINGS = ConfigDict(extra="forbid", use_attribute_docstrings=True, defer_build=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class ProjectConfig:
     """The repository that is worked on."""
 
-    base: str = ""
+    base: Text = ""
     """The branch that work starts from and lands on; empty means the repository's default branch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class VcsConfig:
     """Version control."""
 
-    backend: str = field(default="auto", metadata={"choices": ("auto", "git", "jj")})
+    backend: Literal["auto", "git", "jj"] = "auto"
     """Which program to use; auto takes jj where there is a `.jj` folder, else git."""
-    timeout: float = field(default=120.0, metadata={"duration": True})
+    timeout: Duration = 120.0
     """How long one git or jj command may take, hooks included."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class TasksConfig:
     """The task graph."""
 
-    lease: float = field(default=1800.0, metadata={"duration": True})
+    lease: Duration = 1800.0
     """How long a claimed task stays its agent's own without a sign of life."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class AgentsConfig:
     """How many agents there may be, and what they run on."""
 
-    runtime: str = "scripted"
+    runtime: Text = "scripted"
     """The program that agents run on, unless `rook sling` says otherwise."""
-    mode: str = field(default="headless", metadata={"choices": ("headless", "tmux")})
+    mode: Literal["headless", "tmux"] = "headless"
     """How agents live: turn by turn without a terminal, or interactively in tmux."""
-    model: str = "default"
+    model: Text = "default"
     """The model that agents use, unless their role or `rook sling` says otherwise."""
-    max_concurrent: int = field(default=10, metadata={"minimum": 1})
+    max_concurrent: Annotated[int, Field(ge=1)] = 10
     """How many agents may be alive at once."""
-    max_per_lead: int = field(default=5, metadata={"minimum": 1})
+    max_per_lead: Annotated[int, Field(ge=1)] = 5
     """How many living agents one agent may have slung."""
-    max_per_run: int = field(default=100, metadata={"minimum": 1})
+    max_per_run: Annotated[int, Field(ge=1)] = 100
     """How many agents one run may sling in all."""
-    max_depth: int = field(default=2, metadata={"minimum": 0})
+    max_depth: Annotated[int, Field(ge=0)] = 2
     """How deep agents may sling agents: 0 for those that a person slings, 1 for what these sling, and so on."""
-    turn_timeout: float = field(default=3600.0, metadata={"duration": True})
+    turn_timeout: Duration = 3600.0
     """How long one turn may take before it is ended."""
-    boot_timeout: float = field(default=60.0, metadata={"duration": True})
+    boot_timeout: Duration = 60.0
     """How long an interactive agent may take until it is ready for its task."""
-    stop_grace: float = field(default=5.0, metadata={"duration": True})
+    stop_grace: Duration = 5.0
     """How long an agent that is asked to stop has until it is killed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class DaemonConfig:
     """The process that serves a project's calls."""
 
-    idle: float = field(default=1800.0, metadata={"duration": True})
+    idle: Duration = 1800.0
     """How long it stays after the last call, when no agent is alive."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class ClaudeConfig:
     """Claude Code, the program behind the runtime `claude`."""
 
-    program: str = "claude"
+    program: Text = "claude"
     """The program: a name to look for in PATH, or a path."""
-    args: tuple[str, ...] = ()
+    args: Texts = ()
     """Arguments to add to every start, such as `--fallback-model=sonnet`."""
-    env: dict[str, str] = field(default_factory=dict)
+    env: Variables = field(default_factory=dict)
     """Variables for the program, such as CLAUDE_CODE_USE_BEDROCK or CLAUDE_CODE_MAX_RETRIES."""
     share_login: bool = True
     """Where no key or token is set, let agents use the login that is valid now in `~/.claude/.credentials.json`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class CostsConfig:
     """What tokens cost."""
 
-    prices: tuple[str, ...] = ()
+    prices: Texts = ()
     """Prices that add to or overrule the built-in table: `model=INPUT/OUTPUT`, dollars for a million tokens."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class WorktreesConfig:
     """The worktrees of agents."""
 
-    rescue_limit: int = field(default=100, metadata={"minimum": 0})
+    rescue_limit: Annotated[int, Field(ge=0)] = 100
     """How many megabytes of ignored files `rook worktree clean --ignored` saves without being forced."""
-    snapshot_ignored: tuple[str, ...] = ()
+    snapshot_ignored: Texts = ()
     """Ignored files that the snapshot of a turn takes along: paths, folders or globs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class ProvisionConfig:
     """What a new worktree is given before its agent begins."""
 
-    copy: tuple[str, ...] = ()
+    copy: Texts = ()
     """Files and folders to copy from the main checkout, such as .env; one that may be missing ends in `?`."""
-    link: tuple[str, ...] = ()
+    link: Texts = ()
     """Files and folders of the main checkout to link to, such as node_modules; one that may be missing ends in `?`."""
-    setup: str = ""
+    setup: Text = ""
     """A shell command to run in the worktree; if it fails, so does the sling."""
-    setup_timeout: float = field(default=600.0, metadata={"duration": True})
+    setup_timeout: Duration = 600.0
     """How long the setup command may take."""
-    env: dict[str, str] = field(default_factory=dict)
+    env: Variables = field(default_factory=dict)
     """Variables for the setup command and the agent."""
-    first_port: int = field(default=20000, metadata={"minimum": 1024, "maximum": 65535})
+    first_port: Annotated[int, Field(ge=1024, le=65535)] = 20000
     """The first port that is leased to agents."""
-    last_port: int = field(default=29999, metadata={"minimum": 1024, "maximum": 65535})
+    last_port: Annotated[int, Field(ge=1024, le=65535)] = 29999
     """The last port that is leased to agents."""
-    ports: int = field(default=10, metadata={"minimum": 0, "maximum": 1000})
+    ports: Annotated[int, Field(ge=0, le=1000)] = 10
     """How many ports each agent gets, as ROOKERY_PORT and ROOKERY_PORTS; 0 for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class SandboxConfig:
     """What agents can reach on this machine."""
 
-    mode: str = field(default="auto", metadata={"choices": ("auto", "on", "off")})
+    mode: Literal["auto", "on", "off"] = "auto"
     """Whether agents run in bubblewrap: where it works (auto), or no agent without it (on), or never (off)."""
-    network: str = field(default="open", metadata={"choices": ("open", "off", "allow")})
+    network: Literal["open", "off", "allow"] = "open"
     """What a sandboxed agent reaches: everything, nothing, or the hosts in sandbox.allow alone."""
-    allow: tuple[str, ...] = ()
+    allow: Texts = ()
     """Hosts for sandbox.network allow: `example.org`, `*.example.org`, `example.org:8443`, `10.0.0.5:5432`."""
-    read: tuple[str, ...] = ()
+    read: Texts = ()
     """Folders and files of your home, /tmp or /run that agents may read; what PATH needs is found by itself."""
-    credentials: tuple[str, ...] = ()
+    credentials: Texts = ()
     """Variables of your environment that agents get, by name, beside those of their model; all others stay out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class GateConfig:
     """Commands that must pass before work lands, run in a checkout of just what would land."""
 
-    name: str
+    name: Text
     """What it is called."""
-    run: str
+    run: Text
     """A shell command; exit status 0 means that it passed."""
-    paths: tuple[str, ...] = ()
+    paths: Texts = ()
     """Run it only where one of these paths, folders or globs has changed; always unless given."""
-    timeout: float = field(default=1800.0, metadata={"duration": True})
+    timeout: Duration = 1800.0
     """How long it may take."""
 
 
-_RULES = ("superseded", "whitespace", "contained", "fields", "union", "entries", "definitions", "items", "imports")
-_RULES_THAT_REPLACE = ("lineage", "version")
+def _check_gates(gates: tuple[GateConfig, ...]) -> tuple[GateConfig, ...]:
+    """Raise ValidationError, at its entry, for a gate that has no name of its own."""
+    names = [gate.name for gate in gates]
+    for place, name in enumerate(names):
+        if not name.strip() or name in names[:place]:
+            problem = f"has two that are called {name}" if name.strip() else "has an entry without a name"
+            error = PydanticCustomError("name", "{problem}", {"problem": problem})
+            raise ValidationError.from_exception_data("gates", [InitErrorDetails(type=error, loc=(place,), input=name)])
+    return gates
 
 
-@dataclass(frozen=True, slots=True)
+Tier = Literal["mechanical", "agent", "reimagine"]
+_Rule = Literal[
+    "superseded", "whitespace", "contained", "fields", "union", "entries", "definitions", "items", "imports"
+]
+Rule = Literal[_Rule, "lineage", "version"]
+
+
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class MergeConfig:
     """How work lands."""
 
-    strategy: str = field(default="merge", metadata={"choices": ("merge", "squash", "rebase")})
+    strategy: Literal["merge", "squash", "rebase"] = "merge"
     """What the base gets: a merge commit, one commit for a branch, or its commits one by one on top of the base."""
-    tiers: tuple[str, ...] = field(
-        default=("mechanical", "agent"), metadata={"choices": ("mechanical", "agent", "reimagine")}
-    )
+    tiers: tuple[Tier, ...] = ("mechanical", "agent")
     """What is tried where a branch conflicts, in the order of these three; whatever is left is for a person."""
-    rules: tuple[str, ...] = field(default=_RULES, metadata={"choices": (*_RULES, *_RULES_THAT_REPLACE)})
+    rules: tuple[Rule, ...] = get_args(_Rule)
     """The rules that may settle conflicts; `lineage` and `version` put one line in place of another."""
-    unions: tuple[str, ...] = ()
+    unions: Texts = ()
     """Files whose lines stand for themselves, such as .gitignore: what both sides add to them is all kept."""
-    runtime: str = ""
+    runtime: Text = ""
     """The program that resolves conflicts; empty means that of agents."""
-    model: str = ""
+    model: Text = ""
     """The model that resolves conflicts; empty means that of agents."""
-    agent_timeout: float = field(default=1200.0, metadata={"duration": True})
+    agent_timeout: Duration = 1200.0
     """How long an agent may take to resolve one branch's conflicts."""
-    batch: int = field(default=8, metadata={"minimum": 1, "maximum": 64})
+    batch: Annotated[int, Field(ge=1, le=64)] = 8
     """How many branches are gated together at most; 1 lands them one by one."""
-    retries: int = field(default=1, metadata={"minimum": 0, "maximum": 5})
+    retries: Annotated[int, Field(ge=0, le=5)] = 1
     """How often a gate that fails on a single branch is run again, to tell flaky from broken."""
-    lease: float = field(default=120.0, metadata={"duration": True})
+    lease: Duration = 120.0
     """How long a merger that gives no sign of life keeps its place."""
-    wait: float = field(default=600.0, metadata={"duration": True})
+    wait: Duration = 600.0
     """How long `rook merge` waits for another merger before it gives up."""
-    rebase: str = field(default="overlapping", metadata={"choices": ("overlapping", "all", "none")})
+    rebase: Literal["overlapping", "all", "none"] = "overlapping"
     """Which living agents are asked to rebase when something has landed."""
     clean: bool = True
     """Whether the worktree of an agent that has ended is removed once its work has landed."""
-    gate_output: int = field(default=16, metadata={"minimum": 1, "maximum": 1024})
+    gate_output: Annotated[int, Field(ge=1, le=1024)] = 16
     """How many megabytes of a gate's output are kept."""
-    gate_disk: int = field(default=4096, metadata={"minimum": 1})
+    gate_disk: Annotated[int, Field(ge=1)] = 4096
     """How many megabytes a gate may write before it is ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_SETTINGS)
 class Config:
     """All settings."""
 
@@ -208,6 +230,6 @@ class Config:
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     provision: ProvisionConfig = field(default_factory=ProvisionConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
-    gates: tuple[GateConfig, ...] = ()
+    gates: Annotated[tuple[GateConfig, ...], AfterValidator(_check_gates)] = ()
     """A list; each entry has a name, a command and, if wanted, paths and a timeout."""
     merge: MergeConfig = field(default_factory=MergeConfig)

@@ -37,6 +37,6 @@ def _render_key(key: Key) -> str:
     return (
         f"\n### `{key.name}`\n\n{key.documentation}\n\n"
         f"- Accepts: {key.accepts}\n"
-        f"- Default: `{yaml_value(key, key.default)}`\n"
+        f"- Default: `{yaml_value(key.default)}`\n"
         f"- Variable: `{key.variable}`\n" + (f"- Each entry:\n{entries}" if entries else "")
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import yaml
 
-from rookery.config.schema import BOOLEAN, DURATION, ITEMS, MAPPING, TEXTS, Key, Section, sections
-from rookery.config.values import show_duration
+from rookery.config.schema import Key, Section, sections
+from rookery.config.values import show_value
 
 GITIGNORE = """\
 # Rookery's state stays out of version control, this file included.
@@ -42,28 +43,18 @@ def render_template(values: Mapping[str, Any] | None = None) -> str:
     return "".join(parts)
 
 
-def yaml_value(key: Key, value: Any) -> str:
-    """A value as it is written in the file, on one line."""
-    if value is None:
-        return "null"
-    if key.kind == BOOLEAN:
-        return "true" if value else "false"
-    if key.kind == DURATION:
-        return show_duration(value)
-    if key.kind == TEXTS:
-        return "[" + ", ".join(_quoted(text) for text in value) + "]"
-    if key.kind == MAPPING:
-        return "{" + ", ".join(f"{_quoted(name)}: {_quoted(text)}" for name, text in value.items()) + "}"
-    if key.kind == ITEMS:
-        return "[" + ", ".join(_item(key, each) for each in value) + "]"
-    return _quoted(value) if isinstance(value, str) else repr(value)
-
-
-def _item(key: Key, value: Any) -> str:
-    """One mapping of a list, without what is as it is by default."""
-    given = {each: getattr(value, each.field) for each in key.items}
-    words = (f"{each.field}: {yaml_value(each, part)}" for each, part in given.items() if part != each.default)
-    return "{" + ", ".join(words) + "}"
+def yaml_value(value: Any) -> str:
+    """A value as it is written in the file, on one line; a number with a fraction is a duration."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(yaml_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(name)}: {yaml_value(inner)}" for name, inner in value.items()) + "}"
+    if is_dataclass(value):  # one mapping of a list, without what is as it is by default
+        parts = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
+        return yaml_value({name: part for name, (part, default) in parts.items() if part != default})
+    return show_value(value)
 
 
 def _render_list(section: Section, given: Mapping[str, Any]) -> str:
@@ -72,8 +63,8 @@ def _render_list(section: Section, given: Mapping[str, Any]) -> str:
     about += [f"  {each.field}: {line}" for each in key.items for line in textwrap.wrap(each.documentation, _WIDTH)]
     text = "\n" + "".join(f"# {line}\n" for line in about)
     if key.name not in given:
-        return f"{text}# {key.name}: {yaml_value(key, key.default)}\n"
-    entries = "".join(f"  - {_item(key, each)}\n" for each in given[key.name])
+        return f"{text}# {key.name}: {yaml_value(key.default)}\n"
+    entries = "".join(f"  - {yaml_value(each)}\n" for each in given[key.name])
     return f"{text}{key.name}:\n{entries}" if entries else f"{text}{key.name}: []\n"
 
 
@@ -83,8 +74,8 @@ def _render_key(key: Key, given: Mapping[str, Any]) -> str:
         about += textwrap.wrap("One of: " + ", ".join(key.choices) + ".", _WIDTH)
     text = "".join(f"  # {line}\n" for line in about)
     if key.name in given:
-        return f"{text}  {key.field}: {yaml_value(key, given[key.name])}\n"
-    return f"{text}  # {key.field}: {yaml_value(key, key.default)}\n"
+        return f"{text}  {key.field}: {yaml_value(given[key.name])}\n"
+    return f"{text}  # {key.field}: {yaml_value(key.default)}\n"
 
 
 def _quoted(text: str) -> str:

@@ -9,8 +9,6 @@ from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
 from rookery.config.model import Config
 
-DATED = "2026-11-01"
-
 
 @dataclass(frozen=True, slots=True)
 class Price(Record):

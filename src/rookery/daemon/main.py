@@ -15,8 +15,8 @@ from importlib import import_module
 import rookery
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
-from rookery.config.compiled import read_config
 from rookery.config.environ import now, read_daemon_environ, read_environ
+from rookery.config.loader import read_config
 from rookery.daemon import forkserver, keeper, worker
 from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint

@@ -20,7 +20,7 @@ from rookery.config.project import FOLDER, PRIVATE
 _CATEGORY = "install"
 _PYTHON = (3, 11)
 _SQLITE = (3, 51, 3)
-_PACKAGES = ("apsw", "pyyaml", "rich")
+_PACKAGES = ("apsw", "pydantic", "pyyaml", "rich")
 _PYC_HEADER = 16
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from rookery.base.errors import NotFound, NotInitialised
 from rookery.base.record import Record
-from rookery.config.loader import Loaded, Origin, load_config
+from rookery.config.loader import Loaded, load_config
 from rookery.config.schema import Key, keys
+from rookery.config.sources import Origin
 from rookery.config.values import did_you_mean, plain_value, show_value
 from rookery.ops.context import Context
 from rookery.ops.operation import SETTINGS, Doc, Ref, op
@@ -69,14 +70,14 @@ def explain(ctx: Context, key: Annotated[str, Ref(SETTINGS), Doc("The setting, s
         value=setting.value,
         shown=setting.shown,
         default=found.default,
-        default_shown=show_value(found, found.default),
+        default_shown=show_value(found.default),
         accepts=found.accepts,
         choices=found.choices,
         variable=found.variable,
         documentation=found.documentation,
         origin=setting.origin,
         layers=tuple(
-            LayerValue(said.origin.layer, plain_value(found, said.value), show_value(found, said.value), said.origin)
+            LayerValue(said.origin.layer, plain_value(said.value), show_value(said.value), said.origin)
             for said in loaded.said[found.name]
         ),
     )
@@ -98,7 +99,7 @@ def _root_if_any(ctx: Context) -> str | None:
 
 def _setting(key: Key, loaded: Loaded) -> Setting:
     in_force = loaded.said[key.name][-1]
-    return Setting(key.name, plain_value(key, in_force.value), show_value(key, in_force.value), in_force.origin)
+    return Setting(key.name, plain_value(in_force.value), show_value(in_force.value), in_force.origin)
 
 
 def _find(name: str) -> Key:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from rookery.base.call import current_folder, stderr
 from rookery.base.clock import Clock, stamp
 from rookery.base.errors import NotInitialised
-from rookery.config.compiled import read_config
 from rookery.config.environ import HUMAN, Environ, now, read_environ
+from rookery.config.loader import read_config
 from rookery.config.model import Config
 from rookery.config.project import FOLDER
 from rookery.db.database import Database

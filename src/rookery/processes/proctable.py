@@ -1,4 +1,9 @@
-"""What the system says of its processes: from `/proc` where there is one, else from `ps`."""
+"""What the system says of its processes: from `/proc` where there is one, else from `ps`.
+
+Not by psutil: with 500 processes it takes 48 ms for what `read_all` reads in 17 ms, 14 ms more to load in every runner,
+and its times of start follow the system's clock, so that a process that was noted before a correction of the clock
+would be taken for another one.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ PROVISIONED = "provisioned"
 INSTRUCTED = "instructed"
 LAUNCHED = "launched"
 READY = "ready"
-STEPS = (RESERVED, CHECKED_OUT, PROVISIONED, INSTRUCTED, LAUNCHED, READY)
 
 TURN_RUNNING = "running"
 TURN_DONE = "done"

@@ -46,7 +46,6 @@ class RoleSummary(Record):
 NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
 SinceOption = Annotated[str | None, Doc("Only what is newer, such as 10m.")]
 LimitOption = Annotated[int, Doc("How many at most (100; 0 for all).")]
-_LOOK_AGAIN = 0.3
 FollowFlag = Annotated[bool, FOLLOWS, Doc("Go on and show what happens, until interrupted.")]
 
 

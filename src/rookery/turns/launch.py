@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
-from rookery.config.compiled import section
+from rookery.config.loader import section
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
 from rookery.processes.holder import HolderId, of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState, Refused
@@ -18,7 +18,7 @@ from rookery.base.text import check_text
 if TYPE_CHECKING:
     from rookery.vcs.git.merging import Merging
 
-GIT = "git"
+GIT: Final = "git"
 JJ = "jj"
 
 NAME = "Rookery"
@@ -171,8 +171,8 @@ class Vcs(Protocol):
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
 
-    def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
-        """The newest commits that the checkout contains, down to but without `since`."""
+    def log(self, limit: int = 20) -> Sequence[LogEntry]:
+        """The newest commits that the checkout contains."""
 
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
         """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.cli.document import Block, Fields, Table, line, text
-from rookery.config.loader import Origin
+from rookery.config.sources import Origin
 from rookery.ops.config import Explained, Setting
 
 

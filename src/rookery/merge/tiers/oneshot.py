@@ -17,7 +17,7 @@ from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.config import steps
-from rookery.config.compiled import section
+from rookery.config.loader import section
 from rookery.environment.model import Environment
 from rookery.environment.service import search_path
 from rookery.environment.store import EnvironmentUnusable

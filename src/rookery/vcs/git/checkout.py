@@ -64,12 +64,11 @@ class Git:
         # A branch can have the very name that git prints for none.
         return Status(self.current_branch() if branch == DETACHED else branch, commit, tuple(changes))
 
-    def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
-        """The newest commits that the checkout contains, down to but without `since`."""
+    def log(self, limit: int = 20) -> Sequence[LogEntry]:
+        """The newest commits that the checkout contains."""
         start = self.current_commit()
         if start is None:
             return []
-        without = () if since is None else ("^" + self.resolve(since),)
         return parse_log(
             self._store.read(
                 *(
@@ -80,7 +79,7 @@ class Git:
                     "--encoding=UTF-8",
                     f"--format=tformat:{LOG_FORMAT}",
                 ),
-                *(f"--max-count={limit}", start, *without, "--"),
+                *(f"--max-count={limit}", start, "--"),
             )
         )
 

@@ -60,10 +60,9 @@ class Jj(JjWorkspaces):
         here = self._here()
         return Status(self._branch(here), here.base, here.changes + self._left_out())
 
-    def log(self, limit: int = 20, *, since: str | None = None) -> Sequence[LogEntry]:
-        """The newest commits beneath the working copy, down to but without `since`."""
-        revisions = "::@- ~ root()" if since is None else f"::@- ~ ::{self.resolve(since)} ~ root()"
-        return parse_log(self._jj(*show(revisions, LOG_TEMPLATE), f"--limit={limit}"))
+    def log(self, limit: int = 20) -> Sequence[LogEntry]:
+        """The newest commits under the working copy."""
+        return parse_log(self._jj(*show("::@- ~ root()", LOG_TEMPLATE), f"--limit={limit}"))
 
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
         """What the working copy has that `base` (or its last commit) has not."""

@@ -1,17 +1,16 @@
-"""The configuration that is kept from one command to the next: always what the files say."""
+"""The configuration that is kept from one call to the next: always what the files say."""
 
 from __future__ import annotations
 
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from rookery.base.errors import ConfigInvalid
-from rookery.config.compiled import read_config
-from rookery.config.compiled import section as section_of
+from rookery.config import loader
 from rookery.config.environ import Environ, read_environ
-from rookery.config.loader import load_config
+from rookery.config.loader import load_config, read_config, section
 
 
 @pytest.fixture
@@ -33,41 +32,43 @@ def _write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _cached(root: Path) -> Path:
-    return root / ".rookery/run/config.json"
-
-
-def _settle(monkeypatch: pytest.MonkeyPatch, seconds: float = 0) -> None:
+def _settle(monkeypatch: pytest.MonkeyPatch) -> None:
     # The time of a file's last change cannot be set back, so tests shorten the wait instead.
-    monkeypatch.setattr("rookery.config.compiled._SETTLED_SECONDS", seconds)
+    monkeypatch.setattr("rookery.config.loader._SETTLED_SECONDS", -1.0)
 
 
-def test_a_section_is_the_same_read_anew_and_kept(
-    root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _settle(monkeypatch)
-    fresh, kept = read_config(str(root), environ, {}), read_config(str(root), environ, {})
-    assert type(fresh) is not type(kept)
-    assert section_of(fresh, "provision") == section_of(kept, "provision")
-    assert section_of(kept, "provision")["env"] == {"A": "b"}
-    assert section_of(kept, "nothing") == section_of(fresh, "nothing") == {}
+def test_a_section_is_what_a_runtime_gets(root: Path, environ: Environ) -> None:
+    config = read_config(str(root), environ, {})
+    assert section(config, "provision")["env"] == {"A": "b"}
+    assert section(config, "provision")["copy"] == (".env",)
+    assert section(config, "nothing") == section(config, "gates") == {}
 
 
-def test_the_second_time_it_is_the_same_and_nothing_is_loaded(
+def test_the_second_time_it_is_the_same_and_no_file_is_read(
     root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _settle(monkeypatch)
     first = read_config(str(root), environ, {})
-    assert _cached(root).exists()
-    monkeypatch.setitem(sys.modules, "rookery.config.loader", None)  # importing it would fail now
-    second = read_config(str(root), environ, {})
-    for section in ("agents", "provision", "tasks", "worktrees"):
-        kept = getattr(second, section)
-        for name in type(getattr(first, section)).__dataclass_fields__:
-            assert getattr(kept, name) == getattr(getattr(first, section), name), (section, name)
-    assert second.provision.copy == (".env",)
+    assert first == load_config(str(root), environ, {}).config
+    monkeypatch.setattr(loader, "load_config", None)  # calling it would fail now
+    assert read_config(str(root), environ, {}) is first
+    with ThreadPoolExecutor(4) as pool:
+        assert all(config is first for config in pool.map(lambda _: read_config(str(root), environ, {}), range(20)))
+
+
+def test_nothing_kept_can_be_changed(root: Path, environ: Environ) -> None:
     with pytest.raises(AttributeError):
-        second.agents.max_depth = 7  # type: ignore[misc]
+        read_config(str(root), environ, {}).agents.max_depth = 7  # type: ignore[misc]
+
+
+def test_projects_and_users_are_kept_apart(root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch) -> None:
+    _settle(monkeypatch)
+    other = environ.replace(user_config=str(root / "other.yaml"))
+    _write(root / "other.yaml", "agents:\n  max_per_lead: 4\n")
+    for _ in range(2):
+        assert read_config(str(root), environ, {}).agents.max_per_lead == 5
+        assert read_config(str(root), other, {}).agents.max_per_lead == 4
+        assert read_config(None, environ, {}).agents.max_depth == 2
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "config.local.yaml"])
@@ -90,8 +91,7 @@ def test_the_users_own_file_counts(root: Path, environ: Environ, monkeypatch: py
 
 def test_a_file_that_was_just_written_is_not_trusted_to_stay(root: Path, environ: Environ) -> None:
     (root / ".rookery/config.yaml").write_text("agents:\n  max_depth: 2\n")
-    read_config(str(root), environ, {})
-    assert not _cached(root).exists()
+    assert read_config(str(root), environ, {}) is not read_config(str(root), environ, {})
 
 
 def test_variables_and_flags_are_read_every_time(root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,30 +109,5 @@ def test_a_mistake_is_told_and_not_kept(root: Path, environ: Environ, monkeypatc
     for _ in range(2):
         with pytest.raises(ConfigInvalid, match="max_depth"):
             read_config(str(root), environ, {})
-    assert not _cached(root).exists()
-
-
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b'{"format":1}', b"\xff", b'{"format":1,"stamps":[],"sections":3}']
-)
-def test_a_damaged_copy_does_no_harm(
-    root: Path, environ: Environ, damage: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _settle(monkeypatch)
-    read_config(str(root), environ, {})
-    _cached(root).write_bytes(damage)
-    expected = load_config(str(root), environ, {}).config
-    assert read_config(str(root), environ, {}).agents.max_depth == expected.agents.max_depth
-
-
-def test_a_list_of_mappings_is_the_same_read_anew_and_kept(
-    root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _settle(monkeypatch)
-    _write(root / ".rookery/config.yaml", "gates:\n  - {name: tests, run: pytest, paths: [src]}\n")
-    fresh, kept = read_config(str(root), environ, {}), read_config(str(root), environ, {})
-    assert type(fresh) is not type(kept)
-    for config in (fresh, kept):
-        (gate,) = config.gates
-        assert (gate.name, gate.run, gate.paths, gate.timeout) == ("tests", "pytest", ("src",), 1800.0)
-    assert section_of(kept, "gates") == section_of(fresh, "gates") == {}
+    _write(root / ".rookery/config.yaml", "agents:\n  max_depth: 1\n")
+    assert read_config(str(root), environ, {}).agents.max_depth == 1

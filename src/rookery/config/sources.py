@@ -1,0 +1,285 @@
+"""One source of settings, a file, a variable or a flag: its values by key, and every mistake in it at its place.
+
+A file is composed into nodes and never constructed into objects, because only nodes know where they stand. pydantic
+checks the plain words that are in them, and its errors name the place by a path of keys.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+from yaml.reader import Reader
+
+from rookery.base.record import Record
+from rookery.base.text import one_line
+from rookery.config.model import Config
+from rookery.config.schema import Key, keys, sections
+from rookery.config.values import Unquoted, did_you_mean
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_BYTES = 256 * 1024
+_MAX_DEPTH = 16
+_MAX_VALUES = 10_000
+_MAX_MESSAGE = 500
+_SHOWN = {list: "a list", dict: "a mapping", type(None): "nothing"}
+_CONFIG = TypeAdapter(Config)
+_KEY = "[key]"
+"""Ends the path of a key itself, here and in pydantic's errors; without it, the path is that of the key's value."""
+
+Path = tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin(Record):
+    """Where a value comes from: its layer, and the file and line, the variable or the flag."""
+
+    layer: str
+    source: str = ""
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return self.layer if not self.source else self.source + (f":{self.line}" if self.line else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Said(Record):
+    """What one layer says of a key."""
+
+    value: Any
+    origin: Origin
+
+
+def read_file(layer: str, path: str) -> Source:
+    """Read a configuration file. One that is not there, or holds comments only, says nothing."""
+    source = Source(layer, path, is_file=True)
+    if os.path.lexists(path):
+        source.read(lambda: source.parse(_decode(_load(path))))
+    return source
+
+
+def read_text(layer: str, name: str, key: str, text: str) -> Source:
+    """Read what a variable or a flag of that name gives to a key."""
+    source = Source(layer, name)
+    source.read(lambda: source.split(key, text))
+    return source
+
+
+class _Stop(Exception):
+    """The source cannot be read any further."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = (line, column)
+
+
+def _load(path: str) -> bytes:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise _Stop("it is not a file")  # opening a pipe would wait for ever
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise _Stop(f"it cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise _Stop(f"it is larger than {_MAX_BYTES // 1024} KiB")
+    return data
+
+
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8", "replace")
+        raise _Stop("it is not UTF-8 from here on", *_position(before)) from error
+    unprintable = Reader.NON_PRINTABLE.search(text)
+    if unprintable:
+        character = f"U+{ord(unprintable.group()):04X}"
+        raise _Stop(f"the character {character} may not stand here", *_position(text[: unprintable.start()]))
+    return text
+
+
+def _position(before: str) -> tuple[int, int]:
+    """Line and column of what follows the text, from 1."""
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+
+def _compose(text: str) -> yaml.Node | None:
+    try:
+        _check_depth(text)
+        node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise _Stop(f"it is not YAML: {problem}", *_place(error.problem_mark or error.context_mark)) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # Without libyaml, an escape such as "\UFFFFFFFF" ends in a bare ValueError.
+        raise _Stop(f"it is not YAML: {' '.join(str(error).split())}") from error
+    return node
+
+
+def _check_depth(text: str) -> None:
+    """Refuse deep nesting before composing: libyaml's composer recurses in C and ends the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MAX_DEPTH:
+            raise _Stop("it is nested too deeply", *_place(event.start_mark))
+
+
+def _place(mark: Any) -> tuple[int, int]:
+    """Line and column of a mark, from 1."""
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+class Source:
+    """What one source says of each key, and what is wrong with it."""
+
+    def __init__(self, layer: str, name: str, *, is_file: bool = False) -> None:
+        self.said: dict[str, Said] = {}
+        self._layer = layer
+        self._name = name
+        self._is_file = is_file
+        self._nodes: dict[Path, yaml.Node] = {}
+        self._mistakes: list[tuple[int, int, str]] = []
+
+    @property
+    def mistakes(self) -> list[str]:
+        """Every mistake on one line, after its place: `path:line:column`, a variable or a flag."""
+        return [
+            f"{self._name}{f':{line}:{column}' if self._is_file else ''}: {one_line(message, _MAX_MESSAGE)}"
+            for line, column, message in sorted(self._mistakes)
+        ]
+
+    def read(self, make_tree: Callable[[], Any]) -> None:
+        """Check what the source holds."""
+        try:
+            self._check(make_tree())
+        except _Stop as stop:
+            self._mistakes.append((*stop.place, stop.message))
+
+    def parse(self, text: str) -> Any:
+        """What YAML holds, as lists, mappings and texts; a section without keys is left out."""
+        root = _compose(text)
+        plain = None if root is None else self._plain(root, ())
+        if isinstance(plain, dict):
+            return {name: value for name, value in plain.items() if value is not None}
+        return plain
+
+    def split(self, name: str, text: str) -> Any:
+        """What a text gives to a key, as a file would hold it.
+
+        A list is separated by commas, and so are the `NAME=text` pairs of a mapping; a list of mappings is written as
+        in a file, on one line.
+        """
+        if name not in keys():
+            raise _Stop(_unknown_key(name, keys()))
+        key = keys()[name]
+        if key.items:
+            return {key.name: self.parse(text) or []}
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        bare = next((part for part in parts if "=" not in part), None)
+        if key.kind is dict and bare is not None:
+            raise _Stop(f"{name} holds {bare!r}; write NAME=text, separated by commas")
+        by_kind: dict[type, Any] = {tuple: parts, dict: dict(part.partition("=")[::2] for part in parts)}
+        return {key.section: {key.field: by_kind.get(key.kind, text)}}
+
+    def _check(self, tree: Any) -> None:
+        try:
+            config = _CONFIG.validate_python({} if tree is None else tree)
+        except ValidationError as error:
+            for details in error.errors(include_url=False):
+                is_unknown = details["type"] == "unexpected_keyword_argument"
+                path = (*details["loc"], _KEY) if is_unknown else details["loc"]
+                self._mistakes.append((*self._place(path), _describe(details)))
+            return
+        for key in keys().values():
+            if key.section not in (tree or {}) or (key.field and key.field not in tree[key.section]):
+                continue
+            section = getattr(config, key.section)
+            place = self._place((*key.name.split("."), _KEY)) if self._is_file else ()
+            origin = Origin(self._layer, self._name, *place)
+            self.said[key.name] = Said(getattr(section, key.field) if key.field else section, origin)
+
+    def _place(self, path: Path) -> tuple[int, int]:
+        """Line and column of what a path leads to, or of the nearest thing above it."""
+        while path and path not in self._nodes:
+            path = path[:-1]
+        return _place(self._nodes[path].start_mark if path in self._nodes else None)
+
+    def _plain(self, node: yaml.Node, path: Path) -> Any:
+        self._nodes[path] = node
+        # An alias may stand for a whole tree, the one around it too.
+        if len(path) > _MAX_DEPTH or len(self._nodes) > _MAX_VALUES:
+            raise _Stop("it holds too many values", *_place(node.start_mark))
+        if isinstance(node, yaml.SequenceNode):
+            return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return {key.value: self._plain(value, (*path, key.value)) for key, value in self._entries(node, path)}
+        if node.tag == "tag:yaml.org,2002:null":
+            return None
+        return node.value if node.tag == "tag:yaml.org,2002:str" else Unquoted(node.value)
+
+    def _entries(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+        """The entries of a mapping whose keys are words; every other one is a mistake."""
+        for key, value in node.value:
+            place = _place(key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                self._mistakes.append((*place, "a key must be a word"))
+                continue
+            first = self._nodes.setdefault((*path, key.value, _KEY), key)
+            if first is key:
+                yield key, value
+            else:
+                line = _place(first.start_mark)[0]
+                self._mistakes.append((*place, f"{key.value} is given twice; the first is on line {line}"))
+
+
+def _describe(details: ErrorDetails) -> str:
+    """What is wrong, in words for the one who wrote it."""
+    path, value = details["loc"], details["input"]
+    name = ".".join([part for part in path if isinstance(part, str)][:2])
+    key = _all_keys().get(name)
+    if details["type"] == "unexpected_keyword_argument":
+        return _unknown_key(name, _all_keys()) if len(path) > 1 else _unknown_section(name)
+    if details["type"] == "missing":
+        return f"{path[0]} has an entry without {path[-1]}"
+    if details["type"] in ("value_error", "name"):
+        return f"{name} {details['msg'].removeprefix('Value error, ')}"
+    if key is None:
+        return f"{name or 'the file'} must hold `key: value` lines"
+    accepted = key.accepts if key.accepts.startswith(("one of", "true", "text")) else f"a {key.accepts}"
+    is_part = path[-1] != (key.field or key.name)
+    if value is None and not is_part:
+        return f"{name} has no value; remove the line, or give it {accepted}"
+    if isinstance(value, str) and (key.choices or key.kind not in (tuple, dict)):
+        return f"{name} is {str(value)!r}; it must be {accepted}{did_you_mean(value, list(key.choices))}"
+    return f"{name} must be {accepted}, {'and holds' if is_part else 'not'} {_SHOWN.get(type(value), 'text')}"
+
+
+def _all_keys() -> dict[str, Key]:
+    """Every key, and those of the mappings in lists."""
+    return keys() | {item.name: item for key in keys().values() for item in key.items}
+
+
+def _unknown_key(name: str, known: dict[str, Key]) -> str:
+    return f"there is no key {name}{did_you_mean(name, list(known))}"
+
+
+def _unknown_section(name: str) -> str:
+    if name in keys():
+        key = keys()[name]
+        return f"write {key.section}: on a line of its own, and {key.field}: under it, indented"
+    owner = next((key for key in keys().values() if key.field == name), None)
+    if owner is not None:
+        return f"{name} belongs under {owner.section}:"
+    return f"there is no section {name}{did_you_mean(name, list(sections()))}"
