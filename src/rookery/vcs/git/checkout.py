@@ -11,7 +11,7 @@ from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git import unfinished
 from rookery.vcs.git import worktrees as git_checkouts
-from rookery.vcs.git.merging import Merging
+from rookery.vcs.git.merging import Merging, objects_apart, objects_of
 from rookery.vcs.git.porcelain import (
     CONFLICTED,
     DETACHED,
@@ -277,6 +277,7 @@ class Git:
             return self._store.read(*DIFF, *form, start, "--")
         with temporary_folder(self.root, "index") as folder:
             env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_LITERAL_PATHSPECS": "1"}
+            env |= objects_apart(objects_of(self._store), folder)
             snapshots.copy_index(self._index(), env["GIT_INDEX_FILE"])
             self._store.write(
                 *("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"),

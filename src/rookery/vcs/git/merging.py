@@ -57,7 +57,7 @@ class Merging:
         self._objects = self._objects or objects_of(self.store)
         with temporary_folder(self.store.folder, "objects") as folder:
             trial = Merging(self.store, self._checkouts)
-            trial._env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _escaped(self._objects)}
+            trial._env = objects_apart(self._objects, folder)
             yield trial
 
     def merge(self, ours: str, theirs: str) -> Merged:
@@ -317,6 +317,11 @@ class Merging:
 def objects_of(store: GitStore) -> str:
     """Where a repository keeps its objects."""
     return store.read("rev-parse", "--path-format=absolute", "--git-path", "objects").rstrip("\n")
+
+
+def objects_apart(objects: str, folder: str) -> dict[str, str]:
+    """The environment of a git that reads a repository's objects, and writes its own into a folder."""
+    return {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _escaped(objects)}
 
 
 def _escaped(path: str) -> str:
