@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from rookery.db.database import Database, Row
+
 _RANKED = 2_000
+_CHUNK = 500
 
 
 def match_words(query: str) -> str:
@@ -29,3 +34,15 @@ def best_matches(index: str) -> str:
 def marks(count: int) -> str:
     """`?, ?, ?` for a list of values."""
     return ", ".join("?" * count)
+
+
+def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
+    """The rows of a query over many ids; `%s` in it stands for the list."""
+    wanted = list(ids)
+    if 0 < len(wanted) <= _CHUNK:
+        return db.all(sql % marks(len(wanted)), wanted)
+    found: list[Row] = []
+    for start in range(0, len(wanted), _CHUNK):
+        part = wanted[start : start + _CHUNK]
+        found += db.all(sql % marks(len(part)), part)
+    return found

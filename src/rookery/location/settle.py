@@ -32,7 +32,8 @@ from rookery.merge import lease
 from rookery.merge.gates import scratch
 from rookery.ops import location
 from rookery.ops.context import Context
-from rookery.ops.location import COPIED, HERE, MOVED, Location
+from rookery.ops.location import COPIED, HERE, MOVED
+from rookery.ops.model import Location
 from rookery.processes import holder as holders
 from rookery.processes.proctable import MARK, RUNNER, environ_of, words_of
 from rookery.processes.proctree import Identity, end_tree, marked

@@ -16,7 +16,9 @@ from rookery.mail import addressing, store
 from rookery.mail.inject import LIMITS, Limits, choose
 from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
-from rookery.ops.caller import Caller, check_alive
+from rookery.ops.caller import check_alive
+from rookery.ops.model import Caller
+from rookery.sessions.model import Session
 
 _TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
 _TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}
@@ -112,13 +114,9 @@ def newest_waiting(db: Database, agent: str) -> int:
     return store.newest_new(db, agent)
 
 
-def terminal_since(db: Database, session_id: str, since: str = "") -> Message | None:
-    """The message with which a session said that its work is over, if it did (at or after a time)."""
-    row = db.one("SELECT agent, role FROM sessions WHERE id = ?", (session_id,))
-    if row is None:
-        return None
-    agent, role = row
-    return store.last_of_session(db, agent, session_id, _TERMINAL_OF_ROLE.get(role, _TERMINAL), since)
+def terminal_message(db: Database, session: Session) -> Message | None:
+    """The message with which a session said that its work is over, if it did."""
+    return store.last_of_types(db, session, _TERMINAL_OF_ROLE.get(session.role, _TERMINAL))
 
 
 def find_message(db: Database, caller: Caller, text: str) -> Message:

@@ -12,6 +12,7 @@ from rookery.db.database import Database
 from rookery.db.dialect import marks
 from rookery.events.store import publish
 from rookery.mail.model import PRIORITIES, SYSTEM, Message
+from rookery.sessions.model import Session
 
 Condition = tuple[list[str], list[object]]
 
@@ -215,14 +216,71 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
     return gone
 
 
-def last_of_session(db: Database, sender: str, session_id: str, types: Sequence[str], since: str) -> Message | None:
-    """The newest message of these types that an agent sent in one life, at or after a time."""
+def last_of_types(db: Database, session: Session, types: Sequence[str]) -> Message | None:
+    """The newest message of these types that an agent sent in one session."""
     row = db.one(
-        f"{_SELECT} WHERE m.sender = ? AND m.session_id = ? AND m.created_at >= ? AND m.type IN ({marks(len(types))}) "
+        f"{_SELECT} WHERE m.sender = ? AND m.session_id = ? AND m.type IN ({marks(len(types))}) "
         "ORDER BY m.seq DESC LIMIT 1",
-        (sender, session_id, since, *types),
+        (session.agent, session.id, *types),
     )
     return None if row is None else _message(row)
+
+
+def group_members(db: Database, group: str) -> list[str]:
+    """Who is in a named group; nobody if there is no such group."""
+    return _texts(db, "SELECT member FROM mail_groups WHERE name = ? ORDER BY member", group)
+
+
+def group_names(db: Database) -> list[str]:
+    """Every named group."""
+    return _texts(db, "SELECT DISTINCT name FROM mail_groups ORDER BY name")
+
+
+def add_member(db: Database, group: str, member: str, now: str) -> None:
+    """Put a name into a group, which exists by that."""
+    db.execute(
+        "INSERT INTO mail_groups (name, member, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (group, member, now),
+    )
+
+
+def remove_members(db: Database, group: str, members: Iterable[str]) -> None:
+    """Take names out of a group; without any it is gone."""
+    db.execute_many("DELETE FROM mail_groups WHERE name = ? AND member = ?", [(group, member) for member in members])
+
+
+def branches_announced(db: Database, session_id: str) -> set[str]:
+    """The branches of which a session has said that they may land."""
+    sql = "SELECT json_extract(payload, '$.branch') FROM messages WHERE session_id = ? AND type = 'merge_ready'"
+    return {str(branch) for branch in _texts(db, sql, session_id)}
+
+
+def endorser(db: Database, branch: str, *, author: str, since: str) -> str | None:
+    """The last one beside its author who said, at or after a time, that a branch may land."""
+    sender: str | None = db.value(
+        "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
+        "AND sender <> ? AND created_at >= ? ORDER BY seq DESC LIMIT 1",
+        (branch, author, since),
+    )
+    return sender
+
+
+def unanswered(db: Database, recipient: str, since: str) -> list[Message]:
+    """Questions since a time in whose thread the recipient has said nothing since."""
+    rows = db.all(
+        f"{_SELECT} WHERE m.recipient = ? AND m.type = 'question' AND m.created_at >= ? AND NOT EXISTS (SELECT 1 "
+        "FROM messages a WHERE a.thread_id = m.thread_id AND a.sender = m.recipient AND a.seq > m.seq) ORDER BY m.seq",
+        (recipient, since),
+    )
+    return [_message(row) for row in rows]
+
+
+def last_body(db: Database, sender: str, session_id: str) -> str | None:
+    """What an agent wrote last in one session."""
+    body: str | None = db.value(
+        "SELECT body FROM messages WHERE session_id = ? AND sender = ? ORDER BY seq DESC LIMIT 1", (session_id, sender)
+    )
+    return body
 
 
 def _tell(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: str | None, now: str) -> None:

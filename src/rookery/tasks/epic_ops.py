@@ -7,7 +7,7 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
-from rookery.tasks.listing import DEFAULT_LIMIT, Query
+from rookery.tasks.listing_store import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, STATES, Progress, TaskTree, TaskView
 from rookery.tasks.ops import PRIORITY, REASON, author
 

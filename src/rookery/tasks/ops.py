@@ -6,7 +6,7 @@ from rookery.base.clock import parse_duration
 from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, MOVES, PLACES, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
-from rookery.tasks.listing import DEFAULT_LIMIT, Query
+from rookery.tasks.listing_store import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Progress, TaskTree, TaskView
 from rookery.tasks.store import Author
 

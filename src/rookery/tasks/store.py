@@ -13,7 +13,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
 from rookery.db.database import Database, Row
-from rookery.db.dialect import best_matches, marks, match_words
+from rookery.db.dialect import best_matches, in_chunks, marks, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import EVENTS, Learning, Task, next_state
 
@@ -22,7 +22,6 @@ SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
 SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.field_names())
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
-_CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +123,52 @@ def has_unfinished_children(db: Database, task_id: str) -> bool:
             (task_id,),
         )
     )
+
+
+def every_task(db: Database) -> list[Task]:
+    """All tasks, by id."""
+    with db.rows(f"{SELECT} ORDER BY t.id") as rows:
+        return [Task(*row) for row in rows]
+
+
+def every_edge(db: Database) -> list[tuple[str, str]]:
+    """All tasks that wait, each with one of its blockers."""
+    return [(task_id, blocker_id) for task_id, blocker_id in db.all("SELECT task_id, blocker_id FROM task_blockers")]
+
+
+def in_states(db: Database, *states: str) -> list[Task]:
+    """The tasks in these states, in the order in which they were made."""
+    rows = db.all(f"{SELECT} WHERE t.state IN ({marks(len(states))}) ORDER BY t.seq", states)
+    return [Task(*row) for row in rows]
+
+
+def count(db: Database) -> int:
+    """How many tasks there are."""
+    return int(db.value("SELECT count(*) FROM tasks"))
+
+
+def child_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """The children of these tasks."""
+    return _linked(db, "SELECT id FROM tasks WHERE parent_id IN (%s)", ids)
+
+
+def parent_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """The parents of these tasks."""
+    return _linked(db, "SELECT parent_id FROM tasks WHERE id IN (%s) AND parent_id IS NOT NULL", ids)
+
+
+def blocker_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """What these tasks wait for, finished or not."""
+    return _linked(db, "SELECT blocker_id FROM task_blockers WHERE task_id IN (%s)", ids)
+
+
+def blocked_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """What waits for these tasks."""
+    return _linked(db, "SELECT task_id FROM task_blockers WHERE blocker_id IN (%s)", ids)
+
+
+def _linked(db: Database, sql: str, ids: Iterable[str]) -> list[str]:
+    return [row[0] for row in in_chunks(db, sql, ids)]
 
 
 def blockers(db: Database, ids: Iterable[str]) -> dict[str, dict[str, bool]]:
@@ -289,6 +334,12 @@ def learnings(db: Database, ids: Iterable[str]) -> dict[str, list[Learning]]:
     return found
 
 
+def every_learning(db: Database) -> list[Learning]:
+    """All learnings, by id."""
+    with db.rows(f"SELECT {_LEARNING_COLUMNS} FROM learnings ORDER BY id") as rows:
+        return [Learning(*row) for row in rows]
+
+
 def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     """Learnings that hold every word of the query, the best first."""
     matched = match_words(query)
@@ -301,18 +352,6 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
         (matched, limit),
     )
     return [Learning(*row) for row in rows]
-
-
-def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
-    """The rows of a query over many ids; `%s` in it stands for the list."""
-    wanted = list(ids)
-    if 0 < len(wanted) <= _CHUNK:
-        return db.all(sql % marks(len(wanted)), wanted)
-    found: list[Row] = []
-    for start in range(0, len(wanted), _CHUNK):
-        part = wanted[start : start + _CHUNK]
-        found += db.all(sql % marks(len(part)), part)
-    return found
 
 
 def start_of_branch(db: Database, branch: str) -> str | None:

@@ -14,6 +14,7 @@ from rookery.base.clock import seconds_of
 from rookery.base.errors import RookError
 from rookery.base.ids import TURN, new_id
 from rookery.config import steps
+from rookery.costs import store as costs
 from rookery.costs.prices import price
 from rookery.environment.service import is_recorded, own_environ, project_environ
 from rookery.environment.store import EnvironmentUnusable
@@ -308,7 +309,7 @@ def _lose(ctx: Context, session: Session, turn: Turn) -> None:
             return
         now = ctx.now()
         store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
-        store.add_usage(db, turn.id, spent)
+        costs.add_usage(db, turn.id, spent)
         mail.redeliver(db, turn.id, now)
         data = {"turn_id": turn.id, "number": turn.number}
         publish(db, "turn.lost", session.agent, data, actor=session.agent, at=now)
@@ -333,11 +334,11 @@ def _settle(ctx: Context, session: Session, turn: Turn, end: dict[str, Any], sna
             snapshot=snapshot,
             ended_at=now,
         )
-        store.add_usage(db, turn.id, usage)
+        costs.add_usage(db, turn.id, usage)
         data = {"turn_id": turn.id, "number": turn.number, "ok": is_ok, "exit_status": end["status"]}
         data |= {"interrupted_by": by} if by else {"problem": end["problem"]} if end["problem"] else {}
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
-        finished = mail.terminal_since(db, session.id)
+        finished = mail.terminal_message(db, session)
         if is_ok or by:
             mail.acknowledge(db, turn.id, now)  # an interrupted conversation holds it too, and goes on
         else:
