@@ -30,12 +30,28 @@ def resolve(db: Database, text: str) -> str:
     )
 
 
+def find(db: Database, merge_id: str) -> Entry | None:
+    """The entry with that whole id, if there is one."""
+    row = db.one(f"SELECT {_COLUMNS} FROM merges WHERE id = ?", (merge_id,))
+    return None if row is None else _entry(row)
+
+
 def get(db: Database, merge_id: str) -> Entry:
     """The entry with that whole id, which the caller knows to exist."""
-    row = db.one(f"SELECT {_COLUMNS} FROM merges WHERE id = ?", (merge_id,))
-    if row is None:
+    entry = find(db, merge_id)
+    if entry is None:
         raise LookupError(merge_id)
-    return _entry(row)
+    return entry
+
+
+def unsettled_bases(db: Database) -> set[str]:
+    """The bases on which a landing, its undoing or what follows from it is under way, or was cut off."""
+    rows = db.all(
+        "SELECT base FROM merges WHERE state IN ('testing', 'landing') "
+        "UNION SELECT base FROM merges WHERE kind = 'undoing' "
+        "UNION SELECT base FROM merges WHERE state = 'landed' AND followed_at IS NULL"
+    )
+    return {row[0] for row in rows}
 
 
 def insert(db: Database, entry: Entry) -> None:
