@@ -23,7 +23,7 @@ _REST, _LOOK_AGAIN = 0.3, 2.0
     option("since", "Only turns that began within this time, such as 2h."),
     flag("live", "Count turns that are still running too, and show it anew whenever it changes, until interrupted."),
     needs="agent.read",
-    view="costs.table",
+    view="runs.costs",
     streams=True,
 )
 def costs(
