@@ -159,7 +159,9 @@ def search(db: Database, query: str, limit: int) -> list[TaskView]:
     check_text("the query", query, limit=10_000)
     if not query.strip():
         raise InvalidInput("nothing to search for", hint="give one or more words")
-    store.index_words(db)
+    if store.has_unindexed_words(db):
+        with db.write():
+            store.index_words(db)
     with db.read():
         return assemble(db, store.search(db, query, limit))
 

@@ -207,18 +207,20 @@ def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+def has_unindexed_words(db: Database) -> bool:
+    """True if the search index does not say what tasks say now."""
+    return db.value("SELECT 1 FROM tasks_unindexed LIMIT 1") is not None
+
+
 def index_words(db: Database) -> None:
     """Bring the search index up to what tasks say now."""
-    if db.value("SELECT 1 FROM tasks_unindexed LIMIT 1") is None:
-        return
-    with db.write():
-        db.execute("DELETE FROM tasks_search WHERE rowid IN (SELECT seq FROM tasks_unindexed)")
-        db.execute(
-            "INSERT INTO tasks_search (rowid, title, description, context, result) "
-            "SELECT t.seq, t.title, t.description, t.context, t.result "
-            "FROM tasks_unindexed u JOIN tasks t ON t.seq = u.seq"
-        )
-        db.execute("DELETE FROM tasks_unindexed")
+    db.execute("DELETE FROM tasks_search WHERE rowid IN (SELECT seq FROM tasks_unindexed)")
+    db.execute(
+        "INSERT INTO tasks_search (rowid, title, description, context, result) "
+        "SELECT t.seq, t.title, t.description, t.context, t.result "
+        "FROM tasks_unindexed u JOIN tasks t ON t.seq = u.seq"
+    )
+    db.execute("DELETE FROM tasks_unindexed")
 
 
 def search(db: Database, query: str, limit: int) -> list[Task]:
