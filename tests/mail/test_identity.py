@@ -9,7 +9,7 @@ import pytest
 from rookery.base.errors import InvalidInput
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
-from rookery.mail import groups, inbox, service
+from rookery.mail import groups, inbox, service, store
 from rookery.mail.model import Draft, NotYourMail, TurnOver
 from rookery.ops.caller import ForgedSender, prove
 from rookery.ops.model import Caller
@@ -145,4 +145,4 @@ def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> 
     hive.send(None, "bee")
     with pytest.raises(TurnOver):
         inbox.check(hive.db, hive.as_(bee, turn), NOW)
-    assert service.waiting(hive.db, "bee") == 1
+    assert store.count_new(hive.db, "bee") == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rookery.base.errors import AmbiguousId, InvalidInput, NotFound, RookError
-from rookery.mail import groups, service
+from rookery.mail import groups, service, store
 from rookery.mail.model import (
     MAX_BODY,
     MAX_SUBJECT,
@@ -63,7 +63,7 @@ def test_mail_to_an_ended_agent_is_kept_and_the_sender_is_told(hive: Hive, bee: 
     assert sent.not_alive == ("drone",)
     assert sent.recipients == ("drone", "queen")
     hive.add("drone")
-    assert service.waiting(hive.db, "drone") == 1
+    assert store.count_new(hive.db, "drone") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rookery.db.database import Database, Row
 
@@ -36,11 +36,15 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
+def equals(columns: Mapping[str, object]) -> tuple[list[str], list[object]]:
+    """Conditions, and their values, for the columns that are wanted: None leaves a column out."""
+    wanted = {name: value for name, value in columns.items() if value is not None}
+    return [f"{name} = ?" for name in wanted], list(wanted.values())
+
+
 def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
     """The rows of a query over many ids; `%s` in it stands for the list."""
     wanted = list(ids)
-    if 0 < len(wanted) <= _CHUNK:
-        return db.all(sql % marks(len(wanted)), wanted)
     found: list[Row] = []
     for start in range(0, len(wanted), _CHUNK):
         part = wanted[start : start + _CHUNK]

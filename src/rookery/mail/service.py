@@ -87,11 +87,6 @@ def deliver(db: Database, agent: str, turn_id: str, now: str, limits: Limits = L
         return [each.replace(turn_id=turn_id) for each in chosen]
 
 
-def seen_by(db: Database, turn_id: str) -> list[Message]:
-    """What a running turn has seen."""
-    return store.seen_by(db, turn_id)
-
-
 def acknowledge(db: Database, turn_id: str, now: str) -> int:
     """The turn ended well: what it has seen is read. How many messages that are."""
     with db.write():
@@ -102,16 +97,6 @@ def redeliver(db: Database, turn_id: str, now: str) -> int:
     """The turn did not end well: what it has seen is new again. How many messages that are."""
     with db.write():
         return store.settle_turn(db, turn_id, read=False, now=now)
-
-
-def waiting(db: Database, agent: str) -> int:
-    """How many messages are new for an agent: a reason to begin a turn."""
-    return store.count_new(db, agent)
-
-
-def newest_waiting(db: Database, agent: str) -> int:
-    """The number of the newest message that is new for an agent; 0 if there is none."""
-    return store.newest_new(db, agent)
 
 
 def terminal_message(db: Database, session: Session) -> Message | None:

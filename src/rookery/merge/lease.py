@@ -68,24 +68,17 @@ class LeaseState(Record):
     """What is known, before the transaction that takes a lease, of who asks for it and of who has it."""
 
     me: holders.HolderId
-    token: int | None
-    """The number that the lease has; None if nobody ever took it."""
-    is_gone: bool
+    row: LeaseRow | None = None
+    """The lease as it is; None if nobody ever took it."""
+    is_gone: bool = False
     """Whether the process of its holder has ended."""
-    holder: Holder | None = None
-    """Who has it, and neither is gone nor hangs."""
 
 
 def look(merger: Merger, base: str) -> LeaseState:
     """Look at the processes that matter for a lease: that takes too long for a transaction."""
     row = lease_store.find(merger.ctx.db, base)
-    if row is None:
-        return LeaseState(holders.myself(), None, False)
-    if row.actor is None:
-        return LeaseState(holders.myself(), row.token, False)
-    is_gone = holders.is_gone(row.process)
-    is_held = not is_gone and row.expires_at > merger.ctx.now()
-    return LeaseState(holders.myself(), row.token, is_gone, Holder(row.actor, row.process.pid) if is_held else None)
+    is_gone = row is not None and row.actor is not None and holders.is_gone(row.process)
+    return LeaseState(holders.myself(), row, is_gone)
 
 
 def take(merger: Merger, base: str, seen: LeaseState | None = None) -> Lease | Holder:
@@ -95,20 +88,27 @@ def take(merger: Merger, base: str, seen: LeaseState | None = None) -> Lease | H
     """
     if seen is None:
         seen = look(merger, base)
-        if seen.holder is not None:  # who waits for it wakes up at every commit, and makes none
-            return seen.holder
-    is_inherited = False
+        holder = _holder(merger, seen.row, seen)
+        if holder is not None:  # who waits for it wakes up at every commit, and makes none
+            return holder
     with merger.ctx.db.write() as db:
         row = lease_store.find(db, base)
+        holder = _holder(merger, row, seen)
+        if holder is not None:
+            return holder
         token = 1 if row is None else row.token + 1
-        if row is not None and row.actor is not None:
-            # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken
-            # the lease since we looked is alive.
-            if not (seen.is_gone and seen.token == row.token) and row.expires_at > merger.ctx.now():
-                return Holder(row.actor, row.process.pid)
-            is_inherited = True
         lease_store.save(db, LeaseRow(base, token, merger.actor, seen.me, _until(merger)))
-    return Lease(base, token, is_inherited)
+    return Lease(base, token, is_inherited=row is not None and row.actor is not None)
+
+
+def _holder(merger: Merger, row: LeaseRow | None, seen: LeaseState) -> Holder | None:
+    """Who has the lease, and neither is gone nor hangs."""
+    if row is None or row.actor is None:
+        return None
+    # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken the lease
+    # since we looked is alive.
+    is_gone = seen.is_gone and seen.row is not None and seen.row.token == row.token
+    return None if is_gone or row.expires_at <= merger.ctx.now() else Holder(row.actor, row.process.pid)
 
 
 def fenced(merger: Merger, lease: Lease) -> Lease:

@@ -6,11 +6,13 @@ Paths of worktrees and specifications are kept relative to the project's root, i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.json import dumps, loads
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
+from rookery.db.dialect import equals
 from rookery.events.store import publish
 from rookery.sessions.model import ENDED, Run, Session, Settings, Turn, next_state
 
@@ -60,22 +62,19 @@ def change_session(
 
 def session(db: Database, session_id: str) -> Session:
     """The session with that id, which the caller knows to exist."""
-    row = db.one(f"SELECT {_SESSION} FROM sessions WHERE id = ?", (session_id,))
-    if row is None:
-        raise LookupError(session_id)
-    return _session(db, row)
+    for session in _sessions(db, "id = ?", session_id):
+        return session
+    raise LookupError(session_id)
 
 
 def living(db: Database, agent: str) -> Session | None:
     """The agent's present life, if it has one."""
-    row = db.one(f"SELECT {_SESSION} FROM sessions WHERE agent = ? AND state <> 'ended'", (agent,))
-    return None if row is None else _session(db, row)
+    return next(_sessions(db, "agent = ? AND state <> 'ended'", agent), None)
 
 
 def latest(db: Database, agent: str) -> Session | None:
     """The agent's present life, or its last."""
-    row = db.one(f"SELECT {_SESSION} FROM sessions WHERE agent = ? ORDER BY seq DESC LIMIT 1", (agent,))
-    return None if row is None else _session(db, row)
+    return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
 
 
 def living_in_turn(db: Database, session_id: str) -> tuple[Session, str | None] | None:
@@ -91,7 +90,7 @@ def living_in_turn(db: Database, session_id: str) -> tuple[Session, str | None] 
 def sessions(db: Database, *, alive: bool = False, **wanted: str | None) -> list[Session]:
     """Sessions in the order in which they began: all, or those with these values in their columns."""
     where, values = _where(alive, wanted)
-    return [_session(db, row) for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {where} ORDER BY seq", values)]
+    return list(_sessions(db, f"{where} ORDER BY seq", *values))
 
 
 def count(db: Database, *, alive: bool = False, **wanted: str | None) -> int:
@@ -100,16 +99,14 @@ def count(db: Database, *, alive: bool = False, **wanted: str | None) -> int:
     return int(db.value(f"SELECT count(*) FROM sessions WHERE {where}", values))
 
 
-def _where(alive: bool, wanted: dict[str, str | None]) -> tuple[str, list[str]]:
-    columns = {name: value for name, value in wanted.items() if value is not None}
-    conditions = ["1 = 1", *["state <> 'ended'"] * alive, *(f"{name} = ?" for name in columns)]
-    return " AND ".join(conditions), list(columns.values())
+def _where(alive: bool, wanted: dict[str, str | None]) -> tuple[str, list[object]]:
+    conditions, values = equals(wanted)
+    return " AND ".join([*conditions, "state <> 'ended'" if alive else "1 = 1"]), values
 
 
 def newest(db: Database, limit: int) -> list[Session]:
     """The sessions that began last, the newest first; 0 for all."""
-    rows = db.all(f"SELECT {_SESSION} FROM sessions ORDER BY seq DESC LIMIT ?", (limit or -1,))
-    return [_session(db, row) for row in rows]
+    return list(_sessions(db, "1 = 1 ORDER BY seq DESC LIMIT ?", limit or -1))
 
 
 def agent_names(db: Database) -> list[str]:
@@ -224,6 +221,11 @@ def lease_ports(db: Database, session_id: str, first: int, count: int, last: int
             )
             return start, count
     return None
+
+
+def _sessions(db: Database, condition: str, *values: object) -> Iterator[Session]:
+    for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {condition}", values):
+        yield _session(db, row)
 
 
 def _session(db: Database, row: Row) -> Session:

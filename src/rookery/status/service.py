@@ -186,17 +186,8 @@ def _metric(session: Session, used: Spent) -> Metric:
     seconds = None
     if session.ended_at is not None:
         seconds = round(seconds_of(session.ended_at) - seconds_of(session.created_at), 3)
-    return Metric(
-        session.agent,
-        session.role,
-        session.task_id,
-        session.outcome,
-        used.turns,
-        seconds,
-        used.tokens,
-        used.dollars,
-        session.id,
-    )
+    who = (session.agent, session.role, session.task_id, session.outcome)
+    return Metric(*who, used.turns, seconds, used.tokens, used.dollars, session.id)
 
 
 def run_report(ctx: Context, run: Run) -> RunReport:

@@ -86,20 +86,11 @@ ORDER = "t.priority, t.created_at, t.id"
 
 
 def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
-    """The task's parent and its parent's parent, nearest first."""
-    line: list[Task] = []
-    while task.parent_id is not None:
-        task = get(db, task.parent_id)
-        line.append(task)
-    return tuple(line)
-
-
-def above(db: Database, task: Task) -> dict[str, Task]:
-    """The task's parent and its parent's parent, by their ids: by one query, as no task is deeper."""
+    """The task's parent and its parent's parent, nearest first: by one query, as no task is deeper."""
     if task.parent_id is None:
-        return {}
+        return ()
     rows = db.all(f"{SELECT} WHERE t.id IN (?1, (SELECT parent_id FROM tasks WHERE id = ?1))", (task.parent_id,))
-    return {row[0]: Task(*row) for row in rows}
+    return tuple(sorted((Task(*row) for row in rows), key=lambda each: each.id != task.parent_id))
 
 
 def descendants(db: Database, task_id: str) -> list[Task]:
@@ -196,15 +187,10 @@ def blocked(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
 
 def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
     """For each task: the blockers that are not completed."""
-    found: dict[str, list[str]] = {}
-    for task_id, blocker_id in in_chunks(
-        db,
-        "SELECT b.task_id, b.blocker_id FROM task_blockers b JOIN tasks t ON t.id = b.blocker_id "
-        "WHERE b.task_id IN (%s) AND t.state <> 'COMPLETED' ORDER BY 1, 2",
-        ids,
-    ):
-        found.setdefault(task_id, []).append(blocker_id)
-    return found
+    every = blockers(db, ids).items()
+    return {
+        task_id: waited for task_id, each in every if (waited := [name for name, is_open in each.items() if is_open])
+    }
 
 
 def has_unindexed_words(db: Database) -> bool:

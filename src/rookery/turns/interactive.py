@@ -5,6 +5,7 @@ from __future__ import annotations
 from rookery.costs import store as costs
 from rookery.events.store import publish
 from rookery.mail import service as mail
+from rookery.mail import store as mail_store
 from rookery.mail.inject import render
 from rookery.ops.context import Context
 from rookery.sessions import store
@@ -38,7 +39,7 @@ def take_mail(ctx: Context, session: Session) -> str:
         if turn is None or mail.terminal_message(db, session) is not None:
             return ""
         messages = mail.deliver(db, session.agent, turn.id, ctx.now())
-        return render(messages, mail.waiting(db, session.agent)) if messages else ""
+        return render(messages, mail_store.count_new(db, session.agent)) if messages else ""
 
 
 def end_turn(ctx: Context, session_id: str) -> None:
@@ -69,7 +70,7 @@ def end_turn(ctx: Context, session_id: str) -> None:
 def speak(ctx: Context, session_id: str) -> None:
     """Tell an agent in its terminal that it has mail; once for each message, twice if killed in between."""
     session = store.session(ctx.db, session_id)
-    newest = mail.newest_waiting(ctx.db, session.agent)
+    newest = mail_store.newest_new(ctx.db, session.agent)
     if session.state != WAITING or newest <= session.nudged:
         return
     tmux, name = Tmux(ctx.tmux_socket), session.terminal
