@@ -9,7 +9,7 @@ from typing import Any
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
-from rookery.db.dialect import in_chunks, marks
+from rookery.db.dialect import equals, in_chunks, marks
 
 GROUPINGS = {
     "agent": "s.agent",
@@ -120,16 +120,12 @@ def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: 
     """Add up the usage of turns and single prompts."""
     if by not in GROUPINGS:
         raise InvalidInput(f"costs cannot be grouped by {by}", hint="one of " + ", ".join(GROUPINGS))
-    where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
-    for condition, value in (("s.agent = ?", agent), ("s.run_id = ?", run), ("s.started_at >= ?", since)):
-        if value is not None:
-            where.append(condition)
-            values.append(value)
+    where, values = equals({"s.agent": agent, "s.run_id": run})
     rows = db.all(
         f"SELECT {GROUPINGS[by]}, count(DISTINCT s.id), sum(s.input), sum(s.output), sum(s.cache_read), "
         f"sum(s.cache_write), sum(s.cost_micros) FROM ({_SPENT}) s {_TASKS} "
-        f"WHERE {' AND '.join(where)} GROUP BY 1 ORDER BY 7 DESC, 1",
-        values,
+        f"WHERE {' AND '.join((*where, 's.started_at >= ?'))} GROUP BY 1 ORDER BY 7 DESC, 1",
+        [*values, since or ""],
     )
     return add_up(
         by,
@@ -155,13 +151,14 @@ def spent(db: Database, session_ids: Iterable[str]) -> dict[str, Spent]:
 
 def running(db: Database, by: str, *, agent: str | None, run: str | None) -> list[RunningTurn]:
     """The turns that are under way, named by what costs are grouped by; by model, that is known only of each use."""
+    where, values = equals({"s.agent": agent, "s.run_id": run})
     name = GROUPINGS[by] if by != "model" else "''"
     rows = db.all(
         f"SELECT {name}, s.turn_id, s.id, s.model, s.started_at FROM ("
         f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.model, n.id AS turn_id, n.started_at, {_TURN_NAME} "
         f"FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running') s {_TASKS} "
-        "WHERE (?1 IS NULL OR s.agent = ?1) AND (?2 IS NULL OR s.run_id = ?2)",
-        (agent, run),
+        f"WHERE {' AND '.join((*where, '1 = 1'))}",
+        values,
     )
     return [RunningTurn(*row) for row in rows]
 
