@@ -78,5 +78,5 @@ def _is_to_land(db: Database, worker: Session) -> bool:
     """True if the worker's role makes commits, and its task is not over and done with already."""
     if find_role(worker.role).writes == NOTHING or worker.role == "merger" or worker.task_id is None:
         return False
-    task = tasks.get_many(db, [worker.task_id]).get(worker.task_id)
+    task = tasks.existing(db, worker.task_id)
     return task is not None and task.state not in FINISHED

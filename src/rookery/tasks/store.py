@@ -65,10 +65,16 @@ def find(db: Database, text: str) -> Task:
 
 def get(db: Database, task_id: str) -> Task:
     """The task with that whole id, which the caller knows to exist."""
-    row = db.one(f"{SELECT} WHERE t.id = ?", (task_id,))
-    if row is None:
+    task = existing(db, task_id)
+    if task is None:
         raise LookupError(task_id)
-    return Task(*row)
+    return task
+
+
+def existing(db: Database, task_id: str | None) -> Task | None:
+    """The task with that whole id; None if it is gone, or there is no id."""
+    row = db.one(f"{SELECT} WHERE t.id = ?", (task_id,))
+    return None if row is None else Task(*row)
 
 
 def get_many(db: Database, ids: Iterable[str]) -> dict[str, Task]:

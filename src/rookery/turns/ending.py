@@ -104,7 +104,7 @@ def finish_end(ctx: Context, session: Session) -> None:
 def _settle_task(ctx: Context, session: Session, commit: str | None, author: Author) -> None:
     """What becomes of the task that the agent held, if it did not say so itself."""
     db = ctx.db
-    task = None if session.task_id is None else tasks.get_many(db, [session.task_id]).get(session.task_id)
+    task = tasks.existing(db, session.task_id)
     if task is None or task.state != IN_PROGRESS or task.assignee != session.agent:
         return
     role = find_role(session.role)

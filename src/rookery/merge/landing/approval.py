@@ -18,7 +18,7 @@ def reviewer_of(merger: Merger, entry: Entry) -> str | None:
     """Who approved the task, else who said by mail that the branch is checked and may land; None if nobody did."""
     if entry.task_id is None or entry.agent is None:
         return None
-    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id)
+    task = tasks.existing(merger.ctx.db, entry.task_id)
     if task is None or task.commit not in (None, entry.tip):
         return None
     found = _approver(merger, entry) if task.state == APPROVED else None

@@ -123,11 +123,8 @@ def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = 
 
 
 def _title(merger: Merger, entry: Entry) -> str:
-    if entry.task_id is not None:
-        found = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id)
-        if found is not None:
-            return one_line(found.title, _SUBJECT)
-    return entry.branch
+    task = tasks.existing(merger.ctx.db, entry.task_id)
+    return entry.branch if task is None else one_line(task.title, _SUBJECT)
 
 
 def _trailers(merger: Merger, entry: Entry, tier: str) -> str:

@@ -23,7 +23,7 @@ def complete_task(merger: Merger, entry: Entry) -> str:
     Gives what is to be said of it, if anything: why it stays open, or what it should have waited for.
     """
     db = merger.ctx.db
-    task = tasks.get_many(db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    task = tasks.existing(db, entry.task_id)
     if entry.forced:
         return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
     if task is None or task.state == COMPLETED:
@@ -79,7 +79,7 @@ def _is_on(merger: Merger, task: Task, commit: str, base: str) -> bool:
 
 def reopen_task(merger: Merger, entry: Entry) -> bool:
     """Within the transaction that undoes a landing: its task is to be done again. False if it was not completed."""
-    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    task = tasks.existing(merger.ctx.db, entry.task_id)
     if task is None or task.state != COMPLETED:
         return False
     lifecycle.reopen(merger.ctx.db, task.id, Author(merger.actor, merger.ctx.now()))
