@@ -13,7 +13,7 @@ from rookery.base.ids import TASK, new_id
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.tasks import service
-from rookery.tasks.listing import Query
+from rookery.tasks.listing_store import Query
 
 _AIM = 10.0
 _EPOCH = 1_700_000_000.0

@@ -14,7 +14,7 @@ from rookery.base.clock import stamp
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.tasks import lifecycle, service
-from rookery.tasks.listing import Query
+from rookery.tasks.listing_store import Query
 from rookery.tasks.store import Author
 
 NOW = stamp(1_800_000_000.0)

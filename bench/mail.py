@@ -16,7 +16,7 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft
-from rookery.ops.caller import PERSON
+from rookery.ops.model import PERSON
 
 _SENDERS = 8
 _EACH = 50

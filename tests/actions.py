@@ -14,7 +14,7 @@ from rookery.hooks import service as hooks
 from rookery.hooks.model import Answer
 from rookery.mail import groups
 from rookery.ops import operation
-from rookery.ops.caller import PERSON
+from rookery.ops.model import PERSON
 from rookery.ops.operation import Op
 from rookery.tasks import learnings
 from support import AUTHOR, NOW, add, manifest

@@ -14,6 +14,13 @@ from rookery.config.project import FOLDER
 from rookery.db.database import Database
 from support import run_rook
 
+_AUTHOR = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.com"))
+}
+"""Fixtures of a whole module are made before a test has a home with settings of its own."""
+
 
 def copy_repository(folder: Path) -> Path:
     """A git repository with one commit on `main`."""
@@ -75,5 +82,5 @@ def _project() -> Path:
 
 
 def _git(folder: Path, *args: str) -> None:
-    done = subprocess.run(["git", *args], cwd=folder, check=False, capture_output=True, env=os.environ)
+    done = subprocess.run(["git", *args], cwd=folder, check=False, capture_output=True, env=os.environ | _AUTHOR)
     assert done.returncode == 0, (args, done.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -90,6 +91,55 @@ ASKS_THE_CLOCK = {
     "rookery.vcs.git.locks": "compares with the times of files",
     "rookery.vcs.git.index_claim": "makes two notes of one process differ",
 }
+TABLES: dict[str, tuple[str, ...]] = {
+    "ops": ("location",),
+    "events": ("events", "event_times"),
+    "tasks": ("tasks", "task_blockers", "tasks_search", "tasks_unindexed", "learnings", "learnings_search"),
+    "sessions": ("sessions", "turns", "runs", "port_blocks", "identities_due"),
+    "mail": ("messages", "mail_groups"),
+    "costs": ("turn_usage", "one_shots"),
+    "worktrees": ("cleanings",),
+    "merge": (
+        *("merges", "merge_files", "merge_leases", "gate_runs"),
+        *("radar_files", "radar_pairs", "radar_warnings"),
+    ),
+    "flows": ("loop_failures", "radar_seen"),
+}
+"""The room that owns each table: its stores alone read and write it."""
+OWNER = {table: room for room, tables in TABLES.items() for table in tables}
+WRITES_SQL = {
+    "rookery.db.checks": "looks at the file as a whole: its integrity, and whether the search index agrees",
+    "rookery.db.database": "transactions and pragmas",
+    "rookery.db.dialect": "what differs between databases, for every store",
+    "rookery.db.migrate": "runs the migrations",
+    "rookery.events.telemetry": "has a file of its own, with tables of its own",
+}
+"""Beside the stores."""
+READS_ACROSS: dict[tuple[str, str], str] = {
+    ("rookery.ops.store", "sessions"): "who calls is proved at every call, below the room of sessions",
+    ("rookery.ops.store", "turns"): "who calls is proved at every call, below the room of sessions",
+    ("rookery.ops.store", "merge_leases"): "whether a project was moved is decided before its state may be used",
+    ("rookery.mail.store", "turns"): "mail is new again once the turn that saw it has ended: a part of every check",
+    ("rookery.costs.store", "sessions"): "costs are grouped by what the sessions were for",
+    ("rookery.costs.store", "turns"): "costs are grouped by what the sessions were for",
+    ("rookery.costs.store", "tasks"): "costs are grouped by what the sessions were for",
+    **{
+        ("rookery.flows.store", table): "asked after every command and every commit, by one query"
+        for table in ("sessions", "turns", "messages", "merges", "merge_leases", "cleanings", "identities_due")
+    },
+}
+"""Joins over the tables of two rooms, in the store of the higher one; where it is the lower one, that says why."""
+MOST_MODULES = 20
+ANATOMY = {"model", "store", "service", "ops", "checks", "main", "__init__", "__main__"}
+"""Names that modules of neighbouring folders may share: they say the same of each."""
+GIT_COMMAND = re.compile(
+    "add|branch|cat-file|check-.*|checkout|clean|clone|commit|commit-tree|config|diff|diff-.*|fetch|for-each-ref|gc|"
+    "hash-object|init|log|ls-.*|merge|merge-.*|mktree|pack-.*|prune|push|read-tree|rebase|reset|restore|rev-.*|revert|"
+    "show|show-.*|stash|status|switch|symbolic-ref|tag|update-.*|worktree|write-tree"
+)
+NAMES_FILES = {"rookery.lock": "a file of ours in jj's folder"}
+ASKS_GIT = ("read", "ask", "write", "run", "read_bytes", "beside", "git", "run_git")
+"""Methods that take the words of a git command."""
 ABOVE_THE_OPERATIONS = ("cli", "daemon", "client", "mcp", "web", "tui")
 PROCESS_GLOBALS = {
     "os": ("getcwd", "getcwdb", "chdir", "fchdir", "umask", "fork", "forkpty"),
@@ -317,6 +367,129 @@ def callers_of_git(known: dict[str, Module]) -> list[str]:
     return wrong
 
 
+def words_for_git(known: dict[str, Module]) -> list[str]:
+    """Modules outside of vcs/ that give a repository the words of a git command, instead of calling a method."""
+    wrong = []
+    for module in known.values():
+        if module.folder == "vcs":
+            continue
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            first = _first_word(node)
+            if node.func.attr in ASKS_GIT and isinstance(first, str) and GIT_COMMAND.fullmatch(first):
+                wrong.append(f"{module.name}:{node.lineno} asks for git {first}")
+    return wrong
+
+
+def _first_word(call: ast.Call) -> object:
+    """The first argument of a call, also of one such as `run(*("log", "--raw"), tip)`."""
+    first: ast.expr | None = call.args[0] if call.args else None
+    while isinstance(first, ast.Starred | ast.Tuple | ast.List):
+        first = first.value if isinstance(first, ast.Starred) else next(iter(first.elts), None)
+    return first.value if isinstance(first, ast.Constant) else None
+
+
+_STATEMENT = re.compile(r"^\s*(SELECT|INSERT|REPLACE|UPDATE|DELETE|WITH)\s|\b(FROM|INTO|JOIN)\s+[a-z_]+\b")
+_WRITTEN = re.compile(r"\b(?:INTO|UPDATE|DELETE FROM)\s+([a-z_]+)\b")
+_TABLE = re.compile(r"\b(?:FROM|INTO|JOIN|UPDATE)\s+([a-z_]+)\b")
+
+
+def sql_outside_of_stores(known: dict[str, Module]) -> list[str]:
+    """Statements, or parts of them, in modules that are no stores."""
+    return [
+        f"{module.name}:{line} has SQL: {text[:40]!r}"
+        for module in known.values()
+        if not _is_store(module) and module.name not in WRITES_SQL
+        for text, line in _texts(module)
+        if _STATEMENT.search(text)
+    ]
+
+
+def tables_of_others(known: dict[str, Module]) -> list[str]:
+    """Stores that name a table which another room owns."""
+    return [
+        f"{module.name}:{line} names {table}, which is {OWNER[table]}'s"
+        for module in known.values()
+        if _is_store(module)
+        for text, line in _texts(module)
+        for table in _TABLE.findall(text)
+        if OWNER.get(table, module.folder) != module.folder
+        and ((module.name, table) not in READS_ACROSS or table in _WRITTEN.findall(text))
+    ]
+
+
+def transactions_in_stores(known: dict[str, Module]) -> list[str]:
+    """Stores that open a transaction: their callers do, around all that belongs together."""
+    return [
+        f"{module.name}:{node.lineno} opens a transaction"
+        for module in known.values()
+        if _is_store(module)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("db.write", "db.read")
+    ]
+
+
+def _is_store(module: Module) -> bool:
+    return module.path.stem == "store" or module.path.stem.endswith("_store")
+
+
+def _texts(module: Module) -> Iterator[tuple[str, int]]:
+    """Every string, with its line: an f-string as one, with `{}` for what is filled in."""
+    inside = {
+        id(part)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part is not node
+    }
+    for node in ast.walk(module.tree):
+        if id(node) in inside:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield (
+                "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values),
+                node.lineno,
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value, node.lineno
+
+
+def crowded(known: dict[str, Module]) -> list[str]:
+    """Folders that two rooms share."""
+    counts: dict[Path, int] = {}
+    for module in known.values():
+        if module.path.stem != "__init__":
+            counts[module.path.parent] = counts.get(module.path.parent, 0) + 1
+    return [f"{folder.name} has {count} modules" for folder, count in counts.items() if count > MOST_MODULES]
+
+
+def namesakes(known: dict[str, Module]) -> list[str]:
+    """Modules of one name in neighbouring folders: in two folders of one, or in a folder and the one above."""
+    folders: dict[str, list[Path]] = {}
+    for module in known.values():
+        if module.path.stem not in ANATOMY:
+            folders.setdefault(module.path.stem, []).append(module.path.parent)
+    return [
+        f"{name} is in {one.name} and in {other.name}"
+        for name, places in folders.items()
+        for number, one in enumerate(places)
+        for other in places[number + 1 :]
+        if one.parent in (other, other.parent) or one == other.parent
+    ]
+
+
+def lost_names(known: dict[str, Module]) -> list[str]:
+    """Names of modules in strings, by which programs are started and operations are found, that are no modules."""
+    return [
+        f"{module.name}:{line} names {name}"
+        for module in known.values()
+        for text, line in _texts(module)
+        for name in re.findall(r"\brookery(?:\.[a-z_][a-z_0-9]*)+", text)
+        if name not in known and name.removeprefix("rookery.") not in RANK and name not in NAMES_FILES
+    ]
+
+
 def ways_around_the_check_of_state(known: dict[str, Module]) -> list[str]:
     """Modules that find or open a project's state without asking whether it may be used."""
     wrong = []
@@ -386,6 +559,13 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     starters_of_processes,
     askers_of_the_clock,
     callers_of_git,
+    words_for_git,
+    sql_outside_of_stores,
+    tables_of_others,
+    transactions_in_stores,
+    crowded,
+    namesakes,
+    lost_names,
     ways_around_the_check_of_state,
     too_long,
     undocumented,
@@ -411,6 +591,14 @@ def test_exceptions_are_still_needed() -> None:
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
     assert ASKS_THE_CLOCK.keys() <= known.keys()
     assert USES_PROCESS_GLOBALS.keys() <= known.keys()
+    assert WRITES_SQL.keys() <= known.keys()
+    for name, table in READS_ACROSS:
+        assert any(table in _TABLE.findall(text) for text, _ in _texts(known[name])), (name, table)
+
+
+def test_every_table_has_an_owner() -> None:
+    migrations = "".join(path.read_text() for path in (SOURCE / "db" / "migrations").glob("*.sql"))
+    assert OWNER.keys() == set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", migrations, re.MULTILINE))
 
 
 DOC = '"""Something."""\n'
@@ -452,6 +640,52 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
     "git": (callers_of_git, {"tasks/a.py": "run(['git', 'status'])\n"}, "runs git"),
     "jj": (callers_of_git, {"vcs/a.py": "argv = ['jj', *words]\n"}, "runs jj"),
     "git in a tuple": (callers_of_git, {"tasks/a.py": "run(('git', 'status'))\n"}, "runs git"),
+    "words for git": (words_for_git, {"merge/a.py": "store.read('rev-parse', 'HEAD')\n"}, "git rev-parse"),
+    "words for git, unpacked": (words_for_git, {"merge/a.py": "store.run(*('log', '--raw'), tip)\n"}, "git log"),
+    "a statement": (sql_outside_of_stores, {"tasks/a.py": "db.one('SELECT 1 FROM tasks')\n"}, "rookery.tasks.a:2"),
+    "a part of a statement": (
+        sql_outside_of_stores,
+        {"tasks/a.py": "JOIN = ' LEFT JOIN tasks p ON p.id = t.parent_id'\n"},
+        "LEFT JOIN tasks",
+    ),
+    "a statement with names filled in": (
+        sql_outside_of_stores,
+        {"tasks/a.py": "sql = f'UPDATE {table} SET {columns}'\n"},
+        "UPDATE {} SET",
+    ),
+    "a table of another room": (
+        tables_of_others,
+        {"mail/store.py": "sql = f'SELECT {names} FROM sessions'\n"},
+        "names sessions, which is sessions's",
+    ),
+    "a table of another room, written": (
+        tables_of_others,
+        {"status/view_store.py": "sql = 'UPDATE tasks SET title = ?'\n"},
+        "names tasks",
+    ),
+    "a table that may only be read": (
+        tables_of_others,
+        {"mail/store.py": "sql = 'DELETE FROM turns WHERE id = ?'\n"},
+        "names turns",
+    ),
+    "a transaction": (
+        transactions_in_stores,
+        {"mail/store.py": "def f(db):\n    with db.write():\n        pass\n"},
+        "rookery.mail.store:3",
+    ),
+    "a crowd": (crowded, {f"tasks/a{number}.py": "" for number in range(21)}, "tasks has 21 modules"),
+    "a name next door": (namesakes, {"mail/a.py": "", "tasks/a.py": ""}, "a is in mail and in tasks"),
+    "a name below": (namesakes, {"merge/a.py": "", "merge/radar/a.py": ""}, "a is in merge and in radar"),
+    "a name that is gone": (
+        lost_names,
+        {"turns/a.py": "start('rookery.turns.runner')\n"},
+        "names rookery.turns.runner",
+    ),
+    "a name that is gone, in an f-string": (
+        lost_names,
+        {"cli/a.py": "load(f'rookery.cli.views.{name}')\n"},
+        "names rookery.cli.views",
+    ),
     "state found": (
         ways_around_the_check_of_state,
         {"cli/a.py": "from rookery.config.project import find_root\nfind_root('.')\n"},
@@ -486,7 +720,9 @@ def test_rules_are_content_with_a_good_tree(tmp_path: Path) -> None:
     files = {
         "base/a.py": "import os\n",
         "config/b.py": "import os\nHOME = os.environ['HOME']\n",
-        "vcs/git/repository.py": "argv = ['git', 'status']\n",
+        "vcs/git/repository.py": "argv = ['git', 'status']\nstore.read('status')\n",
+        "tasks/store.py": "get = 'SELECT id FROM tasks'\n",
+        "tasks/deep/store.py": "other = 'Tasks FROM the store: rookery.tasks.store'\n",
         "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git.repository import argv\nprint(argv)\n",
     }
     known = read_modules(make_tree(tmp_path, files))

@@ -16,7 +16,9 @@ from process_tools import copy_live, end_agents
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops import location
-from rookery.ops.location import COPIED, GONE, HERE, MOVED, SAME, SHARED, TWIN, Location
+from rookery.ops.location import COPIED, GONE, HERE, MOVED, SAME, SHARED, TWIN
+from rookery.ops.model import Location
+from rookery.ops.store import read_location
 from rookery.processes.proctable import environ_of
 from rookery.processes.proctree import is_alive, marked
 from support import child_environ, rook_argv, wait_until
@@ -199,7 +201,7 @@ def test_seen_from_a_container_nothing_is_repaired_while_an_agent_works_outside(
     pointer = scene.old / ".rookery" / "worktrees" / "ann" / ".git"
     was = pointer.read_text()
     db = Database.open(database_path(str(scene.old)))
-    before = location.read(db)
+    before = read_location(db)
     seen = _in_container(scene, "status", "--json", hides=True)
     assert seen.returncode == 0, seen
     refused = _in_container(scene, "sling", scene.den.task("More"), hides=True)
@@ -207,7 +209,7 @@ def test_seen_from_a_container_nothing_is_repaired_while_an_agent_works_outside(
     assert f"in use as {scene.old}".encode() in refused.stderr
     assert _in_container(scene, "mail", "send", "ann", "--subject", "Go", hides=True).returncode == 0
     assert pointer.read_text() == was
-    assert location.read(db) == before
+    assert read_location(db) == before
     db.close()
     assert marked("ROOKERY_SESSION", bob["id"]) == working
     scene.den.wait_for("ann", "completed")  # the next command here wakes it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rookery.db.database import Database
-from rookery.tasks import ready
+from rookery.tasks import listing_store
 from support import NOW, add
 
 MANY = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 9) SELECT x FROM n, tasks"
@@ -56,9 +56,9 @@ def test_a_search_for_work_that_fails_leaves_no_query_open(db: Database, monkeyp
     def fail(*_values: object) -> None:
         raise LookupError
 
-    monkeypatch.setattr(ready, "Task", fail)
+    monkeypatch.setattr(listing_store, "Task", fail)
     with pytest.raises(LookupError) as caught:
-        ready.next_ready(other, NOW)
+        listing_store.next_ready(other, NOW)
     assert caught.value.__traceback__ is not None
     monkeypatch.undo()
     assert not is_blocked(db.path)

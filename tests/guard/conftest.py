@@ -12,7 +12,7 @@ from guard.corpus import BENEATH, FOREIGN, OWN
 from rookery.db.database import Database
 from rookery.guard.model import Bounds
 from rookery.guard.ownership import check_owned
-from rookery.ops.caller import Caller
+from rookery.ops.model import Caller
 from rookery.ops.operation import Op
 from support import add
 

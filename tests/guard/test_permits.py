@@ -28,8 +28,8 @@ from rookery.hooks import tool_events as tool_hooks
 from rookery.hooks.model import DENIED
 from rookery.mail import groups
 from rookery.ops import index, operation
-from rookery.ops.caller import PERSON
 from rookery.ops.context import Context
+from rookery.ops.model import PERSON
 from rookery.ops.operation import Op
 from rookery.ops.words import read_globals
 from rookery.roles import rights

@@ -17,8 +17,10 @@ from rookery.config.project import FOLDER, database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent
-from rookery.ops.caller import PERSON, Caller, prove
+from rookery.ops.caller import prove
+from rookery.ops.model import PERSON, Caller
 from rookery.processes.proctree import identify
+from rookery.sessions.model import Settings
 from support import child_environ, run_rook
 from templates import copy_database
 
@@ -75,7 +77,7 @@ class Hive:
             "worktree": "",
             "branch": "",
             "base_commit": "",
-            "settings": "{}",
+            "settings": json.dumps(Settings().as_dict()),
             "token_hash": hashlib.sha256(token.encode()).hexdigest(),
             "created_at": NOW,
             "updated_at": NOW,

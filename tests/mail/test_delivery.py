@@ -29,7 +29,7 @@ def test_one_turn_sees_a_message_once(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     assert len(service.deliver(hive.db, "bee", turn, NOW)) == 1
     assert service.deliver(hive.db, "bee", turn, NOW) == []
-    assert service.waiting(hive.db, "bee") == 0
+    assert store.count_new(hive.db, "bee") == 0
     hive.send(None, "bee", "two")
     assert [each.subject for each in service.deliver(hive.db, "bee", turn, NOW)] == ["two"]
 
@@ -53,7 +53,7 @@ def test_a_turn_that_is_gone_holds_no_mail_even_if_nobody_said_so(hive: Hive, be
     lost = hive.begin_turn(bee)
     service.deliver(hive.db, "bee", lost, NOW)
     hive.end_turn(lost, "failed")
-    assert service.waiting(hive.db, "bee") == 1
+    assert store.count_new(hive.db, "bee") == 1
     turn = hive.begin_turn(bee)
     assert len(service.deliver(hive.db, "bee", turn, NOW)) == 1
     assert service.redeliver(hive.db, lost, NOW) == 0
@@ -84,7 +84,7 @@ def test_what_does_not_fit_waits_unseen(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     seen = [each.subject for each in service.deliver(hive.db, "bee", turn, NOW)]
     assert seen == ["first of all", *(f"number {number}" for number in range(24, 5, -1))]
-    assert service.waiting(hive.db, "bee") == 6
+    assert store.count_new(hive.db, "bee") == 6
     assert len(service.deliver(hive.db, "bee", turn, NOW)) == 6
     assert service.acknowledge(hive.db, turn, NOW) == 26
 
@@ -95,7 +95,7 @@ def test_smaller_limits_show_less(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     assert len(service.deliver(hive.db, "bee", turn, NOW, LIMITS.replace(messages=1))) == 1
     assert len(service.deliver(hive.db, "bee", turn, NOW, LIMITS.replace(characters=100))) == 1
-    assert service.waiting(hive.db, "bee") == 1
+    assert store.count_new(hive.db, "bee") == 1
 
 
 def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
@@ -117,7 +117,7 @@ def test_a_crash_brings_back_what_the_agent_looked_at_itself(hive: Hive, bee: Ag
     assert len(inbox.check(hive.db, hive.as_(bee, turn), NOW, inject=True).messages) == 1
     hive.end_turn(turn, "lost")
     service.redeliver(hive.db, turn, NOW)
-    assert service.waiting(hive.db, "bee") == 1
+    assert store.count_new(hive.db, "bee") == 1
 
 
 def test_reading_again_does_not_unread(hive: Hive, bee: Agent) -> None:

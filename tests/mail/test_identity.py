@@ -9,9 +9,10 @@ import pytest
 from rookery.base.errors import InvalidInput
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
-from rookery.mail import directory, groups, inbox, service
+from rookery.mail import groups, inbox, service, store
 from rookery.mail.model import Draft, NotYourMail, TurnOver
-from rookery.ops.caller import Caller, ForgedSender, prove
+from rookery.ops.caller import ForgedSender, prove
+from rookery.ops.model import Caller
 
 from .hive import NOBODYS, NOW, Agent, Hive
 
@@ -129,13 +130,13 @@ def test_an_agent_looks_only_into_its_own_inbox(hive: Hive, bee: Agent, queen: A
 
 
 def test_the_turn_is_the_sessions_own(hive: Hive, bee: Agent) -> None:
-    assert directory.current_turn(hive.db, hive.as_(bee)) is None
+    assert inbox.current_turn(hive.db, hive.as_(bee)) is None
     turn = hive.begin_turn(bee)
-    assert directory.current_turn(hive.db, hive.as_(bee, turn)) == turn
-    assert directory.current_turn(hive.db, hive.as_(bee)) == turn
+    assert inbox.current_turn(hive.db, hive.as_(bee, turn)) == turn
+    assert inbox.current_turn(hive.db, hive.as_(bee)) == turn
     hive.end_turn(turn)
     with pytest.raises(TurnOver):
-        directory.current_turn(hive.db, hive.as_(bee, turn))
+        inbox.current_turn(hive.db, hive.as_(bee, turn))
 
 
 def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> None:
@@ -144,4 +145,4 @@ def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> 
     hive.send(None, "bee")
     with pytest.raises(TurnOver):
         inbox.check(hive.db, hive.as_(bee, turn), NOW)
-    assert service.waiting(hive.db, "bee") == 1
+    assert store.count_new(hive.db, "bee") == 1

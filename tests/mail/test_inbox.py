@@ -9,7 +9,7 @@ import pytest
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.db.database import Database
-from rookery.mail import inbox, service
+from rookery.mail import inbox, service, store
 from rookery.mail.inbox import Filter
 from rookery.mail.model import NotYourMail, UnknownRecipient
 from served import Served, make_call
@@ -72,7 +72,7 @@ def test_injected_text_counts_what_waits(hive: Hive, bee: Agent) -> None:
     checked = inbox.check(hive.db, HUMAN, NOW, inject=True)
     assert checked.text is not None
     assert "\n7 more: rook mail list --unread --to human\n" in checked.text
-    assert service.waiting(hive.db, "human") == checked.waiting == 7
+    assert store.count_new(hive.db, "human") == checked.waiting == 7
 
 
 def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Agent, queen: Agent) -> None:
@@ -156,7 +156,7 @@ def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> 
     found = inbox.wait(hive.db, hive.as_(bee), wanted, 30, lambda: NOW)
     assert found is not None
     assert found.id == answer.id
-    assert service.waiting(hive.db, "bee") == 1
+    assert store.count_new(hive.db, "bee") == 1
 
 
 def test_waiting_ends_with_an_interrupt_of_the_call(hive: Hive) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rookery.base.errors import AmbiguousId, InvalidInput, NotFound, RookError
-from rookery.mail import groups, service
+from rookery.mail import groups, service, store
 from rookery.mail.model import (
     MAX_BODY,
     MAX_SUBJECT,
@@ -20,6 +20,7 @@ from rookery.mail.model import (
     UnknownRecipient,
 )
 from rookery.mail.validation import read_payload
+from rookery.sessions.store import session
 
 from .hive import HUMAN, NOW, Agent, Hive
 
@@ -62,7 +63,7 @@ def test_mail_to_an_ended_agent_is_kept_and_the_sender_is_told(hive: Hive, bee: 
     assert sent.not_alive == ("drone",)
     assert sent.recipients == ("drone", "queen")
     hive.add("drone")
-    assert service.waiting(hive.db, "drone") == 1
+    assert store.count_new(hive.db, "drone") == 1
 
 
 @pytest.mark.parametrize(
@@ -320,16 +321,15 @@ def test_a_terminal_message_ends_the_senders_work(
     agent = hive.add("bee", role)
     other = hive.add("drone", role)
     sent = hive.send(agent, "human", type=kind, payload=payload)
-    found = service.terminal_since(hive.db, agent.session_id)
+    found = service.terminal_message(hive.db, session(hive.db, agent.session_id))
     assert (found.id if found else None) == (sent.id if ends else None)
-    assert service.terminal_since(hive.db, other.session_id) is None
-    assert service.terminal_since(hive.db, agent.session_id, since="2027") is None
+    assert service.terminal_message(hive.db, session(hive.db, other.session_id)) is None
 
 
 def test_a_terminal_message_of_an_earlier_life_does_not_count(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", type="worker_done")
     hive.end(bee)
-    assert service.terminal_since(hive.db, hive.add("bee").session_id) is None
+    assert service.terminal_message(hive.db, session(hive.db, hive.add("bee").session_id)) is None
 
 
 def test_rookerys_own_message_joins_the_callers_transaction(hive: Hive, bee: Agent) -> None:

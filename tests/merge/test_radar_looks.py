@@ -16,7 +16,8 @@ from conftest import git
 from rookery.agents.reserve import Request, reserve
 from rookery.base.ids import TURN, new_id
 from rookery.flows import loop, radar
-from rookery.flows.radar import MOST_TRIES, unseen_ends
+from rookery.flows.radar import MOST_TRIES
+from rookery.flows.store import unseen_ends
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
 from rookery.ops.state import check_state

@@ -15,7 +15,7 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from rookery.flows.radar import unseen_ends
+from rookery.flows.store import unseen_ends
 from rookery.merge.lease import Holder, Lease
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context

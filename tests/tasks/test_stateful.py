@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.db.database import Database
-from rookery.tasks import learnings, lifecycle, listing, service, store, transfer
+from rookery.tasks import learnings, lifecycle, listing_store, service, store, transfer
 from rookery.tasks.history import agrees
 from rookery.tasks.store import Author
 from support import everything
@@ -308,7 +308,7 @@ class Project(RuleBasedStateMachine):
     def what_is_ready_is_offered(self) -> None:
         now = stamp(self.now)
         ready = [each for each in self.reference.tasks if self.reference.is_ready(each, self.now)]
-        listed = service.list_tasks(self.db, listing.Query(ready=True, limit=0), now)
+        listed = service.list_tasks(self.db, listing_store.Query(ready=True, limit=0), now)
         assert [view.task.id for view in listed] == sorted(ready, key=self.reference.order)
         assert service.progress(self.db, None, now).ready == len(ready)
         offered = service.next_ready(self.db, now)
@@ -316,7 +316,7 @@ class Project(RuleBasedStateMachine):
 
     @invariant()
     def what_waits_is_said_to_wait(self) -> None:
-        for view in service.list_tasks(self.db, listing.Query(limit=0), stamp(self.now)):
+        for view in service.list_tasks(self.db, listing_store.Query(limit=0), stamp(self.now)):
             waits = any(self.reference.is_blocked(each) for each in self.reference.line(view.task.id))
             assert view.is_blocked == waits
 

@@ -148,9 +148,9 @@ def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
 def _task(ctx: Context, request: Request, now: str) -> Task:
     db = ctx.db
     task = tasks.find(db, request.task)
-    holder = db.value("SELECT agent FROM sessions WHERE task_id = ? AND state <> 'ended'", (task.id,))
-    if holder is not None:
-        raise TaskTaken(f"{holder} is at work on {task.id}", hint=f"`rook stop {holder}` first, or choose another task")
+    for holder in store.sessions(db, alive=True, task_id=task.id):
+        hint = f"`rook stop {holder.agent}` first, or choose another task"
+        raise TaskTaken(f"{holder.agent} is at work on {task.id}", hint=hint)
     if task.state not in ACTIVE:
         raise InvalidState(f"{task.id} is {task.state}", hint=f"`rook task reopen {task.id}` first")
     for above in tasks.ancestors(db, task):
@@ -167,7 +167,7 @@ def _task(ctx: Context, request: Request, now: str) -> Task:
 
 
 def _free_name(ctx: Context, role: Role) -> str:
-    taken = {row[0] for row in ctx.db.all("SELECT DISTINCT agent FROM sessions")}
+    taken = set(store.agent_names(ctx.db))
     number = 1
     while f"{role.name}-{number}" in taken:
         number += 1
@@ -188,13 +188,13 @@ def _new_run(ctx: Context, task: Task, caller: str) -> Run:
 
 def _check_caps(ctx: Context, request: Request, parent: str, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
-    alive = db.value("SELECT count(*) FROM sessions WHERE state <> 'ended'")
+    alive = store.count(db, alive=True)
     if alive >= config.max_concurrent:
         raise CapReached(
             f"{alive} agents are alive, and {config.max_concurrent} is the most",
             hint="wait until one has finished, or raise agents.max_concurrent",
         )
-    in_run = db.value("SELECT count(*) FROM sessions WHERE run_id = ?", (run.id,))
+    in_run = store.count(db, run_id=run.id)
     if in_run >= config.max_per_run:
         raise CapReached(
             f"this run has slung {in_run} agents, and {config.max_per_run} is the most",
@@ -202,7 +202,7 @@ def _check_caps(ctx: Context, request: Request, parent: str, run: Run) -> None:
         )
     if parent == HUMAN:
         return
-    children = len(store.children(db, parent))
+    children = store.count(db, alive=True, parent=parent)
     if children >= config.max_per_lead:
         raise CapReached(
             f"{parent} has {children} living agents, and {config.max_per_lead} is the most",
@@ -210,9 +210,7 @@ def _check_caps(ctx: Context, request: Request, parent: str, run: Run) -> None:
         )
     above = store.living(db, parent)
     budget = None if above is None else above.settings.max_agents
-    slung = len(
-        [each for each in store.children(db, parent, alive=False) if above and each.created_at >= above.created_at]
-    )
+    slung = len([each for each in store.sessions(db, parent=parent) if above and each.created_at >= above.created_at])
     if budget is not None and slung >= budget:
         raise CapReached(f"{parent} may sling {budget} agents in all, and has", hint="do with those that are there")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rookery.config.model import Config
 from rookery.costs.prices import price
-from rookery.costs.store import GROUPINGS, TASKS, TURN_NAME, Cost, Costs, add_up
+from rookery.costs.store import Cost, Costs, RunningTurn, add_up, running
 from rookery.costs.transcripts import usage_since
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
@@ -24,18 +24,11 @@ def add_running(
 ) -> Costs:
     """The costs with what is under way, the dearest first."""
     rows = {cost.name: cost for cost in settled.rows}
-    column = GROUPINGS[settled.by] if settled.by != "model" else "''"
-    for name, turn_id, session_id, model, started_at in db.all(
-        f"SELECT {column}, s.turn_id, s.id, s.model, s.started_at FROM ("
-        f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.model, n.id AS turn_id, n.started_at, {TURN_NAME} "
-        f"FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running') s {TASKS} "
-        "WHERE (?1 IS NULL OR s.agent = ?1) AND (?2 IS NULL OR s.run_id = ?2)",
-        (agent, run),
-    ):
+    for turn in running(db, settled.by, agent=agent, run=run):
         seen: set[str] = set()
-        for used in _so_far(root, session_id, turn_id, started_at):
-            priced = price(used, model, config)
-            key = priced["model"] if settled.by == "model" else name
+        for used in _so_far(root, turn):
+            priced = price(used, turn.model, config)
+            key = priced["model"] if settled.by == "model" else turn.name
             known = rows.get(key, Cost(key, 0, 0, 0, 0, 0, 0.0))
             counts = {kind: getattr(known, kind) + priced[kind] for kind in _KINDS}
             dollars = known.dollars + priced["cost_micros"] / 1_000_000
@@ -44,14 +37,14 @@ def add_running(
     return add_up(settled.by, rows.values())
 
 
-def _so_far(root: str, session_id: str, turn_id: str, started_at: str) -> list[dict[str, Any]]:
+def _so_far(root: str, turn: RunningTurn) -> list[dict[str, Any]]:
     folder = os.path.join(root, ".rookery")
-    found = list(usage_since(os.path.join(folder, "sessions", session_id, "runtime"), started_at))
+    found = list(usage_since(os.path.join(folder, "sessions", turn.session_id, "runtime"), turn.started_at))
     path = os.path.join(folder, "telemetry.db")
     if found or not os.path.exists(path):
         return found
     telemetry = Telemetry(path)
     try:
-        return telemetry.usage(turn_id)
+        return telemetry.usage(turn.id)
     finally:
         telemetry.close()

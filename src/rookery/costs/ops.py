@@ -10,17 +10,17 @@ from rookery.costs import store
 from rookery.costs.live import add_running
 from rookery.db.commits import Commits
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, FOLLOWS, RUNS, TASKS, Choices, Doc, Ref, op
+from rookery.ops.operation import AGENTS, FOLLOWS, RUNS, Choices, Doc, Ref, op
 
 _REST, _LOOK_AGAIN = 0.3, 2.0
 """Some programs write what they use into files of their own, which nothing tells of."""
 
 
-@op("costs", needs="agent.read", view="costs.table")
+@op("costs", needs="agent.read", view="runs.costs")
 def costs(
     ctx: Context,
     *,
-    by: Annotated[str, Ref(TASKS), Choices(tuple(store.GROUPINGS)), Doc("What to add up by (agent).")] = "agent",
+    by: Annotated[str, Choices(tuple(store.GROUPINGS)), Doc("What to add up by (agent).")] = "agent",
     agent: Annotated[str | None, Ref(AGENTS), Doc("Only this agent.")] = None,
     run: Annotated[str | None, Ref(RUNS), Doc("Only this run.")] = None,
     since: Annotated[str | None, Doc("Only turns that began within this time, such as 2h.")] = None,

@@ -1,4 +1,4 @@
-"""What turns used, summed up; and what single prompts used that belong to no agent's life."""
+"""The tables of what turns used, and of what single prompts used that belong to no session; and their sums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
-from rookery.db.dialect import marks
+from rookery.db.dialect import equals, in_chunks, marks
 
 GROUPINGS = {
     "agent": "s.agent",
@@ -45,6 +45,26 @@ class Costs(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Spent(Record):
+    """What the turns of one session used."""
+
+    turns: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurn(Record):
+    """A turn that is under way, and under which name its costs are shown."""
+
+    name: str
+    id: str
+    session_id: str
+    model: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class OneShot(Record):
     """One prompt to an agent program: who is said to have asked, why, and on whose behalf."""
 
@@ -57,20 +77,30 @@ class OneShot(Record):
     started_at: str
 
 
-TURN_NAME = "s.agent || ' turn ' || n.number AS turn"
-TASKS = (
+_TURN_NAME = "s.agent || ' turn ' || n.number AS turn"
+_TASKS = (
     "LEFT JOIN tasks t ON t.id = s.task_id "
     "LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
 )
 """From whatever used something to the tasks above it."""
 _COUNTS = ("input", "output", "cache_read", "cache_write", "cost_micros")
 _SPENT = (
-    f"SELECT u.turn_id AS id, s.agent, s.role, s.task_id, s.run_id, n.started_at, {TURN_NAME}, u.model, "
+    f"SELECT u.turn_id AS id, s.agent, s.role, s.task_id, s.run_id, n.started_at, {_TURN_NAME}, u.model, "
     f"{', '.join('u.' + count for count in _COUNTS)} "
     "FROM turn_usage u JOIN turns n ON n.id = u.turn_id JOIN sessions s ON s.id = n.session_id "
     "UNION ALL SELECT id, agent, role, task_id, run_id, started_at, agent || ' ' || cause, model, "
     f"{', '.join(_COUNTS)} FROM one_shots"
 )
+
+
+def add_usage(db: Database, turn_id: str, usage: Iterable[dict[str, Any]]) -> None:
+    """Add what a turn used, priced, by model."""
+    sums = ", ".join(f"{count} = {count} + excluded.{count}" for count in _COUNTS)
+    db.execute_many(
+        f"INSERT INTO turn_usage (turn_id, model, {', '.join(_COUNTS)}) VALUES ({marks(7)}) "
+        f"ON CONFLICT (turn_id, model) DO UPDATE SET {sums}",
+        [(turn_id, each["model"], *(each[count] for count in _COUNTS)) for each in usage],
+    )
 
 
 def add_one_shot(db: Database, shot: OneShot, usage: Iterable[dict[str, Any]]) -> None:
@@ -90,16 +120,12 @@ def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: 
     """Add up the usage of turns and single prompts."""
     if by not in GROUPINGS:
         raise InvalidInput(f"costs cannot be grouped by {by}", hint="one of " + ", ".join(GROUPINGS))
-    where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
-    for condition, value in (("s.agent = ?", agent), ("s.run_id = ?", run), ("s.started_at >= ?", since)):
-        if value is not None:
-            where.append(condition)
-            values.append(value)
+    where, values = equals({"s.agent": agent, "s.run_id": run})
     rows = db.all(
         f"SELECT {GROUPINGS[by]}, count(DISTINCT s.id), sum(s.input), sum(s.output), sum(s.cache_read), "
-        f"sum(s.cache_write), sum(s.cost_micros) FROM ({_SPENT}) s {TASKS} "
-        f"WHERE {' AND '.join(where)} GROUP BY 1 ORDER BY 7 DESC, 1",
-        values,
+        f"sum(s.cache_write), sum(s.cost_micros) FROM ({_SPENT}) s {_TASKS} "
+        f"WHERE {' AND '.join((*where, 's.started_at >= ?'))} GROUP BY 1 ORDER BY 7 DESC, 1",
+        [*values, since or ""],
     )
     return add_up(
         by,
@@ -108,6 +134,33 @@ def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: 
             for name, turns, taken, given, read, written, micros in rows
         ),
     )
+
+
+def spent(db: Database, session_ids: Iterable[str]) -> dict[str, Spent]:
+    """What the turns of each session used; a session without turns is left out."""
+    rows = in_chunks(
+        db,
+        "SELECT n.session_id, count(DISTINCT n.id), "
+        "coalesce(sum(u.input + u.output + u.cache_read + u.cache_write), 0), "
+        "coalesce(sum(u.cost_micros), 0) / 1000000.0 FROM turns n LEFT JOIN turn_usage u ON u.turn_id = n.id "
+        "WHERE n.session_id IN (%s) GROUP BY 1",
+        session_ids,
+    )
+    return {session_id: Spent(*values) for session_id, *values in rows}
+
+
+def running(db: Database, by: str, *, agent: str | None, run: str | None) -> list[RunningTurn]:
+    """The turns that are under way, named by what costs are grouped by; by model, that is known only of each use."""
+    where, values = equals({"s.agent": agent, "s.run_id": run})
+    name = GROUPINGS[by] if by != "model" else "''"
+    rows = db.all(
+        f"SELECT {name}, s.turn_id, s.id, s.model, s.started_at FROM ("
+        f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.model, n.id AS turn_id, n.started_at, {_TURN_NAME} "
+        f"FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running') s {_TASKS} "
+        f"WHERE {' AND '.join((*where, '1 = 1'))}",
+        values,
+    )
+    return [RunningTurn(*row) for row in rows]
 
 
 def add_up(by: str, rows: Iterable[Cost]) -> Costs:

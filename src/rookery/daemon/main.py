@@ -25,6 +25,7 @@ from rookery.daemon.server import Daemon
 from rookery.ops.state import check_state, open_state
 from rookery.processes.attached import split
 from rookery.processes.detach import start_detached
+from rookery.sessions import store as sessions
 
 _NOT_LOADED = (
     *("rookery.mcp", "rookery.web", "rookery.tui"),
@@ -134,7 +135,7 @@ def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False
 def _has_agents(root: str) -> bool:
     db = open_state(root)
     try:
-        return bool(db.value("SELECT 1 FROM sessions WHERE state <> 'ended' LIMIT 1"))
+        return sessions.count(db, alive=True) > 0
     finally:
         db.close()
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import apsw
 
-Row = tuple[Any, ...]
+from rookery.db.database import Database, Row
+
 _RANKED = 2_000
+_CHUNK = 500
 _TOKENIZE = "tokenize = 'unicode61 remove_diacritics 2'"
 """As the migrations have it."""
 
@@ -51,3 +53,19 @@ def match_rows(columns: Sequence[str], rows: Sequence[Row], words: str, limit: i
 def marks(count: int) -> str:
     """`?, ?, ?` for a list of values."""
     return ", ".join("?" * count)
+
+
+def equals(columns: Mapping[str, object]) -> tuple[list[str], list[object]]:
+    """Conditions, and their values, for the columns that are wanted: None leaves a column out."""
+    wanted = {name: value for name, value in columns.items() if value is not None}
+    return [f"{name} = ?" for name in wanted], list(wanted.values())
+
+
+def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
+    """The rows of a query over many ids; `%s` in it stands for the list."""
+    wanted = list(ids)
+    found: list[Row] = []
+    for start in range(0, len(wanted), _CHUNK):
+        part = wanted[start : start + _CHUNK]
+        found += db.all(sql % marks(len(part)), part)
+    return found

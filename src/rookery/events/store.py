@@ -7,6 +7,7 @@ from typing import Any
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.db.database import Database
+from rookery.db.dialect import equals
 from rookery.events.model import Event, is_error
 
 Condition = tuple[list[str], list[object]]
@@ -47,11 +48,7 @@ def read(
     """Events in the order of their commits, between two numbers; with `newest`, the last `limit` of them."""
     if since is not None:
         after = max(after, _last_before(db, since))  # one bound: of two, SQLite would use the first
-    about: Condition = [], []
-    for column, value in (("subject", subject), ("actor", actor)):
-        if value is not None:
-            about[0].append(f"{column} = ?")
-            about[1].append(value)
+    about = equals({"subject": subject, "actor": actor})
     where, values = [*about[0], "seq > ?"], [*about[1], after]  # type: Condition
     if before is not None:
         where.append("seq < ?")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
+from rookery.merge import store as merges
 from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates import service as gates
 from rookery.merge.merger import Merger
@@ -52,7 +53,8 @@ def _facts(ctx: Context, name: str) -> Facts:
 
 
 def _is_wanted(ctx: Context, name: str, entry_id: str) -> bool:
-    if not entry_id or ctx.db.value("SELECT state FROM merges WHERE id = ?", (entry_id,)) not in OPEN:
+    entry = merges.find(ctx.db, entry_id)
+    if entry is None or entry.state not in OPEN:
         return False
     end = journal.find(ctx.root, name, journal.ENDED)
     return end is not None and not end["failure"]

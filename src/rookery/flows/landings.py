@@ -8,7 +8,8 @@ from rookery.base.clock import seconds_of
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, Timer
 from rookery.mail.model import SYSTEM
-from rookery.merge import recovery
+from rookery.merge import lease_store, recovery
+from rookery.merge import store as merges
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
@@ -33,25 +34,15 @@ def read(ctx: Context) -> list[Facts]:
     """Every base with a lease, or with an entry that is not through."""
     now = ctx.now()
     with ctx.db.read() as db:
-        rows = db.all(
-            "SELECT base, pid, pid_start, expires_at FROM merge_leases WHERE holder IS NOT NULL "
-            "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE state IN ('testing', 'landing') "
-            "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE kind = 'undoing' "
-            "UNION ALL SELECT base, NULL, NULL, NULL FROM merges WHERE state = 'landed' AND followed_at IS NULL"
-        )
-    facts: dict[str, Facts] = {}
-    for base, pid, start, expires in rows:
-        if pid is None:
-            facts.setdefault(base, Facts(base, False, 0.0, None))
-            continue
-        holder = holders.read(pid, start)
-        is_elsewhere = holders.is_elsewhere(holder)
-        is_held = not holders.is_gone(holder, lease_is_over=expires <= now)
-        facts[base] = Facts(
-            base,
-            is_held,
-            seconds_of(expires) if is_elsewhere else 0.0,
-            None if is_elsewhere else holder.identity,
+        leases, bases = lease_store.held(db), merges.unsettled_bases(db)
+    facts = {base: Facts(base, False, 0.0, None) for base in sorted(bases)}
+    for lease in leases:
+        is_elsewhere = holders.is_elsewhere(lease.process)
+        facts[lease.base] = Facts(
+            lease.base,
+            not holders.is_gone(lease.process, lease_is_over=lease.expires_at <= now),
+            seconds_of(lease.expires_at) if is_elsewhere else 0.0,
+            None if is_elsewhere else lease.process.identity,
         )
     return list(facts.values())
 

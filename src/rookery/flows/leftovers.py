@@ -16,6 +16,7 @@ from rookery.processes.holder import HolderId
 from rookery.processes.proctable import Identity
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.store import pending
 
 NAME = "leftovers"
 SCRATCH, CLEANING = "scratch folder", "cleaning"
@@ -42,7 +43,7 @@ def read(ctx: Context) -> list[Facts]:
     """Every scratch folder that no job needs, and every cleaning that is not through."""
     facts = [_scratch(ctx, name) for name in scratch.names(ctx)]
     with ctx.db.read() as db:
-        cleanings = removal.pending(db)
+        cleanings = pending(db)
     now = ctx.clock()
     for each in cleanings:
         is_left = holders.is_gone(each.holder, lease_is_over=now - seconds_of(each.at) > _LONGEST)

@@ -26,6 +26,7 @@ from rookery.ops.context import Context
 from rookery.ops.location import can_run_agents
 from rookery.processes import locks
 from rookery.sessions import journal
+from rookery.sessions.store import running_turns
 
 FLOWS: dict[str, Flow] = {flow.NAME: flow for flow in (sessions, jobs, landings, leftovers, radar, identities)}
 _MOST_ROUNDS = 20
@@ -161,7 +162,7 @@ def take_lock(root: str) -> int | None:
 
 def sweep_journals(ctx: Context) -> None:
     """Delete journals that no turn needs any more: their turns were settled by a process that was killed then."""
-    needed = {row[0] for row in ctx.db.all("SELECT id FROM turns WHERE state = 'running'")}
+    needed = {turn.id for turn in running_turns(ctx.db)}
     for name in os.listdir(journal.make_folder(ctx.root)):
         turn_id = journal.turn_of(name)
         if turn_id is not None and turn_id not in needed and not journal.is_running(ctx.root, turn_id):

@@ -5,35 +5,14 @@ from __future__ import annotations
 from rookery.config.environ import now
 from rookery.config.project import loop_lock, scratch_folder
 from rookery.db.database import Database
+from rookery.flows import store
 from rookery.processes import owned
 from rookery.processes.holder import is_gone, read
 from rookery.processes.locks import is_locked
+from rookery.runtimes.model import TMUX
 from rookery.sessions import journal
-
-# Turns end in another order than they begin, so no turn's own number says how far the radar has come. But none is ever
-# deleted, and only the last one of a session can be running: that tells how many have ended.
-UNSEEN = (
-    "SELECT ended FROM (SELECT (SELECT coalesce(max(seq), 0) FROM turns) - (SELECT count(*) FROM sessions s "
-    "WHERE s.state <> 'ended' AND 'running' = "
-    "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1)) AS ended) AS ends "
-    "WHERE ended <> coalesce((SELECT seq FROM radar_seen WHERE one = 1), 0) "
-    "AND EXISTS (SELECT 1 FROM sessions WHERE state <> 'ended') AND (SELECT max(seq) FROM sessions) > 1"
-)
-"""How many turns have ended, if the radar has seen fewer."""
-_NEEDED = (
-    "SELECT EXISTS (SELECT 1 FROM sessions WHERE state NOT IN ('waiting', 'ended')) "
-    "OR EXISTS (SELECT 1 FROM sessions WHERE state = 'ended' AND swept_at IS NULL) "
-    "OR EXISTS (SELECT 1 FROM sessions s WHERE s.state = 'waiting' AND (s.reason IS NOT NULL OR 'lost' = "
-    "(SELECT t.state FROM turns t WHERE t.session_id = s.id ORDER BY t.number DESC LIMIT 1) "
-    "OR EXISTS (SELECT 1 FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL AND m.turn_id IS NULL "
-    "AND (s.mode = 'headless' OR m.seq > s.nudged)))) "
-    "OR EXISTS (SELECT 1 FROM merge_leases WHERE holder IS NOT NULL) "
-    "OR EXISTS (SELECT 1 FROM merges WHERE state IN ('testing', 'landing') OR kind = 'undoing') "
-    "OR EXISTS (SELECT 1 FROM merges WHERE state = 'landed' AND followed_at IS NULL) "
-    "OR EXISTS (SELECT 1 FROM cleanings) "
-    "OR EXISTS (SELECT 1 FROM identities_due) "
-    f"OR EXISTS ({UNSEEN})"
-)
+from rookery.sessions import store as sessions
+from rookery.sessions.model import Session
 
 
 def is_needed(root: str, db: Database) -> bool:
@@ -43,13 +22,9 @@ def is_needed(root: str, db: Database) -> bool:
 
 def may_have_work(db: Database) -> bool:
     """True if an agent is not at rest, or something is left of one or of a landing."""
-    if db.value(_NEEDED):
+    if store.may_have_work(db):
         return True
-    terminals = db.all(
-        "SELECT runner_pid, runner_start FROM sessions WHERE state <> 'ended' AND mode = 'tmux' "
-        "AND runner_pid IS NOT NULL"
-    )
-    return any(is_gone(read(pid, start)) for pid, start in terminals)
+    return any(is_gone(read(each.runner_pid, each.runner_start)) for each in _in_terminals(db) if each.runner_pid)
 
 
 def is_anything_alive(root: str, db: Database) -> bool:
@@ -57,8 +32,11 @@ def is_anything_alive(root: str, db: Database) -> bool:
 
     An agent that waits without mail wants none, unless it is a program in a terminal, which may end.
     """
-    in_terminals = "SELECT 1 FROM sessions WHERE state <> 'ended' AND mode = 'tmux' LIMIT 1"
-    return may_have_work(db) or bool(db.value(in_terminals)) or bool(journal.jobs(root))
+    return may_have_work(db) or bool(_in_terminals(db)) or bool(journal.jobs(root))
+
+
+def _in_terminals(db: Database) -> list[Session]:
+    return sessions.sessions(db, alive=True, mode=TMUX)
 
 
 def _has_ended_job(root: str) -> bool:

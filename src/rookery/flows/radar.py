@@ -21,9 +21,8 @@ from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.config.environ import forget_runner, now, unmarked_environ
 from rookery.config.project import make_state_folder
-from rookery.db.database import Database
+from rookery.flows import store
 from rookery.flows.model import Action, Plan
-from rookery.flows.need import UNSEEN
 from rookery.mail.model import SYSTEM
 from rookery.merge.merger import Merger
 from rookery.merge.radar import warnings
@@ -54,7 +53,7 @@ class Facts(Record):
 
 def read(ctx: Context) -> Facts:
     """How far the radar has come."""
-    ended = unseen_ends(ctx.db)
+    ended = store.unseen_ends(ctx.db)
     if ended is None:
         return Facts(None, False, 0)
     try:
@@ -65,12 +64,6 @@ def read(ctx: Context) -> Facts:
         return Facts(ended, not _take(lock), _read_tries(lock, ended))
     finally:
         os.close(lock)
-
-
-def unseen_ends(db: Database) -> int | None:
-    """How many turns have ended, if the radar knows of fewer and an agent lives whose work could overlap."""
-    ended = db.value(UNSEEN)
-    return None if ended is None else int(ended)
 
 
 def decide(facts: Facts, now: float) -> Plan:
@@ -86,7 +79,7 @@ def start_look(ctx: Context, _ended: str = "") -> None:
     make_state_folder(os.path.dirname(_lock_path(ctx.root)))
     lock = os.open(_lock_path(ctx.root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        ended = unseen_ends(ctx.db) if _take(lock) else None
+        ended = store.unseen_ends(ctx.db) if _take(lock) else None
         if ended is None:
             return
         tries = _read_tries(lock, ended) + 1
@@ -111,7 +104,7 @@ ACTIONS = {"look at the radar": start_look}
 def look(ctx: Context, lock: int, tries: int) -> None:
     """Look until every end is seen. A look that fails is left to the next process; the last try counts as one."""
     while _take(lock):
-        while (ended := unseen_ends(ctx.db)) is not None:
+        while (ended := store.unseen_ends(ctx.db)) is not None:
             try:
                 warnings.look(Merger(ctx, SYSTEM))
             except RookError as error:
@@ -119,12 +112,13 @@ def look(ctx: Context, lock: int, tries: int) -> None:
                 if tries < MOST_TRIES:
                     return
             steps.reached("radar looked")
-            _record(ctx.db, ended)
+            with ctx.db.write() as db:
+                store.keep_seen(db, ended)
             steps.reached("ends recorded")
         # A process that came while we held the lock has left its turn to us.
         fcntl.flock(lock, fcntl.LOCK_UN)
         steps.reached("radar let go")
-        if unseen_ends(ctx.db) is None:
+        if store.unseen_ends(ctx.db) is None:
             return
 
 
@@ -144,14 +138,6 @@ def _take(lock: int) -> bool:
 def _read_tries(lock: int, ended: int) -> int:
     words = os.pread(lock, 64, 0).split()
     return int(words[1]) if len(words) == 2 and words[0] == b"%d" % ended and words[1].isdigit() else 0
-
-
-def _record(db: Database, ended: int) -> None:
-    with db.write():
-        db.execute(
-            "INSERT INTO radar_seen (one, seq) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq",
-            (ended,),
-        )
 
 
 def _log(error: RookError, tries: int) -> None:

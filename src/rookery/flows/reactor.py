@@ -21,6 +21,7 @@ from rookery.ops.context import Context
 from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
+from rookery.sessions import store as sessions
 from rookery.turns.service import read_journal
 
 _LONGEST_SLEEP = 60.0
@@ -210,8 +211,8 @@ class Reactor:
     def _read_journal(self, turn_id: str) -> None:
         try:
             with self._open_project() as ctx:
-                session_id = ctx.db.value("SELECT session_id FROM turns WHERE id = ?", (turn_id,))
-                if session_id is not None:
-                    read_journal(ctx, str(session_id), turn_id)
+                turn = sessions.find_turn(ctx.db, turn_id)
+                if turn is not None:
+                    read_journal(ctx, turn.session_id, turn_id)
         except Exception as error:  # a full disk: it is read again with the next line, or at the turn's end
             self._log(f"cannot read the journal of {turn_id}: {type(error).__name__}: {error}")

@@ -9,13 +9,15 @@ from rookery.agents import sling
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
 from rookery.environment.service import find_problem
-from rookery.flows import store as failures
+from rookery.flows import store
 from rookery.flows.model import Action, NeedsPerson, Plan, Timer, wait_after
+from rookery.flows.store import Standing
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
 from rookery.runtimes.model import HEADLESS
-from rookery.sessions import journal, store
+from rookery.sessions import journal
+from rookery.sessions import store as sessions
 from rookery.sessions.model import BOOTING, CRASHED, ENDED, READY, STOPPING, TURN_LOST, TURN_RUNNING, WAITING
 from rookery.turns import interactive, stop
 from rookery.turns import service as turns
@@ -64,16 +66,11 @@ class Facts(Record):
 def read(ctx: Context) -> list[Facts]:
     """Every session that is alive, or has processes to be ended."""
     with ctx.db.read() as db:
-        rows = db.all(
-            "SELECT s.id, s.agent, s.mode, s.state, s.step, s.updated_at, s.runner_pid, s.runner_start, s.reason, "
-            "s.nudged, t.id, t.state, t.ended_at, (SELECT max(m.seq) FROM messages m WHERE m.recipient = s.agent "
-            "AND m.read_at IS NULL AND m.turn_id IS NULL) FROM sessions s LEFT JOIN turns t ON t.session_id = s.id "
-            "AND t.number = (SELECT max(number) FROM turns WHERE session_id = s.id) WHERE s.state <> 'ended' "
-            "UNION ALL SELECT id, agent, mode, state, step, updated_at, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL "
-            "FROM sessions WHERE state = 'ended' AND swept_at IS NULL"
-        )
-        lost = {row[0]: turns.count_lost(store.turns(db, row[0])) for row in rows if row[11] == TURN_LOST}
-    found = [_facts(ctx, row, lost.get(row[0], 0)) for row in rows]
+        standings = store.standings(db)
+        lost = {
+            each.id: turns.count_lost(sessions.turns(db, each.id)) for each in standings if each.turn_state == TURN_LOST
+        }
+    found = [_facts(ctx, each, lost.get(each.id, 0)) for each in standings]
     if not any(_may_begin(each) for each in found):
         return found
     problem = find_problem(ctx.root)
@@ -86,37 +83,37 @@ def _may_begin(each: Facts) -> bool:
     return is_idle and bool(each.mail or each.lost or each.state != WAITING)
 
 
-def _facts(ctx: Context, row: tuple[object, ...], lost: int) -> Facts:
-    id_, agent, mode, state, step, updated, pid, start, reason, nudged, turn_id, turn, turn_ended, mail = row
+def _facts(ctx: Context, each: Standing, lost: int) -> Facts:
+    is_running = each.turn_state == TURN_RUNNING and each.mode == HEADLESS
     return Facts(
-        id=str(id_),
-        agent=str(agent),
-        mode=str(mode),
-        state=str(state),
-        step=str(step),
-        updated=seconds_of(str(updated)),
-        driver=_driver(pid, start),
-        stopper=_stopper(reason),
-        turn=str(turn or ""),
-        turn_ended=seconds_of(str(turn_ended)) if turn_ended else 0.0,
-        is_run=turn == TURN_RUNNING and mode == HEADLESS and journal.is_held(ctx.root, str(turn_id)),
+        id=each.id,
+        agent=each.agent,
+        mode=each.mode,
+        state=each.state,
+        step=each.step,
+        updated=seconds_of(each.updated_at),
+        driver=_driver(each.runner_pid, each.runner_start),
+        stopper=_stopper(each.reason),
+        turn=each.turn_state or "",
+        turn_ended=seconds_of(each.turn_ended_at) if each.turn_ended_at else 0.0,
+        is_run=is_running and journal.is_held(ctx.root, each.turn_id or ""),
         lost=lost,
-        mail=int(mail or 0),  # type: ignore[call-overload]
-        nudged=int(nudged or 0),  # type: ignore[call-overload]
+        mail=each.mail or 0,
+        nudged=each.nudged,
     )
 
 
-def _driver(pid: object, start: object) -> Driver:
-    if not isinstance(pid, int):
+def _driver(pid: int | None, start: str | None) -> Driver:
+    if pid is None:
         return Driver()
-    holder = holders.read(pid, None if start is None else str(start))
+    holder = holders.read(pid, start)
     if holders.is_elsewhere(holder):
         return Driver(ELSEWHERE)
     return Driver(GONE if holders.is_gone(holder) else ALIVE, holder.identity)
 
 
-def _stopper(reason: object) -> Driver:
-    if not isinstance(reason, str) or not reason.startswith(STOPPING + " "):
+def _stopper(reason: str | None) -> Driver:
+    if reason is None or not reason.startswith(STOPPING + " "):
         return Driver()
     _, pid, start = reason.split(" ", 2)
     return _driver(int(pid), start)
@@ -188,14 +185,14 @@ def _action(each: Facts, name: str, why: str) -> Action:
 
 def _undo_sling(ctx: Context, session_id: str) -> None:
     # The command may have finished between our look and its end: only what is written after its end counts.
-    session = store.session(ctx.db, session_id)
+    session = sessions.session(ctx.db, session_id)
     is_left = session.state == BOOTING and session.step != READY
     if is_left and _driver(session.runner_pid, session.runner_start).state in (GONE, NONE):
         sling.undo(ctx, session, "the command that slung it was killed")
 
 
 def _give_up(ctx: Context, session_id: str) -> None:
-    lost = turns.count_lost(store.turns(ctx.db, session_id))
+    lost = turns.count_lost(sessions.turns(ctx.db, session_id))
     if lost >= turns.MOST_LOST:
         end_session(ctx, session_id, CRASHED, f"{lost} turns in a row were cut off")
 
@@ -203,9 +200,9 @@ def _give_up(ctx: Context, session_id: str) -> None:
 def _start_turn(ctx: Context, session_id: str) -> None:
     turns.start_turn(ctx, session_id)
     key = Action(NAME, _USE, _PROJECT, "").key
-    if key in failures.failures(ctx.db):  # it is repaired: of the next problem a person is told again
+    if key in store.failures(ctx.db):  # it is repaired: of the next problem a person is told again
         with ctx.db.write() as db:
-            failures.forget(db, key)
+            store.forget(db, key)
 
 
 def _use_environment(ctx: Context, _subject: str) -> None:

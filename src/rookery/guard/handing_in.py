@@ -11,7 +11,8 @@ from typing import Any
 from rookery.base.errors import Refused
 from rookery.db.database import Database
 from rookery.mail import service as mail
-from rookery.ops.caller import Caller
+from rookery.mail import store as messages
+from rookery.ops.model import Caller
 from rookery.roles.model import NOTHING, find_role
 from rookery.sessions import store
 from rookery.sessions.model import Session
@@ -45,10 +46,11 @@ def check_finished(db: Database, session: Session) -> None:
 def _open_matters(db: Database, session: Session) -> list[tuple[str, str]]:
     """What is open, and what to do about it."""
     found = []
-    workers = [each for each in store.children(db, session.agent, alive=False) if each.created_at >= session.created_at]
-    told = _branches_told(db, session)
+    children = store.sessions(db, parent=session.agent)
+    workers = [each for each in children if each.created_at >= session.created_at]
+    announced = messages.branches_announced(db, session.id)
     for worker in workers:
-        has_said_so = mail.terminal_since(db, worker.id) is not None
+        has_said_so = mail.terminal_message(db, worker) is not None
         if worker.is_alive and not has_said_so:
             found.append(
                 (
@@ -56,7 +58,7 @@ def _open_matters(db: Database, session: Session) -> list[tuple[str, str]]:
                     f"end your turn and wait for its mail, or `rook stop {worker.agent}`",
                 )
             )
-        elif has_said_so and worker.branch not in told and _is_to_land(db, worker):
+        elif has_said_so and worker.branch not in announced and _is_to_land(db, worker):
             found.append(
                 (
                     f"nobody was told that {worker.branch} may land",
@@ -64,8 +66,11 @@ def _open_matters(db: Database, session: Session) -> list[tuple[str, str]]:
                     f'\'{{"branch": "{worker.branch}", "task_id": "{worker.task_id}"}}\'`',
                 )
             )
-    for message_id, sender, subject in _unanswered(db, session):
-        found.append((f"{sender} asked “{subject}” and has no answer", f"`rook mail reply {message_id} --body …`"))
+    living = {each.id for each in children if each.is_alive}
+    for asked in messages.unanswered(db, session.agent, session.created_at):
+        if asked.session_id in living:
+            what = f"{asked.sender} asked “{asked.subject}” and has no answer"
+            found.append((what, f"`rook mail reply {asked.id} --body …`"))
     return found
 
 
@@ -73,27 +78,5 @@ def _is_to_land(db: Database, worker: Session) -> bool:
     """True if the worker's role makes commits, and its task is not over and done with already."""
     if find_role(worker.role).writes == NOTHING or worker.role == "merger" or worker.task_id is None:
         return False
-    state = db.value("SELECT state FROM tasks WHERE id = ?", (worker.task_id,))
-    return state is not None and state not in FINISHED
-
-
-def _branches_told(db: Database, session: Session) -> set[str]:
-    rows = db.all(
-        "SELECT json_extract(payload, '$.branch') FROM messages WHERE session_id = ? AND type = 'merge_ready'",
-        (session.id,),
-    )
-    return {str(row[0]) for row in rows}
-
-
-def _unanswered(db: Database, session: Session) -> list[tuple[str, str, str]]:
-    """Questions of living workers in whose thread the agent has said nothing since."""
-    return [
-        (str(row[0]), str(row[1]), str(row[2]))
-        for row in db.all(
-            "SELECT q.id, q.sender, q.subject FROM messages q JOIN sessions w ON w.id = q.session_id "
-            "WHERE q.recipient = ? AND q.type = 'question' AND w.parent = ? AND w.state <> 'ended' "
-            "AND q.created_at >= ? AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.thread_id = q.thread_id "
-            "AND a.sender = q.recipient AND a.seq > q.seq) ORDER BY q.seq",
-            (session.agent, session.agent, session.created_at),
-        )
-    ]
+    task = tasks.existing(db, worker.task_id)
+    return task is not None and task.state not in FINISHED

@@ -13,8 +13,8 @@ from rookery.guard.explain import Explanation
 from rookery.guard.explain import explain as put_in_words
 from rookery.guard.model import Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
-from rookery.ops.caller import Caller
 from rookery.ops.context import Context
+from rookery.ops.model import Caller
 from rookery.ops.operation import FILE, LONG_TEXT, Choices, Doc, Op, op
 from rookery.roles.model import PROFILES, find_role
 from rookery.sessions import store

@@ -13,9 +13,10 @@ from typing import Any
 from rookery.base.errors import Refused
 from rookery.db.database import Database
 from rookery.events.store import last_actor
-from rookery.ops.caller import Caller
+from rookery.ops.model import Caller
 from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS, Op
 from rookery.roles.rights import ANY, BENEATH
+from rookery.sessions import store as sessions
 from rookery.tasks import store as tasks
 
 _NOWHERE = "none"
@@ -109,8 +110,8 @@ def _check_agent(db: Database, caller: Caller, name: str, reach: str) -> None:
 
 
 def _parent(db: Database, name: str) -> str | None:
-    found: str | None = db.value("SELECT parent FROM sessions WHERE agent = ? ORDER BY seq DESC LIMIT 1", (name,))
-    return found
+    session = sessions.latest(db, name)
+    return None if session is None else session.parent
 
 
 def _check_group(db: Database, caller: Caller, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.sessions.model import Session
 
 DENIED = 2
 """The exit status that keeps a tool from running."""
@@ -23,16 +24,7 @@ class Answer(Record):
 class Caller(Record):
     """The agent whose program calls, as its row says."""
 
-    session_id: str
-    agent: str
-    role: str
-    profile: str
-    worktree: str
-    branch: str
-    base: str
-    scope: tuple[str, ...]
-    task_id: str | None
-    mode: str
+    session: Session
     turn_id: str | None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from rookery.base.text import one_line
-from rookery.mail import service as mail
+from rookery.mail import store as mail_store
 from rookery.ops.context import Context
 from rookery.roles.model import find_role, read_prompt
 from rookery.status import service as look
@@ -30,7 +30,7 @@ def _for_person(ctx: Context, compact: bool) -> str:
     ready = service.next_ready(ctx.db, ctx.now())
     tasks = [f"`{ready.task.id}` {one_line(ready.task.title, _WIDTH)}"] if ready else []
     parts.append(_lines("## Ready to be done next", tasks, "No task is ready."))
-    unread = mail.waiting(ctx.db, "human")
+    unread = mail_store.count_new(ctx.db, "human")
     if unread:
         parts.append(f"There {'is 1 message' if unread == 1 else f'are {unread} messages'} for you: `rook mail check`.")
     return "\n\n".join(parts)
@@ -51,7 +51,7 @@ def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
     parts = ["\n".join(lines)]
     if children:
         parts.append(_lines("## Your agents", children, ""))
-    waiting = mail.waiting(ctx.db, agent)
+    waiting = mail_store.count_new(ctx.db, agent)
     if waiting:
         parts.append(f"Mail for you: {waiting} new. `rook mail check`")
     if not compact:

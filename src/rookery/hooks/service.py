@@ -10,12 +10,12 @@ from typing import Any
 
 from rookery.base.json import loads
 from rookery.base.token import hash_token
-from rookery.config.project import from_stored, root_of
 from rookery.db.database import Database
 from rookery.hooks import tool_events as tool_hooks
 from rookery.hooks import turn_events as turn_hooks
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.ops.state import open_state
+from rookery.sessions import store
 
 _ABOUT_A_TOOL = ("pre-tool", "post-tool", "post-tool-failure")
 _ONLY_TOLD = ("notification", "subagent-stop", "session-end")
@@ -42,26 +42,18 @@ def _answer(root: str, db: Database, caller: Caller, event: str, payload: dict[s
             return tool_hooks.after_tool(root, caller, payload, failed=event == "post-tool-failure")
         tool_hooks.write(root, caller, event, data=_told(payload))
         return Answer()
-    return turn_hooks.answer(root, db, session_id=caller.session_id, event=event, payload=payload)
+    return turn_hooks.answer(root, db, session=caller.session, event=event, payload=payload)
 
 
 def find_caller(db: Database, session_id: str, token: str | None) -> Caller | None:
     """The living agent of a session; raises PermissionError if a token is given that is not its own."""
-    row = db.one(
-        "SELECT s.token_hash, s.agent, s.role, s.profile, s.worktree, s.branch, s.settings, s.task_id, s.mode, "
-        "(SELECT id FROM turns t WHERE t.session_id = s.id AND t.state = 'running') "
-        "FROM sessions s WHERE s.id = ? AND s.state <> 'ended'",
-        (session_id,),
-    )
+    row = store.living_in_turn(db, session_id)
     if row is None:
         return None
-    token_hash, agent, role, profile, worktree, branch, settings, task_id, mode, turn_id = row
-    if token is not None and hash_token(token) != token_hash:
+    caller = Caller(*row)
+    if token is not None and hash_token(token) != caller.session.token_hash:
         raise PermissionError("that is not this agent's token")
-    told = loads(settings)
-    scope = tuple(told["files"])
-    worktree = from_stored(root_of(db.path), worktree)
-    return Caller(session_id, agent, role, profile, worktree, branch, told["base"], scope, task_id, mode, turn_id)
+    return caller
 
 
 def _read(payload: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, Bounds, Call
 from rookery.guard.ownership import check_owned
 from rookery.hooks.model import Answer, Caller, refuse
-from rookery.ops import caller as callers
+from rookery.ops import model as callers
 from rookery.ops.operation import Op
 from rookery.roles.model import find_role
 from rookery.sessions.records import write_record
@@ -27,15 +27,15 @@ def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]
     tool, given = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(tool, str) or not isinstance(given, dict):
         return refuse("the call cannot be read", "repeat it")
-    bounds = bounds_of(root, db, caller, str(payload.get("cwd") or caller.worktree))
-    verdict = decide(find_role(caller.role), caller.profile, bounds, Call(tool, given))
+    bounds = bounds_of(root, db, caller, str(payload.get("cwd") or caller.session.worktree))
+    verdict = decide(find_role(caller.session.role), caller.session.profile, bounds, Call(tool, given))
     data: dict[str, Any] = {"input": given, "id": payload.get("tool_use_id")}
     if verdict.verdict == ALLOW:
         write(root, caller, "call", tool, data=data)
         return Answer(out=_decision("allow"))
     data |= {"verdict": verdict.verdict, "reason": verdict.reason, "rule": verdict.rule}
     write(root, caller, "denied", tool, is_error=True, data=data)
-    if verdict.verdict == ASK and caller.mode == "tmux":
+    if verdict.verdict == ASK and caller.session.mode == "tmux":
         return Answer(out=_decision("ask", f"{verdict.reason}. {verdict.hint}"))
     return refuse(verdict.reason, verdict.hint)
 
@@ -44,19 +44,20 @@ def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
     """What the agent has of its own; whose a task or another agent is, the state is asked when it matters."""
     return Bounds(
         root=root,
-        worktree=caller.worktree,
-        branch=caller.branch,
-        base=caller.base,
-        scope=caller.scope,
-        task_id=caller.task_id,
-        agent=caller.agent,
+        worktree=caller.session.worktree,
+        branch=caller.session.branch,
+        base=caller.session.settings.base,
+        scope=caller.session.settings.files,
+        task_id=caller.session.task_id,
+        agent=caller.session.agent,
         cwd=cwd,
         check_own=lambda operation, values, folder, reach: _check_own(db, caller, operation, values, folder, reach),
     )
 
 
 def _check_own(db: Database, caller: Caller, operation: Op, values: Mapping[str, Any], folder: str, reach: str) -> None:
-    who = callers.Caller(caller.agent, caller.session_id, caller.role, caller.task_id, "@lead", caller.worktree)
+    session = caller.session
+    who = callers.Caller(session.agent, session.id, session.role, session.task_id, "@lead", session.worktree)
     check_owned(db, who, operation, values, folder, reach)
 
 
@@ -70,7 +71,7 @@ def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bo
     write(root, caller, "tool", tool, is_error=failed, millis=_whole(millis), data=data)
     path = given.get(_FILE_TOOLS[tool]) if tool in _FILE_TOOLS and isinstance(given, dict) else None
     if isinstance(path, str) and not failed:
-        inside = os.path.relpath(os.path.join(caller.worktree, path), caller.worktree)
+        inside = os.path.relpath(os.path.join(caller.session.worktree, path), caller.session.worktree)
         write(root, caller, "file", inside, data={"path": inside, "change": tool.lower()})
     return Answer()
 
@@ -88,8 +89,8 @@ def write(
     write_record(
         root,
         at=stamp(now()),
-        agent=caller.agent,
-        session_id=caller.session_id,
+        agent=caller.session.agent,
+        session_id=caller.session.id,
         turn_id=caller.turn_id,
         kind=kind,
         name=name,

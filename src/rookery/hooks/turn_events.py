@@ -10,15 +10,13 @@ from rookery.hooks.model import Answer
 from rookery.hooks.prime import prime
 from rookery.ops.context import Context
 from rookery.runtimes.model import TMUX
-from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.turns.interactive import begin_turn, end_turn, take_mail
 
 
-def answer(root: str, db: Database, *, session_id: str, event: str, payload: dict[str, Any]) -> Answer:
+def answer(root: str, db: Database, *, session: Session, event: str, payload: dict[str, Any]) -> Answer:
     """What the program is told at one of these events."""
     ctx = Context.at(root, db)
-    session = store.session(db, session_id)
     if event == "session-start":
         # At the very beginning its instructions are fresh; later they may have been forgotten.
         return Answer() if payload.get("source") == "startup" else Answer(out=_prime(ctx, session.agent))

@@ -28,11 +28,12 @@ from rookery.config.project import FOLDER, make_state_folder
 from rookery.db.database import Database
 from rookery.environment import store as environment
 from rookery.environment.store import EnvironmentUnusable
-from rookery.merge import lease
+from rookery.merge import lease_store
 from rookery.merge.gates import scratch
 from rookery.ops import location
 from rookery.ops.context import Context
-from rookery.ops.location import COPIED, HERE, MOVED, Location
+from rookery.ops.location import COPIED, HERE, MOVED
+from rookery.ops.model import Location
 from rookery.processes import holder as holders
 from rookery.processes.proctable import MARK, RUNNER, environ_of, words_of
 from rookery.processes.proctree import Identity, end_tree, marked
@@ -43,7 +44,7 @@ from rookery.turns.ending import end_session
 from rookery.vcs import cage
 from rookery.vcs.git import relocate as git_relocate
 from rookery.vcs.git.index_claim import give_up_all
-from rookery.worktrees import removal
+from rookery.worktrees import store as cleanings
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,8 @@ def _repair_paths(ctx: Context, before: Location, *, is_copy: bool) -> int:
 def _drop_holders(ctx: Context) -> None:
     """Free what processes of the original hold in the copy: they know nothing of it."""
     with ctx.db.write() as db:
-        lease.drop_all(db, ctx.now())
-        removal.drop_all(db)
+        lease_store.drop_all(db, ctx.now())
+        cleanings.drop_all(db)
     give_up_all(os.path.realpath(ctx.root))
     scratch.drop_all(ctx.path("scratch"))
 

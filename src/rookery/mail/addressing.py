@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
-from rookery.mail import directory
+from rookery.mail import store
 from rookery.mail.model import HUMAN, SYSTEM, EmptyGroup, UnknownRecipient
-from rookery.ops.caller import Caller
+from rookery.ops.model import Caller
+from rookery.sessions import store as sessions
+from rookery.sessions.model import Session
 
 ROLE_GROUPS = {
     "coordinators": "coordinator",
@@ -55,10 +57,10 @@ def find_person(db: Database, name: str) -> Addressee:
         return Addressee(HUMAN, None, True)
     if name == SYSTEM:
         raise UnknownRecipient(f"{SYSTEM} is Rookery itself, and reads no mail", hint="write to @lead or to human")
-    life = directory.find(db, name)
-    if life is None:
+    session = sessions.latest(db, name)
+    if session is None:
         raise UnknownRecipient(f"nobody is called {name!r}", hint=_suggestion(db, name))
-    return Addressee(name, None, life.is_alive)
+    return Addressee(name, None, session.is_alive)
 
 
 def _expand(db: Database, caller: Caller, text: str) -> list[Addressee]:
@@ -79,39 +81,43 @@ def _expand(db: Database, caller: Caller, text: str) -> list[Addressee]:
 def _members(db: Database, caller: Caller, group: str) -> list[str]:
     word = group[1:].lower()
     if word == "all":
-        return [each.agent for each in directory.living(db)]
+        return [each.agent for each in _living(db)]
     if word in ROLE_GROUPS:
-        return [each.agent for each in directory.living(db) if each.role == ROLE_GROUPS[word]]
+        return [each.agent for each in _living(db) if each.role == ROLE_GROUPS[word]]
     if word == "children":
-        return [each.agent for each in directory.living(db) if each.parent == caller.name]
+        return [each.agent for each in _living(db) if each.parent == caller.name]
     if word == "siblings":
         parent = _parent(db, caller.name)
-        return [each.agent for each in directory.living(db) if each.parent == parent]
+        return [each.agent for each in _living(db) if each.parent == parent]
     if word in ("lead", "parent"):
         return [_parent(db, caller.name)]
     for start in ("lead:", "lead of "):
         if word.startswith(start):
             return [_parent(db, group[1 + len(start) :].strip())]
-    members = directory.group_members(db, group[1:])
+    members = store.group_members(db, group[1:])
     if not members:
         raise UnknownRecipient(f"there is no group {group}", hint=_suggestion(db, group))
     return members
+
+
+def _living(db: Database) -> list[Session]:
+    return sorted(sessions.sessions(db, alive=True), key=lambda session: session.agent)
 
 
 def _parent(db: Database, name: str) -> str:
     """Who is above an agent."""
     if name in (HUMAN, SYSTEM):
         raise EmptyGroup(f"nobody is above {name}", hint="name the recipient")
-    life = directory.find(db, name)
-    if life is None:
+    session = sessions.latest(db, name)
+    if session is None:
         raise UnknownRecipient(f"nobody is called {name!r}", hint=_suggestion(db, name))
-    return life.parent
+    return session.parent
 
 
 def _suggestion(db: Database, text: str) -> str:
     import difflib
 
-    names = [HUMAN, *directory.agents(db)]
-    groups = [f"@{each}" for each in (*KIN_GROUPS, *ROLE_GROUPS, *directory.group_names(db))]
+    names = [HUMAN, *sessions.agent_names(db)]
+    groups = [f"@{each}" for each in (*KIN_GROUPS, *ROLE_GROUPS, *store.group_names(db))]
     near = difflib.get_close_matches(text, [*names, *groups], 1)
     return f"did you mean `{near[0]}`?" if near else "write to an agent, to `human`, or to a group such as @all"

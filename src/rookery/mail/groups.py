@@ -9,8 +9,9 @@ from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.events.store import publish
-from rookery.mail import addressing, directory
-from rookery.ops.caller import Caller, check_alive
+from rookery.mail import addressing, store
+from rookery.ops.caller import check_alive
+from rookery.ops.model import Caller
 
 MAX_NAME = 48
 
@@ -28,7 +29,7 @@ def create(db: Database, caller: Caller, name: str, members: Iterable[str], now:
     name = _check_name(name)
     with db.write():
         check_alive(db, caller)
-        if directory.group_members(db, name):
+        if store.group_members(db, name):
             raise InvalidInput(f"there is a group @{name} already", hint=f"`rook group add {name} …` adds to it")
         found = _insert(db, name, members, now)
         publish(db, "group.created", name, {"members": found.members}, actor=caller.name, at=now)
@@ -57,9 +58,7 @@ def remove(db: Database, caller: Caller, name: str, members: Iterable[str], now:
         kept = tuple(each for each in before.members if each not in gone)
         if not kept:
             raise InvalidInput(f"@{before.name} would be empty", hint=f"`rook group delete {before.name}` removes it")
-        db.execute_many(
-            "DELETE FROM mail_groups WHERE name = ? AND member = ?", [(before.name, each) for each in sorted(gone)]
-        )
+        store.remove_members(db, before.name, gone)
         found = Group(before.name, kept)
         _tell_change(db, before, found, caller.name, now)
         return found
@@ -70,7 +69,7 @@ def delete(db: Database, caller: Caller, name: str, now: str) -> Group:
     with db.write():
         check_alive(db, caller)
         found = _find(db, name)
-        db.execute("DELETE FROM mail_groups WHERE name = ?", (found.name,))
+        store.remove_members(db, found.name, found.members)
         publish(db, "group.deleted", found.name, {"members": found.members}, actor=caller.name, at=now)
         return found
 
@@ -78,12 +77,12 @@ def delete(db: Database, caller: Caller, name: str, now: str) -> Group:
 def list_groups(db: Database) -> list[Group]:
     """Every named group, by name."""
     with db.read():
-        return [Group(name, tuple(directory.group_members(db, name))) for name in directory.group_names(db)]
+        return [Group(name, tuple(store.group_members(db, name))) for name in store.group_names(db)]
 
 
 def _find(db: Database, name: str) -> Group:
     name = name.removeprefix("@")
-    members = directory.group_members(db, name)
+    members = store.group_members(db, name)
     if not members:
         raise NotFound(f"there is no group @{name}", hint="`rook group list` shows what there is")
     return Group(name, tuple(members))
@@ -92,11 +91,8 @@ def _find(db: Database, name: str) -> Group:
 def _insert(db: Database, name: str, members: Iterable[str], now: str) -> Group:
     for member in dict.fromkeys(members):
         person = addressing.find_person(db, member)
-        db.execute(
-            "INSERT INTO mail_groups (name, member, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (name, person.name, now),
-        )
-    return Group(name, tuple(directory.group_members(db, name)))
+        store.add_member(db, name, person.name, now)
+    return Group(name, tuple(store.group_members(db, name)))
 
 
 def _tell_change(db: Database, before: Group, after: Group, actor: str, now: str) -> None:

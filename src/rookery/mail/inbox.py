@@ -16,12 +16,13 @@ from rookery.base.record import Record
 from rookery.db.commits import Commits
 from rookery.db.database import Database
 from rookery.mail import store
-from rookery.mail.directory import current_turn
 from rookery.mail.inject import LIMITS, choose, render
-from rookery.mail.model import Message, NotYourMail
+from rookery.mail.model import Message, NotYourMail, TurnOver
 from rookery.mail.service import find_inbox, find_message, find_thread
 from rookery.mail.validation import check_type
-from rookery.ops.caller import Caller, check_alive
+from rookery.ops.caller import check_alive
+from rookery.ops.model import Caller
+from rookery.sessions.store import running_turn
 
 DEFAULT_LIMIT = 50
 
@@ -210,3 +211,16 @@ def _marked(message: Message, turn_id: str | None, now: str) -> Message:
 def _visible_thread(db: Database, name: str, sees_all: bool, message: Message) -> list[Message]:
     thread = store.thread(db, message.thread_id)
     return [each for each in thread if sees_all or name in (each.sender, each.recipient)]
+
+
+def current_turn(db: Database, caller: Caller) -> str | None:
+    """The turn that the caller runs in, None outside of one.
+
+    The session's own turn counts, whatever the environment says: a program in a terminal cannot be given a new
+    variable with every turn. But what a turn left running must not take mail away from the turn after it.
+    """
+    turn = None if caller.session_id is None else running_turn(db, caller.session_id)
+    running = None if turn is None else turn.id
+    if caller.turn is not None and caller.turn != running:
+        raise TurnOver(f"the turn {caller.turn} of {caller.name} is not running")
+    return running

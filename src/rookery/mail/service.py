@@ -16,7 +16,9 @@ from rookery.mail import addressing, store
 from rookery.mail.inject import LIMITS, Limits, choose
 from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
-from rookery.ops.caller import Caller, check_alive
+from rookery.ops.caller import check_alive
+from rookery.ops.model import Caller
+from rookery.sessions.model import Session
 
 _TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
 _TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}
@@ -85,11 +87,6 @@ def deliver(db: Database, agent: str, turn_id: str, now: str, limits: Limits = L
         return [each.replace(turn_id=turn_id) for each in chosen]
 
 
-def seen_by(db: Database, turn_id: str) -> list[Message]:
-    """What a running turn has seen."""
-    return store.seen_by(db, turn_id)
-
-
 def acknowledge(db: Database, turn_id: str, now: str) -> int:
     """The turn ended well: what it has seen is read. How many messages that are."""
     with db.write():
@@ -102,23 +99,9 @@ def redeliver(db: Database, turn_id: str, now: str) -> int:
         return store.settle_turn(db, turn_id, read=False, now=now)
 
 
-def waiting(db: Database, agent: str) -> int:
-    """How many messages are new for an agent: a reason to begin a turn."""
-    return store.count_new(db, agent)
-
-
-def newest_waiting(db: Database, agent: str) -> int:
-    """The number of the newest message that is new for an agent; 0 if there is none."""
-    return store.newest_new(db, agent)
-
-
-def terminal_since(db: Database, session_id: str, since: str = "") -> Message | None:
-    """The message with which a session said that its work is over, if it did (at or after a time)."""
-    row = db.one("SELECT agent, role FROM sessions WHERE id = ?", (session_id,))
-    if row is None:
-        return None
-    agent, role = row
-    return store.last_of_session(db, agent, session_id, _TERMINAL_OF_ROLE.get(role, _TERMINAL), since)
+def terminal_message(db: Database, session: Session) -> Message | None:
+    """The message with which a session said that its work is over, if it did."""
+    return store.last_of_types(db, session, _TERMINAL_OF_ROLE.get(session.role, _TERMINAL))
 
 
 def find_message(db: Database, caller: Caller, text: str) -> Message:

@@ -9,9 +9,10 @@ from rookery.base.ids import MESSAGE, parse_id, resolve_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database
-from rookery.db.dialect import marks
+from rookery.db.dialect import equals, marks
 from rookery.events.store import publish
 from rookery.mail.model import PRIORITIES, SYSTEM, Message
+from rookery.sessions.model import Session
 
 Condition = tuple[list[str], list[object]]
 
@@ -83,23 +84,19 @@ def resolve_thread(db: Database, text: str) -> str:
 
 def get(db: Database, message_id: str) -> Message:
     """The message with that whole id, which the caller knows to exist."""
-    row = db.one(f"{_SELECT} WHERE m.id = ?", (message_id,))
-    if row is None:
-        raise LookupError(message_id)
-    return _message(row)
+    for message in _messages(db, "m.id = ?", message_id):
+        return message
+    raise LookupError(message_id)
 
 
 def thread(db: Database, thread_id: str) -> list[Message]:
     """A thread's messages, oldest first."""
-    return [_message(row) for row in db.all(f"{_SELECT} WHERE m.thread_id = ? ORDER BY m.seq", (thread_id,))]
+    return _messages(db, "m.thread_id = ? ORDER BY m.seq", thread_id)
 
 
 def seen_by(db: Database, turn_id: str) -> list[Message]:
     """The messages that a turn has seen and that are not read yet, oldest first."""
-    return [
-        _message(row)
-        for row in db.all(f"{_SELECT} WHERE m.turn_id = ? AND m.read_at IS NULL ORDER BY m.seq", (turn_id,))
-    ]
+    return _messages(db, "m.turn_id = ? AND m.read_at IS NULL ORDER BY m.seq", turn_id)
 
 
 def new_ids(
@@ -112,27 +109,18 @@ def new_ids(
     type: str | None = None,
 ) -> list[str]:
     """What is new for a recipient: urgent first, and of those the newest."""
-    where, values = [_NEW], [recipient]  # type: Condition
-    for column, value in (("sender", sender), ("thread_id", thread), ("type", type)):
-        if value is not None:
-            where.append(f"m.{column} = ?")
-            values.append(value)
-    return _texts(
-        db,
-        f"SELECT m.id FROM messages m WHERE {' AND '.join(where)} ORDER BY {_URGENT_FIRST}, m.seq DESC LIMIT ?",
-        *values,
-        limit,
-    )
+    where, values = equals({"m.sender": sender, "m.thread_id": thread, "m.type": type})
+    return _in_order(db, " AND ".join((_NEW, *where)), recipient, *values, limit)
 
 
 def unread_ids(db: Database, recipient: str, limit: int = _CHUNK) -> list[str]:
     """What a recipient has not read, seen by a running turn or not; in the same order."""
-    return _texts(
-        db,
-        f"SELECT m.id FROM messages m WHERE {_UNREAD} ORDER BY {_URGENT_FIRST}, m.seq DESC LIMIT ?",
-        recipient,
-        limit,
-    )
+    return _in_order(db, _UNREAD, recipient, limit)
+
+
+def _in_order(db: Database, condition: str, *values: object) -> list[str]:
+    sql = f"SELECT m.id FROM messages m WHERE {condition} ORDER BY {_URGENT_FIRST}, m.seq DESC LIMIT ?"
+    return _texts(db, sql, *values)
 
 
 def count_new(db: Database, recipient: str) -> int:
@@ -178,22 +166,23 @@ def settle_turn(db: Database, turn_id: str, *, read: bool, now: str) -> int:
 
 def select(db: Database, query: Query) -> list[Message]:
     """The messages that fit, newest first."""
-    where, values = ["TRUE"], []  # type: Condition
+    named = {
+        "m.sender": query.sender,
+        "m.recipient": query.recipient,
+        "m.type": query.type,
+        "m.thread_id": query.thread,
+    }
+    where, values = equals(named)
     if query.viewer is not None:
         where.append("(m.sender = ? OR m.recipient = ?)")
         values += [query.viewer, query.viewer]
-    named = {"sender": query.sender, "recipient": query.recipient, "type": query.type, "thread_id": query.thread}
-    for column, value in named.items():
-        if value is not None:
-            where.append(f"m.{column} = ?")
-            values.append(value)
     if query.unread:
         where.append("m.read_at IS NULL")
     if query.before is not None:
         where.append("m.seq < (SELECT seq FROM messages WHERE id = ?)")
         values.append(query.before)
-    rows = db.all(f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY m.seq DESC LIMIT ?", [*values, query.limit])
-    return [_message(row) for row in rows]
+    condition = " AND ".join(where) or "TRUE"
+    return _messages(db, f"{condition} ORDER BY m.seq DESC LIMIT ?", *values, query.limit)
 
 
 def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bool, actor: str, now: str) -> int:
@@ -215,14 +204,66 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
     return gone
 
 
-def last_of_session(db: Database, sender: str, session_id: str, types: Sequence[str], since: str) -> Message | None:
-    """The newest message of these types that an agent sent in one life, at or after a time."""
-    row = db.one(
-        f"{_SELECT} WHERE m.sender = ? AND m.session_id = ? AND m.created_at >= ? AND m.type IN ({marks(len(types))}) "
-        "ORDER BY m.seq DESC LIMIT 1",
-        (sender, session_id, since, *types),
+def last_of_types(db: Database, session: Session, types: Sequence[str]) -> Message | None:
+    """The newest message of these types that an agent sent in one session."""
+    condition = f"m.sender = ? AND m.session_id = ? AND m.type IN ({marks(len(types))}) ORDER BY m.seq DESC LIMIT 1"
+    return next(iter(_messages(db, condition, session.agent, session.id, *types)), None)
+
+
+def group_members(db: Database, group: str) -> list[str]:
+    """Who is in a named group; nobody if there is no such group."""
+    return _texts(db, "SELECT member FROM mail_groups WHERE name = ? ORDER BY member", group)
+
+
+def group_names(db: Database) -> list[str]:
+    """Every named group."""
+    return _texts(db, "SELECT DISTINCT name FROM mail_groups ORDER BY name")
+
+
+def add_member(db: Database, group: str, member: str, now: str) -> None:
+    """Put a name into a group, which exists by that."""
+    db.execute(
+        "INSERT INTO mail_groups (name, member, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (group, member, now),
     )
-    return None if row is None else _message(row)
+
+
+def remove_members(db: Database, group: str, members: Iterable[str]) -> None:
+    """Take names out of a group; without any it is gone."""
+    db.execute_many("DELETE FROM mail_groups WHERE name = ? AND member = ?", [(group, member) for member in members])
+
+
+def branches_announced(db: Database, session_id: str) -> set[str]:
+    """The branches of which a session has said that they may land."""
+    sql = "SELECT json_extract(payload, '$.branch') FROM messages WHERE session_id = ? AND type = 'merge_ready'"
+    return {str(branch) for branch in _texts(db, sql, session_id)}
+
+
+def endorser(db: Database, branch: str, *, author: str, since: str) -> str | None:
+    """The last one beside its author who said, at or after a time, that a branch may land."""
+    sender: str | None = db.value(
+        "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
+        "AND sender <> ? AND created_at >= ? ORDER BY seq DESC LIMIT 1",
+        (branch, author, since),
+    )
+    return sender
+
+
+def unanswered(db: Database, recipient: str, since: str) -> list[Message]:
+    """Questions since a time in whose thread the recipient has said nothing since."""
+    condition = (
+        "m.recipient = ? AND m.type = 'question' AND m.created_at >= ? AND NOT EXISTS (SELECT 1 FROM messages a "
+        "WHERE a.thread_id = m.thread_id AND a.sender = m.recipient AND a.seq > m.seq) ORDER BY m.seq"
+    )
+    return _messages(db, condition, recipient, since)
+
+
+def last_body(db: Database, sender: str, session_id: str) -> str | None:
+    """What an agent wrote last in one session."""
+    body: str | None = db.value(
+        "SELECT body FROM messages WHERE session_id = ? AND sender = ? ORDER BY seq DESC LIMIT 1", (session_id, sender)
+    )
+    return body
 
 
 def _tell(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: str | None, now: str) -> None:
@@ -230,9 +271,9 @@ def _tell(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: 
     publish(db, kind, recipient, {"ids": list(ids), "turn_id": turn_id}, actor=actor, at=now)
 
 
-def _message(row: tuple[object, ...]) -> Message:
-    found = Message(*row)  # type: ignore[arg-type]
-    return found if found.payload is None else found.replace(payload=loads(str(found.payload)))
+def _messages(db: Database, condition: str, *values: object) -> list[Message]:
+    found = [Message(*row) for row in db.all(f"{_SELECT} WHERE {condition}", values)]
+    return [each if each.payload is None else each.replace(payload=loads(str(each.payload))) for each in found]
 
 
 def _texts(db: Database, sql: str, *values: object) -> list[str]:

@@ -8,12 +8,12 @@ from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
-from rookery.merge import recovery, store
+from rookery.merge import lease_store, recovery, store
 from rookery.merge.gates import scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
 from rookery.ops.context import Context
-from rookery.processes.holder import is_gone, read
+from rookery.processes.holder import is_gone
 
 _CATEGORY = "merge"
 
@@ -50,11 +50,11 @@ def _git(merger: Merger) -> Finding:
 
 
 def _cut_off(merger: Merger, root: str) -> Finding:
-    leases = "SELECT base, pid, pid_start, expires_at <= ? FROM merge_leases WHERE holder IS NOT NULL"
-    rows = merger.ctx.db.all(leases, (merger.ctx.now(),))
-    held = {base for base, pid, start, is_over in rows if not is_gone(read(pid, start), lease_is_over=is_over)}
+    leases = lease_store.held(merger.ctx.db)
+    now = merger.ctx.now()
+    held = {each.base for each in leases if not is_gone(each.process, lease_is_over=each.expires_at <= now)}
     left = [*store.select(merger.ctx.db, states=(TESTING, LANDING)), *store.undoing(merger.ctx.db)]
-    bases = {each.base for each in left if each.base not in held} | {row[0] for row in rows if row[0] not in held}
+    bases = {*(each.base for each in left), *(each.base for each in leases)} - held
     if not bases:
         return Finding(
             _CATEGORY, "landings", OK, f"{len(store.select(merger.ctx.db, states=OPEN))} branches are queued"

@@ -22,6 +22,8 @@ from rookery.base.record import Record
 from rookery.config import steps
 from rookery.db.database import Database
 from rookery.mail.model import SYSTEM
+from rookery.merge import lease_store
+from rookery.merge.lease_store import LeaseRow
 from rookery.merge.merger import Merger
 from rookery.merge.model import LostLease
 from rookery.processes import holder as holders
@@ -66,25 +68,17 @@ class LeaseState(Record):
     """What is known, before the transaction that takes a lease, of who asks for it and of who has it."""
 
     me: holders.HolderId
-    token: int | None
-    """The number that the lease has; None if nobody ever took it."""
-    is_gone: bool
+    row: LeaseRow | None = None
+    """The lease as it is; None if nobody ever took it."""
+    is_gone: bool = False
     """Whether the process of its holder has ended."""
-    holder: Holder | None = None
-    """Who has it, and neither is gone nor hangs."""
 
 
 def look(merger: Merger, base: str) -> LeaseState:
     """Look at the processes that matter for a lease: that takes too long for a transaction."""
-    row = merger.ctx.db.one(
-        "SELECT token, holder, pid, pid_start, expires_at FROM merge_leases WHERE base = ?", (base,)
-    )
-    if row is None:
-        return LeaseState(holders.myself(), None, False)
-    token, holder, pid, start, expires = row
-    is_gone = holder is not None and holders.is_gone(holders.read(pid, start))
-    is_held = holder is not None and not is_gone and expires > merger.ctx.now()
-    return LeaseState(holders.myself(), token, is_gone, Holder(holder, pid) if is_held else None)
+    row = lease_store.find(merger.ctx.db, base)
+    is_gone = row is not None and row.actor is not None and holders.is_gone(row.process)
+    return LeaseState(holders.myself(), row, is_gone)
 
 
 def take(merger: Merger, base: str, seen: LeaseState | None = None) -> Lease | Holder:
@@ -94,26 +88,27 @@ def take(merger: Merger, base: str, seen: LeaseState | None = None) -> Lease | H
     """
     if seen is None:
         seen = look(merger, base)
-        if seen.holder is not None:  # who waits for it wakes up at every commit, and makes none
-            return seen.holder
-    is_inherited = False
+        holder = _holder(merger, seen.row, seen)
+        if holder is not None:  # who waits for it wakes up at every commit, and makes none
+            return holder
     with merger.ctx.db.write() as db:
-        row = db.one("SELECT token, holder, pid, expires_at FROM merge_leases WHERE base = ?", (base,))
-        token = 1 if row is None else int(row[0]) + 1
-        if row is not None and row[1] is not None:
-            number, holder, pid, expires = row
-            # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken
-            # the lease since we looked is alive.
-            if not (seen.is_gone and seen.token == number) and expires > merger.ctx.now():
-                return Holder(holder, pid)
-            is_inherited = True
-        db.execute(
-            "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (base) DO UPDATE SET token = excluded.token, holder = excluded.holder, pid = excluded.pid, "
-            "pid_start = excluded.pid_start, expires_at = excluded.expires_at",
-            (base, token, merger.actor, seen.me.pid, seen.me.text, _until(merger)),
-        )
-    return Lease(base, token, is_inherited)
+        row = lease_store.find(db, base)
+        holder = _holder(merger, row, seen)
+        if holder is not None:
+            return holder
+        token = 1 if row is None else row.token + 1
+        lease_store.save(db, LeaseRow(base, token, merger.actor, seen.me, _until(merger)))
+    return Lease(base, token, is_inherited=row is not None and row.actor is not None)
+
+
+def _holder(merger: Merger, row: LeaseRow | None, seen: LeaseState) -> Holder | None:
+    """Who has the lease, and neither is gone nor hangs."""
+    if row is None or row.actor is None:
+        return None
+    # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken the lease
+    # since we looked is alive.
+    is_gone = seen.is_gone and seen.row is not None and seen.row.token == row.token
+    return None if is_gone or row.expires_at <= merger.ctx.now() else Holder(row.actor, row.process.pid)
 
 
 def fenced(merger: Merger, lease: Lease) -> Lease:
@@ -163,12 +158,12 @@ def renew(merger: Merger, lease: Lease) -> None:
     """Give a sign of life; raises LostLease if another merger has taken over."""
     with merger.ctx.db.write() as db:
         check(db, lease)
-        db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (_until(merger), lease.base))
+        lease_store.extend(db, lease.base, _until(merger))
 
 
 def check(db: Database, lease: Lease) -> None:
     """Within the caller's transaction: raise LostLease unless the lease is still ours."""
-    if db.value("SELECT token FROM merge_leases WHERE base = ? AND holder IS NOT NULL", (lease.base,)) != lease.token:
+    if lease_store.held_token(db, lease.base) != lease.token:
         raise lost(lease)
 
 
@@ -185,19 +180,7 @@ def release(merger: Merger, lease: Lease) -> None:
     On a full disk it stays, and is free once this process has ended: the error that led here says more.
     """
     with suppress(StorageFailed), merger.ctx.db.write() as db:
-        db.execute(
-            "UPDATE merge_leases SET holder = NULL, pid = NULL, pid_start = NULL, expires_at = NULL "
-            "WHERE base = ? AND token = ?",
-            (lease.base, lease.token),
-        )
-
-
-def drop_all(db: Database, now: str) -> None:
-    """Within the caller's transaction: end every lease, in a copy of the project whose mergers hold them elsewhere.
-
-    Who comes next inherits them, and settles what was half done when the copy was made.
-    """
-    db.execute("UPDATE merge_leases SET pid = 0, pid_start = '', expires_at = ? WHERE holder IS NOT NULL", (now,))
+        lease_store.free(db, lease.base, lease.token)
 
 
 def _until(merger: Merger) -> str:

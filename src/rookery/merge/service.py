@@ -40,7 +40,7 @@ def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, 
     session = _session(merger, branch)
     now = merger.ctx.now()
     task_id = None if session is None else session.task_id
-    task = tasks.get_many(merger.ctx.db, [task_id]).get(task_id) if task_id else None
+    task = tasks.existing(merger.ctx.db, task_id)
     return Entry(
         id=new_id(MERGE),
         branch=branch,

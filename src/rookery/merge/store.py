@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
 from rookery.config.project import from_stored, root_of, to_stored
-from rookery.db.database import Database, Row
-from rookery.db.dialect import marks
+from rookery.db.database import Database
+from rookery.db.dialect import equals, marks
 from rookery.events.store import publish
 from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
 from rookery.merge.model import MERGE as MERGE_STRATEGY
@@ -30,12 +30,27 @@ def resolve(db: Database, text: str) -> str:
     )
 
 
+def find(db: Database, merge_id: str) -> Entry | None:
+    """The entry with that whole id, if there is one."""
+    return next(_entries(db, "id = ?", merge_id), None)
+
+
 def get(db: Database, merge_id: str) -> Entry:
     """The entry with that whole id, which the caller knows to exist."""
-    row = db.one(f"SELECT {_COLUMNS} FROM merges WHERE id = ?", (merge_id,))
-    if row is None:
+    entry = find(db, merge_id)
+    if entry is None:
         raise LookupError(merge_id)
-    return _entry(row)
+    return entry
+
+
+def unsettled_bases(db: Database) -> set[str]:
+    """The bases on which a landing, its undoing or what follows from it is under way, or was cut off."""
+    rows = db.all(
+        "SELECT base FROM merges WHERE state IN ('testing', 'landing') "
+        "UNION SELECT base FROM merges WHERE kind = 'undoing' "
+        "UNION SELECT base FROM merges WHERE state = 'landed' AND followed_at IS NULL"
+    )
+    return {row[0] for row in rows}
 
 
 def insert(db: Database, entry: Entry) -> None:
@@ -76,7 +91,7 @@ def mark_undoing(db: Database, entry: Entry, kind: str | None) -> None:
 
 def undoing(db: Database) -> list[Entry]:
     """What is being taken back, or was when somebody was killed."""
-    return [_entry(row) for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE kind = 'undoing'")]
+    return list(_entries(db, "kind = 'undoing'"))
 
 
 def mark_cleaned(db: Database, entry: Entry, at: str) -> None:
@@ -84,56 +99,32 @@ def mark_cleaned(db: Database, entry: Entry, at: str) -> None:
     db.execute("UPDATE merges SET cleaned_at = ? WHERE id = ?", (at, entry.id))
 
 
-def select(
-    db: Database,
-    *,
-    states: Sequence[str] = (),
-    base: str | None = None,
-    branch: str | None = None,
-    run_id: str | None = None,
-    limit: int = -1,
-) -> list[Entry]:
-    """Entries, the newest first."""
-    where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
+def select(db: Database, *, states: Sequence[str] = (), limit: int = -1, **columns: str | None) -> list[Entry]:
+    """Entries, the newest first: all, or those in these states and with these values in their columns."""
+    where, values = equals(columns)
     if states:
         where.append(f"state IN ({marks(len(states))})")
-        values += states
-    for column, value in (("base", base), ("branch", branch), ("run_id", run_id)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            values.append(value)
-    rows = db.all(
-        f"SELECT {_COLUMNS} FROM merges WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?", [*values, limit]
-    )
-    return [_entry(row) for row in rows]
+    condition = " AND ".join(where) or "1 = 1"
+    return list(_entries(db, f"{condition} ORDER BY seq DESC LIMIT ?", *values, *states, limit))
 
 
 def queue(db: Database, base: str | None = None) -> list[Entry]:
     """What may be taken next, in order."""
-    condition, values = ("", ()) if base is None else (" AND base = ?", (base,))  # type: tuple[str, tuple[str, ...]]
-    rows = db.all(
-        f"SELECT {_COLUMNS} FROM merges WHERE state IN (?, ?){condition} ORDER BY {_ORDER}", (QUEUED, WAITING, *values)
-    )
-    return [_entry(row) for row in rows]
+    where, values = equals({"base": base})
+    condition = " AND ".join(("state IN (?, ?)", *where))
+    return list(_entries(db, f"{condition} ORDER BY {_ORDER}", QUEUED, WAITING, *values))
 
 
 def open_entry(db: Database, branch: str, base: str) -> Entry | None:
     """The entry of a branch that is not settled."""
-    row = db.one(
-        f"SELECT {_COLUMNS} FROM merges WHERE branch = ? AND base = ? AND state IN ({marks(len(OPEN))})",
-        (branch, base, *OPEN),
-    )
-    return None if row is None else _entry(row)
+    condition = f"branch = ? AND base = ? AND state IN ({marks(len(OPEN))})"
+    return next(_entries(db, condition, branch, base, *OPEN), None)
 
 
 def newest(db: Database, branch: str, base: str) -> Entry | None:
     """The entry of a branch that is not settled, else the last one."""
-    row = db.one(
-        f"SELECT {_COLUMNS} FROM merges WHERE branch = ? AND base = ? "
-        f"ORDER BY state IN ({marks(len(OPEN))}) DESC, seq DESC LIMIT 1",
-        (branch, base, *OPEN),
-    )
-    return None if row is None else _entry(row)
+    condition = f"branch = ? AND base = ? ORDER BY state IN ({marks(len(OPEN))}) DESC, seq DESC LIMIT 1"
+    return next(_entries(db, condition, branch, base, *OPEN), None)
 
 
 def is_candidate(db: Database, commit: str) -> bool:
@@ -187,17 +178,12 @@ def has_landing(db: Database, task_id: str) -> bool:
 
 def uncleaned(db: Database) -> list[Entry]:
     """What has landed, and whose worktree has not been seen to."""
-    rows = db.all(f"SELECT {_COLUMNS} FROM merges WHERE state = ? AND cleaned_at IS NULL", (LANDED,))
-    return [_entry(row) for row in rows]
+    return list(_entries(db, "state = ? AND cleaned_at IS NULL", LANDED))
 
 
 def unfollowed(db: Database, base: str) -> list[Entry]:
     """What has landed on a base, and of which nobody has been told who would have to rebase."""
-    rows = db.all(
-        f"SELECT {_COLUMNS} FROM merges WHERE state = 'landed' AND followed_at IS NULL AND base = ? ORDER BY seq",
-        (base,),
-    )
-    return [_entry(row) for row in rows]
+    return list(_entries(db, "state = 'landed' AND followed_at IS NULL AND base = ? ORDER BY seq", base))
 
 
 def mark_followed(db: Database, entries: Iterable[Entry], at: str) -> None:
@@ -278,6 +264,8 @@ def recent_failures(db: Database, count: int) -> tuple[int, int]:
     return len(rows), sum(1 for state, _ in rows if state == "failed")
 
 
-def _entry(row: Row) -> Entry:
-    values = dict(zip(Entry.field_names(), row, strict=True))
-    return Entry(**(values | {"files": tuple(json.loads(values["files"])), "forced": bool(values["forced"])}))
+def _entries(db: Database, condition: str, *values: object) -> Iterator[Entry]:
+    for row in db.all(f"SELECT {_COLUMNS} FROM merges WHERE {condition}", values):
+        columns = dict(zip(Entry.field_names(), row, strict=True))
+        columns |= {"files": tuple(json.loads(columns["files"])), "forced": bool(columns["forced"])}
+        yield Entry(**columns)

@@ -107,10 +107,7 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
 
 def _is_elsewhere(merger: Merger, entry: Entry) -> bool:
     """True if a branch, a tag or a remote has the landing too: it would come back with that, as if never undone."""
-    listed = merger.merging.store.read(
-        *("for-each-ref", f"--contains={entry.candidate}", "--format=%(refname)", HEADS, "refs/tags/", "refs/remotes/")
-    )
-    return bool(set(listed.splitlines()) - {HEADS + entry.base})
+    return bool(merger.merging.refs_with(str(entry.candidate)) - {HEADS + entry.base})
 
 
 def _bring_branch_back(merger: Merger, entry: Entry) -> None:

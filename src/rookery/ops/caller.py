@@ -23,15 +23,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rookery.base.call import current
 from rookery.base.errors import Refused
-from rookery.base.record import Record
 from rookery.base.token import hash_token
 from rookery.config.environ import HUMAN, Environ
-from rookery.config.project import from_stored, root_of
 from rookery.db.database import Database
+from rookery.ops import store
+from rookery.ops.model import PERSON, Caller
 from rookery.processes import proctable
 
 
@@ -40,30 +39,6 @@ class ForgedSender(Refused):
 
     code = "forged_sender"
     default_hint = "an agent's own processes carry ROOKERY_AGENT and ROOKERY_TOKEN; do not set or unset them by hand"
-
-
-@dataclass(frozen=True, slots=True)
-class Caller(Record):
-    """A caller that is who it says it is."""
-
-    name: str
-    session_id: str | None
-    """The session that it speaks from; None for a person, and for Rookery itself."""
-    role: str = ""
-    task_id: str | None = None
-    parent: str = ""
-    """Who an agent answers to."""
-    worktree: str = ""
-    turn: str | None = None
-    """The turn that the calling process says it was started in; None where it says nothing."""
-
-    @property
-    def is_human(self) -> bool:
-        """True for a person."""
-        return self.name == HUMAN
-
-
-PERSON = Caller(HUMAN, None)
 
 
 def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
@@ -85,43 +60,29 @@ def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
 
 def check_alive(db: Database, caller: Caller) -> None:
     """Within the transaction of a change: raise ForgedSender if the caller's session has ended meanwhile."""
-    if caller.session_id is not None and not _lives(db, "id = ?", caller.session_id):
+    if caller.session_id is not None and store.caller_of_session(db, caller.session_id) is None:
         raise ForgedSender(f"the session of {caller.name} has ended")
 
 
 def _of_session(db: Database, session_id: str) -> Caller:
-    found = _lives(db, "id = ?", session_id)
-    if not found:
+    caller = store.caller_of_session(db, session_id)
+    if caller is None:
         raise ForgedSender("the agent whose socket this is has ended")
-    return found[0]
+    return caller
 
 
 def _of_token(db: Database, environ: Environ, token: str) -> Caller:
-    found = _lives(db, "token_hash = ?", hash_token(token))
-    if not found:
+    caller = store.caller_of_token(db, hash_token(token))
+    if caller is None or caller.session_id is None:
         raise ForgedSender("the token is not that of a living agent")
-    caller = found[0]
     if environ.agent != caller.name:
         named = "a person" if environ.agent == HUMAN else environ.agent
         raise ForgedSender(f"{caller.name} cannot speak as {named}")
     if environ.session is not None and environ.session != caller.session_id:
         raise ForgedSender(f"that is the token of {caller.name}, in another session than {environ.session}")
-    if environ.turn is not None:
-        owner = db.value("SELECT session_id FROM turns WHERE id = ?", (environ.turn,))
-        if owner != caller.session_id:
-            raise ForgedSender(f"{caller.name} has no turn {environ.turn}")
+    if environ.turn is not None and not store.has_turn(db, caller.session_id, environ.turn):
+        raise ForgedSender(f"{caller.name} has no turn {environ.turn}")
     return caller.replace(turn=environ.turn)
-
-
-def _lives(db: Database, condition: str, value: str) -> list[Caller]:
-    rows = db.all(
-        f"SELECT agent, id, role, task_id, parent, worktree FROM sessions WHERE {condition} AND state <> 'ended'",
-        (value,),
-    )
-    return [
-        Caller(name, session, role, task, parent, from_stored(root_of(db.path), worktree))
-        for name, session, role, task, parent, worktree in rows
-    ]
 
 
 def _check_descent(pid: int) -> None:

@@ -13,8 +13,9 @@ from rookery.config.loader import read_config
 from rookery.config.model import Config
 from rookery.config.project import FOLDER
 from rookery.db.database import Database
-from rookery.ops.caller import Caller, prove
+from rookery.ops.caller import prove
 from rookery.ops.location import take_notice
+from rookery.ops.model import Caller
 from rookery.ops.state import find_project, open_here
 from rookery.terminal.tmux import socket_path
 from rookery.vcs.detect import open_vcs

@@ -25,6 +25,8 @@ from rookery.base.record import Record
 from rookery.config.environ import now
 from rookery.config.project import FOLDER, is_project
 from rookery.db.database import Database
+from rookery.ops import store
+from rookery.ops.model import Location
 from rookery.processes import holder as holders
 from rookery.processes.locks import is_locked
 
@@ -41,23 +43,6 @@ GONE, TWIN, SAME = "gone", "twin", "same"
 _SETTLE = "rookery.location.settle"
 _FILE = "location"
 _NOTICE = "notice"
-_COLUMNS = "id, path, folder, changed, host, namespace"
-
-
-@dataclass(frozen=True, slots=True)
-class Location(Record):
-    """A project's place."""
-
-    id: str
-    """Random, and another one in a copy; empty for a project of an earlier Rookery."""
-    path: str
-    """The root, without links in its path."""
-    folder: str
-    """Device and inode of `.rookery`."""
-    changed: int
-    """When the file `.rookery/location` was last changed, in nanoseconds; 0 if there is none."""
-    host: str
-    namespace: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +61,7 @@ def ensure_here(root: str, db: Database) -> None:
 
 def is_here(root: str, db: Database) -> bool:
     """True if the project is known to lie where it did; else that is to be settled."""
-    before = read(db)
+    before = store.read_location(db)
     return before is not None and _is_plain(root, before)
 
 
@@ -91,7 +76,7 @@ def _is_plain(root: str, before: Location) -> bool:
 
 def look(root: str, db: Database) -> Finding:
     """What became of the project since its place was written down."""
-    before = read(db)
+    before = store.read_location(db)
     if before is None:
         return Finding(HERE)
     present = here(root)
@@ -139,7 +124,7 @@ def _is_other_place(before: Location) -> bool:
 
 
 def _look_closer(root: str, db: Database) -> Finding:
-    before = read(db)
+    before = store.read_location(db)
     return Finding(HERE) if before is None or _is_plain(root, before) else look(root, db)
 
 
@@ -150,24 +135,13 @@ def here(root: str) -> Location:
     return Location(_read_id(path), path, _identify(path), _time_of_change(root), me.host, me.namespace)
 
 
-def read(db: Database) -> Location | None:
-    """What was written down; None in a new project."""
-    row = db.one(f"SELECT {_COLUMNS} FROM location WHERE one = 1")
-    return None if row is None else Location(*row)
-
-
 def write(root: str, db: Database, project_id: str) -> None:
     """Write down that the project is here: first the file, then the row."""
     if _read_id(root) != project_id:
         write_whole(_path(root), project_id + "\n", mode=0o600)
     present = here(root)
     with db.write():
-        db.execute(
-            f"INSERT INTO location (one, {_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET "
-            "id = excluded.id, path = excluded.path, folder = excluded.folder, changed = excluded.changed, "
-            "host = excluded.host, namespace = excluded.namespace",
-            present.as_tuple(),
-        )
+        store.write_location(db, present)
 
 
 def refresh(root: str, db: Database, before: Location | None) -> None:
@@ -214,12 +188,10 @@ def new_id() -> str:
 
 def is_held_elsewhere(root: str, db: Database, before: Location) -> bool:
     """True if a process that cannot be seen from here may drive an agent, land, or serve the project."""
-    runners = db.all("SELECT runner_pid, runner_start FROM sessions WHERE state <> 'ended' AND runner_pid IS NOT NULL")
-    leases = db.all("SELECT pid, pid_start FROM merge_leases WHERE pid IS NOT NULL AND expires_at > ?", (stamp(now()),))
-    if any(holders.is_elsewhere(holders.read(pid, start)) for pid, start in (*runners, *leases)):
+    if any(holders.is_elsewhere(each) for each in store.process_holders(db, stamp(now()))):
         return True
     is_other = _is_other_place(before)
-    if is_other and db.value("SELECT 1 FROM sessions WHERE state <> 'ended' AND mode <> 'headless'"):
+    if is_other and store.has_terminals(db):
         return True  # its terminal runs there
     run = os.path.join(root, FOLDER, "run")
     return is_other and any(is_locked(os.path.join(run, name)) for name in ("daemon.lock", "loop.lock"))

@@ -6,12 +6,13 @@ Paths of worktrees and specifications are kept relative to the project's root, i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.json import dumps, loads
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
+from rookery.db.dialect import equals
 from rookery.events.store import publish
 from rookery.sessions.model import ENDED, Run, Session, Settings, Turn, next_state
 
@@ -61,53 +62,56 @@ def change_session(
 
 def session(db: Database, session_id: str) -> Session:
     """The session with that id, which the caller knows to exist."""
-    row = db.one(f"SELECT {_SESSION} FROM sessions WHERE id = ?", (session_id,))
-    if row is None:
-        raise LookupError(session_id)
-    return _session(db, row)
+    for session in _sessions(db, "id = ?", session_id):
+        return session
+    raise LookupError(session_id)
 
 
 def living(db: Database, agent: str) -> Session | None:
     """The agent's present life, if it has one."""
-    row = db.one(f"SELECT {_SESSION} FROM sessions WHERE agent = ? AND state <> 'ended'", (agent,))
-    return None if row is None else _session(db, row)
+    return next(_sessions(db, "agent = ? AND state <> 'ended'", agent), None)
 
 
 def latest(db: Database, agent: str) -> Session | None:
     """The agent's present life, or its last."""
-    row = db.one(f"SELECT {_SESSION} FROM sessions WHERE agent = ? ORDER BY seq DESC LIMIT 1", (agent,))
-    return None if row is None else _session(db, row)
+    return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
 
 
-def sessions(
-    db: Database,
-    *,
-    alive: bool = False,
-    run_id: str | None = None,
-    agent: str | None = None,
-    branch: str | None = None,
-) -> list[Session]:
-    """Sessions in the order in which they began."""
-    where, values = ["1 = 1"], []  # type: tuple[list[str], list[object]]
-    if alive:
-        where.append("state <> 'ended'")
-    for column, value in (("run_id", run_id), ("agent", agent), ("branch", branch)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            values.append(value)
-    return [
-        _session(db, row)
-        for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {' AND '.join(where)} ORDER BY seq", values)
-    ]
+def living_in_turn(db: Database, session_id: str) -> tuple[Session, str | None] | None:
+    """A session that has not ended, with its running turn: by one query, as every hook asks for it."""
+    row = db.one(
+        f"SELECT (SELECT id FROM turns WHERE session_id = sessions.id AND state = 'running'), {_SESSION} "
+        "FROM sessions WHERE id = ? AND state <> 'ended'",
+        (session_id,),
+    )
+    return None if row is None else (_session(db, row[1:]), row[0])
 
 
-def children(db: Database, agent: str, *, alive: bool = True) -> list[Session]:
-    """The lives that an agent has slung."""
-    condition = " AND state <> 'ended'" if alive else ""
-    return [
-        _session(db, row)
-        for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE parent = ?{condition} ORDER BY seq", (agent,))
-    ]
+def sessions(db: Database, *, alive: bool = False, **wanted: str | None) -> list[Session]:
+    """Sessions in the order in which they began: all, or those with these values in their columns."""
+    where, values = _where(alive, wanted)
+    return list(_sessions(db, f"{where} ORDER BY seq", *values))
+
+
+def count(db: Database, *, alive: bool = False, **wanted: str | None) -> int:
+    """How many sessions there are, by the same conditions."""
+    where, values = _where(alive, wanted)
+    return int(db.value(f"SELECT count(*) FROM sessions WHERE {where}", values))
+
+
+def _where(alive: bool, wanted: dict[str, str | None]) -> tuple[str, list[object]]:
+    conditions, values = equals(wanted)
+    return " AND ".join([*conditions, "state <> 'ended'" if alive else "1 = 1"]), values
+
+
+def newest(db: Database, limit: int) -> list[Session]:
+    """The sessions that began last, the newest first; 0 for all."""
+    return list(_sessions(db, "1 = 1 ORDER BY seq DESC LIMIT ?", limit or -1))
+
+
+def agent_names(db: Database) -> list[str]:
+    """The names of all agents that are or were here."""
+    return [row[0] for row in db.all("SELECT DISTINCT agent FROM sessions ORDER BY agent")]
 
 
 def insert_turn(db: Database, turn: Turn, agent: str, *, at: str) -> None:
@@ -126,12 +130,18 @@ def change_turn(db: Database, turn: Turn, **changes: Any) -> Turn:
     return turn.replace(**changes)
 
 
+def find_turn(db: Database, turn_id: str) -> Turn | None:
+    """The turn with that id, if there is one."""
+    row = db.one(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn_id,))
+    return None if row is None else Turn(*row)
+
+
 def turn(db: Database, turn_id: str) -> Turn:
     """The turn with that id, which the caller knows to exist."""
-    row = db.one(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn_id,))
-    if row is None:
+    turn = find_turn(db, turn_id)
+    if turn is None:
         raise LookupError(turn_id)
-    return Turn(*row)
+    return turn
 
 
 def last_number(db: Database, session_id: str) -> int:
@@ -150,6 +160,11 @@ def running_turn(db: Database, session_id: str) -> Turn | None:
     """The turn that is under way."""
     row = db.one(f"SELECT {_TURN} FROM turns WHERE session_id = ? AND state = 'running'", (session_id,))
     return None if row is None else Turn(*row)
+
+
+def running_turns(db: Database) -> list[Turn]:
+    """Every turn that is under way."""
+    return [Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE state = 'running'")]
 
 
 def insert_run(db: Database, run: Run) -> None:
@@ -174,26 +189,6 @@ def open_run(db: Database) -> Run | None:
 def runs(db: Database) -> list[Run]:
     """All runs, newest first."""
     return [Run(*row) for row in db.all(f"SELECT {_RUN} FROM runs ORDER BY seq DESC")]
-
-
-def add_usage(db: Database, turn_id: str, usage: Sequence[dict[str, Any]]) -> None:
-    """What a turn used, by model."""
-    for each in usage:
-        db.execute(
-            "INSERT INTO turn_usage (turn_id, model, input, output, cache_read, cache_write, cost_micros) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (turn_id, model) DO UPDATE SET input = input + excluded.input, "
-            "output = output + excluded.output, cache_read = cache_read + excluded.cache_read, "
-            "cache_write = cache_write + excluded.cache_write, cost_micros = cost_micros + excluded.cost_micros",
-            (
-                turn_id,
-                each["model"],
-                each["input"],
-                each["output"],
-                each["cache_read"],
-                each["cache_write"],
-                each["cost_micros"],
-            ),
-        )
 
 
 def note_identity(db: Database, agent: str, session_id: str) -> None:
@@ -226,6 +221,11 @@ def lease_ports(db: Database, session_id: str, first: int, count: int, last: int
             )
             return start, count
     return None
+
+
+def _sessions(db: Database, condition: str, *values: object) -> Iterator[Session]:
+    for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {condition}", values):
+        yield _session(db, row)
 
 
 def _session(db: Database, row: Row) -> Session:

@@ -80,7 +80,7 @@ def inspect(
     wanted = moments.Filter(agents=(name,))
     found = look.status(ctx, everybody=True)
     status_of = next(each for each in found if each.agent == name)
-    children = tuple(child.agent for child in store.children(ctx.db, name))
+    children = tuple(child.agent for child in store.sessions(ctx.db, alive=True, parent=name))
     turns = tuple(store.turns(ctx.db, session.id))
     yield look.Inspection(status_of, session, turns, children, _screen(ctx, session))
     yield from moments.follow(ctx, wanted, limit) if follow else moments.read(ctx, wanted, limit)
@@ -216,7 +216,7 @@ def _start(ctx: Context, since: str | None) -> str | None:
 
 
 def _agents_of(ctx: Context, task_id: str) -> list[str]:
-    return [row[0] for row in ctx.db.all("SELECT agent FROM sessions WHERE task_id = ?", (task_id,))]
+    return [each.agent for each in store.sessions(ctx.db, task_id=task_id)]
 
 
 def _screen(ctx: Context, session: Session) -> str | None:

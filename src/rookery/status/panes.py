@@ -73,7 +73,7 @@ class Lookout:
         self._commits.close()
 
     def _interactive(self) -> list[Session]:
-        return [each for each in store.sessions(self._home.db, alive=True) if each.mode == TMUX]
+        return store.sessions(self._home.db, alive=True, mode=TMUX)
 
     def _open(self) -> Watcher | None:
         """The client, as long as there is a terminal to look at."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from rookery.base.clock import seconds_of
 from rookery.base.record import Record
-from rookery.costs.store import sum_up
+from rookery.costs.store import Spent, spent, sum_up
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
+from rookery.mail.store import count_unread
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.log import describe
@@ -95,7 +97,7 @@ def status(
     with ctx.db.read() as db:
         found = store.sessions(db, alive=not everybody, run_id=run_id)
         last = {session.agent: session for session in found}
-        shown = [_status(db, session) for session in last.values()]
+        shown = _statuses(db, last.values())
     doings = _doings(ctx, [each.session_id for each in shown if each.outcome is None])
     return [
         each.replace(doing=doings.get(each.session_id) or _last_line((screens or {}).get(each.agent, "")))
@@ -134,8 +136,14 @@ def identity(ctx: Context, name: str) -> Identity:
     db = ctx.db
     find(db, name)
     lives = store.sessions(db, agent=name)
+    titles = _titles(db, lives)
     recent = [
-        {"task_id": life.task_id, "title": _title(db, life.task_id), "outcome": life.outcome, "ended_at": life.ended_at}
+        {
+            "task_id": life.task_id,
+            "title": titles.get(life.task_id or ""),
+            "outcome": life.outcome,
+            "ended_at": life.ended_at,
+        }
         for life in reversed(lives)
     ]
     return Identity(
@@ -169,15 +177,17 @@ def _domains(ctx: Context, name: str) -> tuple[str, ...]:
 
 def metrics(db: Database, last: int) -> list[Metric]:
     """The newest lives in numbers."""
-    rows = db.all(
-        "SELECT s.agent, s.role, s.task_id, s.outcome, (SELECT count(*) FROM turns n WHERE n.session_id = s.id), "
-        "round((julianday(s.ended_at) - julianday(s.created_at)) * 86400, 3), "
-        "coalesce((SELECT sum(u.input + u.output + u.cache_read + u.cache_write) FROM turn_usage u "
-        "JOIN turns n ON n.id = u.turn_id WHERE n.session_id = s.id), 0), "
-        f"{_DOLLARS}, s.id FROM sessions s ORDER BY s.seq DESC LIMIT ?",
-        (last or -1,),
-    )
-    return [Metric(*row) for row in rows]
+    sessions = store.newest(db, last)
+    used = spent(db, [session.id for session in sessions])
+    return [_metric(session, used.get(session.id, Spent())) for session in sessions]
+
+
+def _metric(session: Session, used: Spent) -> Metric:
+    seconds = None
+    if session.ended_at is not None:
+        seconds = round(seconds_of(session.ended_at) - seconds_of(session.created_at), 3)
+    who = (session.agent, session.role, session.task_id, session.outcome)
+    return Metric(*who, used.turns, seconds, used.tokens, used.dollars, session.id)
 
 
 def run_report(ctx: Context, run: Run) -> RunReport:
@@ -187,20 +197,21 @@ def run_report(ctx: Context, run: Run) -> RunReport:
     return RunReport(run, tuple(agents), spent.total.dollars)
 
 
-_DOLLARS = (
-    "coalesce((SELECT sum(u.cost_micros) FROM turn_usage u JOIN turns n ON n.id = u.turn_id "
-    "WHERE n.session_id = s.id), 0) / 1000000.0"
-)
+def _statuses(db: Database, sessions: Collection[Session]) -> list[AgentStatus]:
+    used = spent(db, [session.id for session in sessions])
+    titles = _titles(db, sessions)
+    return [
+        _status(
+            session,
+            titles.get(session.task_id or ""),
+            used.get(session.id, Spent()),
+            count_unread(db, session.agent),
+        )
+        for session in sessions
+    ]
 
 
-def _status(db: Database, session: Session) -> AgentStatus:
-    row = db.one(
-        "SELECT (SELECT count(*) FROM turns n WHERE n.session_id = s.id), "
-        f"(SELECT count(*) FROM messages m WHERE m.recipient = s.agent AND m.read_at IS NULL), {_DOLLARS} "
-        "FROM sessions s WHERE s.id = ?",
-        (session.id,),
-    )
-    turns, unread, dollars = row or (0, 0, 0.0)
+def _status(session: Session, title: str | None, used: Spent, unread: int) -> AgentStatus:
     return AgentStatus(
         agent=session.agent,
         role=session.role,
@@ -208,14 +219,14 @@ def _status(db: Database, session: Session) -> AgentStatus:
         outcome=session.outcome,
         reason=session.reason,
         task_id=session.task_id,
-        task_title=_title(db, session.task_id),
+        task_title=title,
         parent=session.parent,
         depth=session.depth,
         runtime=session.runtime,
         mode=session.mode,
-        turns=turns,
+        turns=used.turns,
         unread=unread,
-        dollars=dollars,
+        dollars=used.dollars,
         branch=session.branch,
         worktree=session.worktree,
         active_at=session.active_at,
@@ -224,9 +235,10 @@ def _status(db: Database, session: Session) -> AgentStatus:
     )
 
 
-def _title(db: Database, task_id: str | None) -> str | None:
-    found = tasks.get_many(db, [task_id]) if task_id else {}
-    return found[task_id].title if task_id in found else None
+def _titles(db: Database, sessions: Collection[Session]) -> dict[str, str]:
+    """The titles of the tasks that sessions were slung for, by their ids."""
+    wanted = {session.task_id for session in sessions if session.task_id}
+    return {task.id: task.title for task in tasks.get_many(db, wanted).values()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
     """The tasks with all that follows from their places; a handful of queries, however many they are."""
     known = {task.id: task for task in tasks}
     if len(tasks) == 1:
-        known |= store.above(db, tasks[0])
+        known |= {task.id: task for task in store.ancestors(db, tasks[0])}
     else:
         for _ in range(2):
             missing = {task.parent_id for task in known.values() if task.parent_id and task.parent_id not in known}

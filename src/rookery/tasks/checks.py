@@ -8,9 +8,9 @@ from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
+from rookery.tasks import store
 from rookery.tasks.history import agrees
-from rookery.tasks.model import APPROVED, IN_PROGRESS, Task, contradiction
-from rookery.tasks.store import SELECT
+from rookery.tasks.model import APPROVED, IN_PROGRESS, contradiction
 
 _CATEGORY = "tasks"
 
@@ -25,8 +25,7 @@ def check_history(place: Place) -> Iterator[Finding]:
         return  # the database's own check says so
     try:
         if agrees(db):
-            count = db.value("SELECT count(*) FROM tasks")
-            yield Finding(_CATEGORY, "history", OK, f"the events tell the state of {count} tasks")
+            yield Finding(_CATEGORY, "history", OK, f"the events tell the state of {store.count(db)} tasks")
         else:
             yield Finding(
                 _CATEGORY,
@@ -48,10 +47,10 @@ def check_states(place: Place) -> Iterator[Finding]:
     except StorageFailed:
         return  # the database's own check says so
     try:
-        rows = db.all(f"{SELECT} WHERE t.state IN (?, ?) ORDER BY t.seq", (IN_PROGRESS, APPROVED))
+        tasks = store.in_states(db, IN_PROGRESS, APPROVED)
     finally:
         db.close()
-    wrong = [(task.id, reason) for task in (Task(*row) for row in rows) if (reason := contradiction(task))]
+    wrong = [(task.id, reason) for task in tasks if (reason := contradiction(task))]
     if not wrong:
         yield Finding(_CATEGORY, "states", OK, "every task has what its state needs")
     for task_id, reason in wrong:

@@ -12,7 +12,7 @@ from rookery.tasks import transfer
 from rookery.tasks.ops import author
 
 
-@op("data export", needs="data.write", long=True, view="data.exported")
+@op("data export", needs="data.write", long=True, touches=PROCESS, owns=NOTHING, view="data.exported")
 def export(ctx: Context, path: Annotated[str, FILE, Doc("The file to write.")]) -> transfer.Exported:
     """Write all tasks and learnings to a file.
 

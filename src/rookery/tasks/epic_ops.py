@@ -9,7 +9,7 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.operation import LONG_TEXT, NOTHING, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
-from rookery.tasks.listing import DEFAULT_LIMIT, Query
+from rookery.tasks.listing_store import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, STATES, Deleted, Progress, TaskTree, TaskView
 from rookery.tasks.ops import PriorityOption, ReasonOption, author
 

@@ -89,25 +89,19 @@ def leads_to(db: Database, start: Node, goal: Node) -> bool:
 
 def _needs(db: Database, nodes: set[Node]) -> set[Node]:
     begins, finishes = _split(nodes)
-    found: set[Node] = {(BEGIN, each) for each in finishes}
-    found |= _follow(db, FINISH, "SELECT id FROM tasks WHERE parent_id IN (%s)", finishes)
-    found |= _follow(db, BEGIN, "SELECT parent_id FROM tasks WHERE id IN (%s) AND parent_id IS NOT NULL", begins)
-    found |= _follow(db, FINISH, "SELECT blocker_id FROM task_blockers WHERE task_id IN (%s)", begins)
-    return found
+    after_ends = [*store.child_ids(db, finishes), *store.blocker_ids(db, begins)]
+    return _nodes(BEGIN, [*finishes, *store.parent_ids(db, begins)]) | _nodes(FINISH, after_ends)
 
 
 def _needed_by(db: Database, nodes: set[Node]) -> set[Node]:
     begins, finishes = _split(nodes)
-    found: set[Node] = {(FINISH, each) for each in begins}
-    found |= _follow(db, FINISH, "SELECT parent_id FROM tasks WHERE id IN (%s) AND parent_id IS NOT NULL", finishes)
-    found |= _follow(db, BEGIN, "SELECT id FROM tasks WHERE parent_id IN (%s)", begins)
-    found |= _follow(db, BEGIN, "SELECT task_id FROM task_blockers WHERE blocker_id IN (%s)", finishes)
-    return found
+    starts = [*store.child_ids(db, begins), *store.blocked_ids(db, finishes)]
+    return _nodes(BEGIN, starts) | _nodes(FINISH, [*begins, *store.parent_ids(db, finishes)])
 
 
 def _split(nodes: set[Node]) -> tuple[list[str], list[str]]:
     return [each for what, each in nodes if what == BEGIN], [each for what, each in nodes if what == FINISH]
 
 
-def _follow(db: Database, what: str, sql: str, ids: list[str]) -> set[Node]:
-    return {(what, row[0]) for row in store.in_chunks(db, sql, ids)}
+def _nodes(what: str, ids: list[str]) -> set[Node]:
+    return {(what, each) for each in ids}

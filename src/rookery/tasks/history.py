@@ -9,7 +9,6 @@ from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.events.model import Event
 from rookery.tasks import store
-from rookery.tasks.model import Learning, Task
 
 
 class Replayed:
@@ -68,15 +67,11 @@ def replay(story: Iterable[Event]) -> Replayed:
 def stored(db: Database) -> Replayed:
     """The same, as the tables hold it."""
     state = Replayed()
-    with db.rows(store.SELECT) as rows:
-        state.tasks = {row[0]: Task(*row).as_dict() for row in rows}
-    with db.rows("SELECT task_id, blocker_id FROM task_blockers") as rows:
-        for task_id, blocker_id in rows:
-            state.blocked_by.setdefault(task_id, set()).add(blocker_id)
-    columns = ", ".join(Learning.field_names())
-    with db.rows(f"SELECT {columns} FROM learnings") as rows:
-        for row in rows:
-            state.learnings.setdefault(row[1], {})[row[0]] = Learning(*row).as_dict()
+    state.tasks = {task.id: task.as_dict() for task in store.every_task(db)}
+    for task_id, blocker_id in store.every_edge(db):
+        state.blocked_by.setdefault(task_id, set()).add(blocker_id)
+    for learning in store.every_learning(db):
+        state.learnings.setdefault(learning.task_id, {})[learning.id] = learning.as_dict()
     return state
 
 

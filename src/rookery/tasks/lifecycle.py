@@ -14,7 +14,7 @@ from rookery.base.errors import InvalidInput, InvalidState
 from rookery.base.text import check_text
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
-from rookery.tasks import learnings, ready, store
+from rookery.tasks import learnings, listing_store, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import (
     ACTIVE,
@@ -42,7 +42,7 @@ def claim(
     check_name(agent)
     with db.write():
         root = None if epic is None else store.find(db, epic)
-        task = ready.next_ready(db, author.now, root)
+        task = listing_store.next_ready(db, author.now, root)
         if task is None:
             return None
         until = stamp(clock + lease)

@@ -8,7 +8,7 @@ from rookery.base.clock import parse_duration
 from rookery.ops.context import Context
 from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
-from rookery.tasks.listing import DEFAULT_LIMIT, Query
+from rookery.tasks.listing_store import DEFAULT_LIMIT, Query
 from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Deleted, Progress, TaskTree, TaskView
 from rookery.tasks.store import Author
 

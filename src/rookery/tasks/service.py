@@ -10,7 +10,7 @@ from rookery.base.ids import TASK, new_id
 from rookery.base.record import Record
 from rookery.base.text import check_text, check_title
 from rookery.db.database import Database
-from rookery.tasks import graph, listing, ready, store
+from rookery.tasks import graph, listing_store, store
 from rookery.tasks.assembly import assemble, assemble_one
 from rookery.tasks.model import (
     DEFAULT_PRIORITY,
@@ -144,14 +144,14 @@ def next_ready(db: Database, now: str, epic: str | None = None) -> TaskView | No
     """The task to work on next, or None."""
     with db.read():
         root = None if epic is None else store.find(db, epic)
-        task = ready.next_ready(db, now, root)
+        task = listing_store.next_ready(db, now, root)
         return None if task is None else assemble_one(db, task)
 
 
-def list_tasks(db: Database, query: listing.Query, now: str) -> list[TaskView]:
+def list_tasks(db: Database, query: listing_store.Query, now: str) -> list[TaskView]:
     """The tasks that fit, urgent first, then old first."""
     with db.read():
-        return assemble(db, listing.select(db, query, now))
+        return assemble(db, listing_store.select(db, query, now))
 
 
 def search(db: Database, query: str, limit: int) -> list[TaskView]:
@@ -182,7 +182,7 @@ def progress(db: Database, text: str | None, now: str) -> Progress:
     """How far the project, or the part beneath one task, is."""
     with db.read():
         root = None if text is None else store.resolve(db, text)
-        return listing.progress(db, root, now)
+        return listing_store.progress(db, root, now)
 
 
 def _branch(view: TaskView, beneath: dict[str, list[TaskView]]) -> TaskTree:

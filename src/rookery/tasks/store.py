@@ -13,7 +13,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
 from rookery.db.database import Database, Row
-from rookery.db.dialect import best_matches, marks, match_rows, match_words
+from rookery.db.dialect import best_matches, in_chunks, marks, match_rows, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import EVENTS, Learning, Task, next_state
 
@@ -22,7 +22,6 @@ SELECT_COLUMNS = "SELECT " + ", ".join(f"t.{column}" for column in COLUMNS)
 SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.field_names())
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
-_CHUNK = 500
 _INDEX_EVERY = 256
 """The search index takes in what has changed at every so many new tasks; until then a search looks at that itself."""
 
@@ -68,10 +67,16 @@ def find(db: Database, text: str) -> Task:
 
 def get(db: Database, task_id: str) -> Task:
     """The task with that whole id, which the caller knows to exist."""
-    row = db.one(f"{SELECT} WHERE t.id = ?", (task_id,))
-    if row is None:
+    task = existing(db, task_id)
+    if task is None:
         raise LookupError(task_id)
-    return Task(*row)
+    return task
+
+
+def existing(db: Database, task_id: str | None) -> Task | None:
+    """The task with that whole id; None if it is gone, or there is no id."""
+    row = db.one(f"{SELECT} WHERE t.id = ?", (task_id,))
+    return None if row is None else Task(*row)
 
 
 def get_many(db: Database, ids: Iterable[str]) -> dict[str, Task]:
@@ -89,20 +94,11 @@ ORDER = "t.priority, t.created_at, t.id"
 
 
 def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
-    """The task's parent and its parent's parent, nearest first."""
-    line: list[Task] = []
-    while task.parent_id is not None:
-        task = get(db, task.parent_id)
-        line.append(task)
-    return tuple(line)
-
-
-def above(db: Database, task: Task) -> dict[str, Task]:
-    """The task's parent and its parent's parent, by their ids: by one query, as no task is deeper."""
+    """The task's parent and its parent's parent, nearest first: by one query, as no task is deeper."""
     if task.parent_id is None:
-        return {}
+        return ()
     rows = db.all(f"{SELECT} WHERE t.id IN (?1, (SELECT parent_id FROM tasks WHERE id = ?1))", (task.parent_id,))
-    return {row[0]: Task(*row) for row in rows}
+    return tuple(sorted((Task(*row) for row in rows), key=lambda each: each.id != task.parent_id))
 
 
 def descendants(db: Database, task_id: str) -> list[Task]:
@@ -126,6 +122,52 @@ def has_unfinished_children(db: Database, task_id: str) -> bool:
             (task_id,),
         )
     )
+
+
+def every_task(db: Database) -> list[Task]:
+    """All tasks, by id."""
+    with db.rows(f"{SELECT} ORDER BY t.id") as rows:
+        return [Task(*row) for row in rows]
+
+
+def every_edge(db: Database) -> list[tuple[str, str]]:
+    """All tasks that wait, each with one of its blockers."""
+    return [(task_id, blocker_id) for task_id, blocker_id in db.all("SELECT task_id, blocker_id FROM task_blockers")]
+
+
+def in_states(db: Database, *states: str) -> list[Task]:
+    """The tasks in these states, in the order in which they were made."""
+    rows = db.all(f"{SELECT} WHERE t.state IN ({marks(len(states))}) ORDER BY t.seq", states)
+    return [Task(*row) for row in rows]
+
+
+def count(db: Database) -> int:
+    """How many tasks there are."""
+    return int(db.value("SELECT count(*) FROM tasks"))
+
+
+def child_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """The children of these tasks."""
+    return _linked(db, "SELECT id FROM tasks WHERE parent_id IN (%s)", ids)
+
+
+def parent_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """The parents of these tasks."""
+    return _linked(db, "SELECT parent_id FROM tasks WHERE id IN (%s) AND parent_id IS NOT NULL", ids)
+
+
+def blocker_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """What these tasks wait for, finished or not."""
+    return _linked(db, "SELECT blocker_id FROM task_blockers WHERE task_id IN (%s)", ids)
+
+
+def blocked_ids(db: Database, ids: Iterable[str]) -> list[str]:
+    """What waits for these tasks."""
+    return _linked(db, "SELECT task_id FROM task_blockers WHERE blocker_id IN (%s)", ids)
+
+
+def _linked(db: Database, sql: str, ids: Iterable[str]) -> list[str]:
+    return [row[0] for row in in_chunks(db, sql, ids)]
 
 
 def blockers(db: Database, ids: Iterable[str]) -> dict[str, dict[str, bool]]:
@@ -153,15 +195,10 @@ def blocked(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
 
 def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
     """For each task: the blockers that are not completed."""
-    found: dict[str, list[str]] = {}
-    for task_id, blocker_id in in_chunks(
-        db,
-        "SELECT b.task_id, b.blocker_id FROM task_blockers b JOIN tasks t ON t.id = b.blocker_id "
-        "WHERE b.task_id IN (%s) AND t.state <> 'COMPLETED' ORDER BY 1, 2",
-        ids,
-    ):
-        found.setdefault(task_id, []).append(blocker_id)
-    return found
+    every = blockers(db, ids).items()
+    return {
+        task_id: waited for task_id, each in every if (waited := [name for name, is_open in each.items() if is_open])
+    }
 
 
 def index_words(db: Database) -> None:
@@ -297,6 +334,12 @@ def learnings(db: Database, ids: Iterable[str]) -> dict[str, list[Learning]]:
     return found
 
 
+def every_learning(db: Database) -> list[Learning]:
+    """All learnings, by id."""
+    with db.rows(f"SELECT {_LEARNING_COLUMNS} FROM learnings ORDER BY id") as rows:
+        return [Learning(*row) for row in rows]
+
+
 def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     """Learnings that hold every word of the query, the best first."""
     matched = match_words(query)
@@ -309,18 +352,6 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
         (matched, limit),
     )
     return [Learning(*row) for row in rows]
-
-
-def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
-    """The rows of a query over many ids; `%s` in it stands for the list."""
-    wanted = list(ids)
-    if 0 < len(wanted) <= _CHUNK:
-        return db.all(sql % marks(len(wanted)), wanted)
-    found: list[Row] = []
-    for start in range(0, len(wanted), _CHUNK):
-        part = wanted[start : start + _CHUNK]
-        found += db.all(sql % marks(len(part)), part)
-    return found
 
 
 def start_of_branch(db: Database, branch: str) -> str | None:

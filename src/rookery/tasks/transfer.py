@@ -19,7 +19,7 @@ from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.tasks import store
 from rookery.tasks.import_validation import CONTRADICTORY, check_document
-from rookery.tasks.model import ImportInvalid, Learning, Task, contradiction
+from rookery.tasks.model import ImportInvalid, Task, contradiction
 from rookery.tasks.store import Author
 
 FORMAT = "rookery"
@@ -52,12 +52,9 @@ class Imported(Record):
 def export_file(db: Database, path: str, now: str) -> Exported:
     """Write everything; the file appears whole."""
     with db.read():
-        with db.rows(f"{store.SELECT} ORDER BY t.id") as rows:
-            tasks = [Task(*row).as_dict() for row in rows]
+        tasks = [task.as_dict() for task in store.every_task(db)]
         blocked_by = store.blockers(db, [task["id"] for task in tasks])
-        columns = ", ".join(Learning.field_names())
-        with db.rows(f"SELECT {columns} FROM learnings ORDER BY id") as rows:
-            learnings = [Learning(*row).as_dict() for row in rows]
+        learnings = [learning.as_dict() for learning in store.every_learning(db)]
     header: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exported_at": now}
     contradictory = [task["id"] for task in tasks if contradiction(Task(**task))]
     if contradictory:
@@ -106,10 +103,9 @@ def _import(
     progress: Callable[[str, int], Callable[[int], None]],
 ) -> Imported:
     """Within the caller's transaction: add what the document holds to what is there."""
-    present = {row[0]: (row[1], row[2]) for row in db.all("SELECT id, parent_id, state FROM tasks")}
-    edges = db.all("SELECT task_id, blocker_id FROM task_blockers")
-    taken = {row[0] for row in db.all("SELECT id FROM learnings")}
-    tasks, learnings = check_document(document, path, present, edges, taken)
+    present = {task.id: (task.parent_id, task.state) for task in store.every_task(db)}
+    taken = {learning.id for learning in store.every_learning(db)}
+    tasks, learnings = check_document(document, path, present, store.every_edge(db), taken)
     report = progress("importing", len(tasks))
     for number, (task, _) in enumerate(tasks, 1):
         store.insert(db, task, author)
@@ -125,7 +121,7 @@ def _import(
 def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, int]:
     """Write what is there into a file, if anything is; its path, and the number of the last event it knows of."""
     seen = events.last_seq(db)  # before: what comes between is in the file, and is looked at once more
-    if db.value("SELECT 1 FROM tasks LIMIT 1") is None:
+    if store.count(db) == 0:
         return None, seen
     os.makedirs(backups, exist_ok=True)
     path = os.path.join(backups, f"before-import-{author.now.replace(':', '')}.json")
@@ -134,8 +130,7 @@ def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, in
 
 
 def _clear(db: Database, author: Author) -> int:
-    roots = [row[0] for row in db.all("SELECT id FROM tasks WHERE parent_id IS NULL")]
-    return sum(len(store.delete(db, root, author)) for root in roots)
+    return sum(len(store.delete(db, root.id, author)) for root in store.children(db, None))
 
 
 def _as_document(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:

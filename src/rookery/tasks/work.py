@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rookery.base.errors import InvalidState
 from rookery.base.text import one_line
 from rookery.db.database import Database
-from rookery.tasks import lifecycle, ready, store
+from rookery.tasks import lifecycle, listing_store, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.store import Author
@@ -77,7 +77,7 @@ def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
         if above.state not in ACTIVE:
             raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
     if store.has_unfinished_children(db, task.id):
-        leaf = ready.next_ready(db, author.now, task)
+        leaf = listing_store.next_ready(db, author.now, task)
         if leaf is None:
             raise NotReady(f"nothing beneath {task.id} is ready", hint=f"`rook task tree {task.id}` shows why")
         return leaf

@@ -7,7 +7,9 @@ from contextlib import suppress
 from rookery.base.errors import NoRepository, ProgramFailed, Refused, StorageFailed
 from rookery.base.text import one_line
 from rookery.config import steps
+from rookery.costs import store as costs
 from rookery.mail import service as mail
+from rookery.mail import store as messages
 from rookery.ops.context import Context
 from rookery.roles.model import NOTHING, find_role
 from rookery.sessions import journal, store
@@ -34,7 +36,7 @@ def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tel
         running = store.running_turn(db, session.id)
         if running is not None:
             store.change_turn(db, running, state=TURN_LOST, ended_at=now)
-            store.add_usage(db, running.id, spent)
+            costs.add_usage(db, running.id, spent)
             mail.redeliver(db, running.id, now)
         ended = settle_end(ctx, session, outcome, reason, commit, tell_parent=tell_parent)
     if turn is not None:
@@ -102,18 +104,17 @@ def finish_end(ctx: Context, session: Session) -> None:
 def _settle_task(ctx: Context, session: Session, commit: str | None, author: Author) -> None:
     """What becomes of the task that the agent held, if it did not say so itself."""
     db = ctx.db
-    if session.task_id is None or db.value("SELECT 1 FROM tasks WHERE id = ?", (session.task_id,)) is None:
-        return
-    task = tasks.get(db, session.task_id)
-    if task.state != IN_PROGRESS or task.assignee != session.agent:
+    task = tasks.existing(db, session.task_id)
+    if task is None or task.state != IN_PROGRESS or task.assignee != session.agent:
         return
     role = find_role(session.role)
     open_children = tasks.has_unfinished_children(db, task.id)
     if session.outcome != COMPLETED or (role.can_spawn and open_children):
         lifecycle.release(db, task.id, author, agent=session.agent)
     elif role.writes == NOTHING:
+        report = messages.last_body(db, session.agent, session.id)
         try:
-            lifecycle.complete(db, task.id, author, agent=session.agent, result=_last_report(ctx, session))
+            lifecycle.complete(db, task.id, author, agent=session.agent, result=report)
         except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
             lifecycle.release(db, task.id, author, agent=session.agent)
     else:
@@ -126,11 +127,3 @@ def find_tip(ctx: Context, session: Session) -> str | None:
         return worktrees.open_repository(ctx.root, ctx.config.vcs).branch_tip(session.branch)
     except (NoRepository, ProgramFailed):
         return None  # the end of a life must not depend on it
-
-
-def _last_report(ctx: Context, session: Session) -> str | None:
-    found = ctx.db.value(
-        "SELECT body FROM messages WHERE session_id = ? AND sender = ? ORDER BY seq DESC LIMIT 1",
-        (session.id, session.agent),
-    )
-    return None if found is None else str(found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from rookery.costs import store as costs
 from rookery.events.store import publish
 from rookery.mail import service as mail
+from rookery.mail import store as mail_store
 from rookery.mail.inject import render
 from rookery.ops.context import Context
 from rookery.sessions import store
@@ -34,10 +36,10 @@ def take_mail(ctx: Context, session: Session) -> str:
     """Mail that came while the turn was running, for the turn to go on with; nothing once the work is over."""
     with ctx.db.write() as db:
         turn = store.running_turn(db, session.id)
-        if turn is None or mail.terminal_since(db, session.id) is not None:
+        if turn is None or mail.terminal_message(db, session) is not None:
             return ""
         messages = mail.deliver(db, session.agent, turn.id, ctx.now())
-        return render(messages, mail.waiting(db, session.agent)) if messages else ""
+        return render(messages, mail_store.count_new(db, session.agent)) if messages else ""
 
 
 def end_turn(ctx: Context, session_id: str) -> None:
@@ -53,9 +55,9 @@ def end_turn(ctx: Context, session_id: str) -> None:
         if running is None or running.id != turn.id:
             return  # it was interrupted or stopped meanwhile
         session = store.session(db, session.id)
-        store.add_usage(db, turn.id, spent)
+        costs.add_usage(db, turn.id, spent)
         _close(ctx, session, store.change_turn(db, running, snapshot=snapshot))
-        finished = mail.terminal_since(db, session.id)
+        finished = mail.terminal_message(db, session)
         session = store.session(db, session.id)
         if finished:  # the program still runs, and calls us: the loop ends it
             settle_end(ctx, session, COMPLETED, f"said {finished.type}", tip, is_swept=False)
@@ -68,7 +70,7 @@ def end_turn(ctx: Context, session_id: str) -> None:
 def speak(ctx: Context, session_id: str) -> None:
     """Tell an agent in its terminal that it has mail; once for each message, twice if killed in between."""
     session = store.session(ctx.db, session_id)
-    newest = mail.newest_waiting(ctx.db, session.agent)
+    newest = mail_store.newest_new(ctx.db, session.agent)
     if session.state != WAITING or newest <= session.nudged:
         return
     tmux, name = Tmux(ctx.tmux_socket), session.terminal
@@ -91,7 +93,7 @@ def end_terminal(ctx: Context, session_id: str) -> None:
     end_processes(ctx, session)
     take_snapshot(ctx, session, store.last_number(ctx.db, session.id) + 1)
     status = "its terminal is gone" if pane is None else f"exit status {pane.exit_status}"
-    finished = mail.terminal_since(ctx.db, session.id)
+    finished = mail.terminal_message(ctx.db, session)
     end_session(ctx, session.id, COMPLETED if finished else CRASHED, status)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
+from rookery.costs import store as costs
 from rookery.events.store import publish
 from rookery.mail import service as mail
 from rookery.ops.context import Context
@@ -79,4 +80,4 @@ def _interrupt_terminal(ctx: Context, session: Session, turn: Turn, by: str) -> 
     snapshot, spent = take_snapshot(ctx, session, turn.number), read_spent(ctx, session, turn)
     with ctx.db.write() as db:
         store.change_turn(db, turn, snapshot=snapshot)
-        store.add_usage(db, turn.id, spent)
+        costs.add_usage(db, turn.id, spent)

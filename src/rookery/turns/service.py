@@ -14,12 +14,14 @@ from rookery.base.clock import seconds_of
 from rookery.base.errors import RookError
 from rookery.base.ids import TURN, new_id
 from rookery.config import steps
+from rookery.costs import store as costs
 from rookery.costs.prices import price
 from rookery.environment.service import is_recorded, own_environ, project_environ
 from rookery.environment.store import EnvironmentUnusable
 from rookery.events.store import publish
 from rookery.events.telemetry import Telemetry
 from rookery.mail import service as mail
+from rookery.mail import store as mail_store
 from rookery.mail.inject import render
 from rookery.ops.context import Context
 from rookery.processes import handover as handed
@@ -120,8 +122,8 @@ def _start_again(ctx: Context, session: Session, turn: Turn) -> None:
     try:
         if journal.find(ctx.root, turn.id, journal.RUNNER) or store.turn(ctx.db, turn.id).state != TURN_RUNNING:
             return  # another process was faster
-        messages = mail.seen_by(ctx.db, turn.id)
-        letters = render(messages, mail.waiting(ctx.db, session.agent)) if messages else ""
+        messages = mail_store.seen_by(ctx.db, turn.id)
+        letters = render(messages, mail_store.count_new(ctx.db, session.agent)) if messages else ""
         _run(ctx, session, turn, prompt_of(session, turn.cause, letters), file)
     finally:
         os.close(file)
@@ -150,7 +152,7 @@ def _cause(ctx: Context, session: Session) -> str | None:
     lost = count_lost(turns)
     if lost:
         return AGAIN if lost < len(turns) else BEGIN
-    return MAIL if mail.waiting(ctx.db, session.agent) else None
+    return MAIL if mail_store.count_new(ctx.db, session.agent) else None
 
 
 def count_lost(turns: list[Turn]) -> int:
@@ -168,7 +170,7 @@ def open_turn(ctx: Context, session: Session, cause: str, turn_id: str = "") -> 
     store.insert_turn(db, turn, session.agent, at=now)
     store.change_session(db, session, "", actor=session.agent, at=now, move="begin turn", active_at=now)
     messages = mail.deliver(db, session.agent, turn.id, now)
-    return turn, render(messages, mail.waiting(db, session.agent)) if messages else ""
+    return turn, render(messages, mail_store.count_new(db, session.agent)) if messages else ""
 
 
 def prompt_of(session: Session, cause: str, letters: str) -> str:
@@ -308,7 +310,7 @@ def _lose(ctx: Context, session: Session, turn: Turn) -> None:
             return
         now = ctx.now()
         store.change_turn(db, turn, state=TURN_LOST, ended_at=now)
-        store.add_usage(db, turn.id, spent)
+        costs.add_usage(db, turn.id, spent)
         mail.redeliver(db, turn.id, now)
         data = {"turn_id": turn.id, "number": turn.number}
         publish(db, "turn.lost", session.agent, data, actor=session.agent, at=now)
@@ -333,11 +335,11 @@ def _settle(ctx: Context, session: Session, turn: Turn, end: dict[str, Any], sna
             snapshot=snapshot,
             ended_at=now,
         )
-        store.add_usage(db, turn.id, usage)
+        costs.add_usage(db, turn.id, usage)
         data = {"turn_id": turn.id, "number": turn.number, "ok": is_ok, "exit_status": end["status"]}
         data |= {"interrupted_by": by} if by else {"problem": end["problem"]} if end["problem"] else {}
         publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
-        finished = mail.terminal_since(db, session.id)
+        finished = mail.terminal_message(db, session)
         if is_ok or by:
             mail.acknowledge(db, turn.id, now)  # an interrupted conversation holds it too, and goes on
         else:

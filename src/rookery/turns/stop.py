@@ -7,6 +7,7 @@ import time
 from rookery.base import call as calls
 from rookery.base.clock import stamp
 from rookery.config import steps
+from rookery.costs import store as costs
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes.proctable import MARK, RUNNER
@@ -36,7 +37,7 @@ def stop(ctx: Context, name: str, reason: str, *, by: str) -> list[Session]:
             raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
         return [known]
     ended: list[Session] = []
-    for child in store.children(ctx.db, name):
+    for child in store.sessions(ctx.db, alive=True, parent=name):
         ended += stop(ctx, child.agent, f"{name} was stopped", by=by)
     session = _announce(ctx, session, by)
     steps.reached("stop announced")
@@ -72,7 +73,7 @@ def sweep(ctx: Context, session_id: str) -> None:
             return
         turns = store.turns(db, session_id)
         if turns:
-            store.add_usage(db, turns[-1].id, spent)
+            costs.add_usage(db, turns[-1].id, spent)
         store.change_session(db, session, "", actor=session.agent, at=session.updated_at, swept_at=ctx.now())
 
 

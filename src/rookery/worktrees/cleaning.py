@@ -26,6 +26,7 @@ from rookery.vcs.model import GIT, RefMoved, Vcs
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.service import WorktreeState
+from rookery.worktrees.store import pending
 
 RESCUE = "rescue/"
 REMOVED = "removed"
@@ -161,7 +162,7 @@ def _places(project: Context, vcs: Vcs, base: str | None) -> list[Place]:
     parent = os.path.join(os.path.realpath(project.root), FOLDER, "worktrees")
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
-    folders |= {os.path.basename(each.path) for each in removal.pending(project.db)}
+    folders |= {os.path.basename(each.path) for each in pending(project.db)}
     places = []
     for name in sorted(folders | set(last)):
         path, session = os.path.join(parent, name), last.get(name)

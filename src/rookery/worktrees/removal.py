@@ -10,43 +10,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
-from rookery.base.record import Record
 from rookery.config import steps
-from rookery.config.project import FOLDER, from_stored, root_of, to_stored
-from rookery.db.database import Database
+from rookery.config.project import FOLDER, root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
 from rookery.processes import locks
-from rookery.processes.holder import HolderId
-from rookery.sessions import store
+from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
 from rookery.vcs.folders import delete_aside
 from rookery.vcs.git.repository import UNDONE, undone_name
 from rookery.vcs.model import RefMoved, Vcs
+from rookery.worktrees import store
+from rookery.worktrees.store import Cleaning
 
 _POLL = 0.02
-_COLUMNS = "path, agent, branch, rescue, inode, actor, pid, pid_start, at"
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaning(Record):
-    """A worktree that is being taken away."""
-
-    path: str
-    agent: str
-    branch: str
-    rescue: str | None
-    """The whole name of the ref under which its work was saved."""
-    inode: int | None
-    """What tells the folder from a later one in the same place; None if there was none."""
-    actor: str
-    holder: HolderId
-    at: str
 
 
 @contextmanager
@@ -71,7 +52,7 @@ def take_away(
     """
     cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), project.now())
     with project.db.write() as db:
-        _insert(db, cleaning)
+        store.insert(db, cleaning)
     steps.reached("cleaning noted")
     try:
         if os.path.islink(path):
@@ -80,10 +61,10 @@ def take_away(
     except BaseException:
         if _inode(path) == cleaning.inode:
             with project.db.write() as db:
-                _forget(db, path)
+                store.forget(db, path)
         raise
     steps.reached("removed")
-    is_deleted = delete_branch(vcs, branch, base, store.latest(project.db, agent))
+    is_deleted = delete_branch(vcs, branch, base, sessions.latest(project.db, agent))
     steps.reached("branch settled")
     _tell(project, cleaning)
     steps.reached("told")
@@ -92,32 +73,22 @@ def take_away(
 
 def settle_left(project: Context, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
     """Follow up a cleaning that was cut off; gives it if its worktree is gone now. Under `alone`."""
-    cleaning = _read(project.db, path)
+    cleaning = store.find(project.db, path)
     if cleaning is None:
         return None
     inode = _inode(path)
     if inode is not None and inode == cleaning.inode:
         with project.db.write() as db:
-            _forget(db, path)  # nothing was removed, and what is in the folder may have changed since
+            store.forget(db, path)  # nothing was removed, and what is in the folder may have changed since
         return None
-    if inode is not None or store.living(project.db, cleaning.agent) is not None:
+    if inode is not None or sessions.living(project.db, cleaning.agent) is not None:
         delete_aside(path)  # there is, or will be, a new worktree in its place
     else:
         vcs.remove_checkout(path)
-        delete_branch(vcs, cleaning.branch, base, store.latest(project.db, cleaning.agent))
+        delete_branch(vcs, cleaning.branch, base, sessions.latest(project.db, cleaning.agent))
     steps.reached("removed")
     _tell(project, cleaning)
     return cleaning
-
-
-def pending(db: Database) -> list[Cleaning]:
-    """Every worktree that is being taken away, or was when its process was killed."""
-    return [_cleaning(db, row) for row in db.all(f"SELECT {_COLUMNS} FROM cleanings ORDER BY path")]
-
-
-def drop_all(db: Database) -> None:
-    """Forget the cleanings of a copied project: they are the original's."""
-    db.execute("DELETE FROM cleanings")
 
 
 def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
@@ -150,7 +121,7 @@ def _tell(project: Context, cleaning: Cleaning) -> None:
     stored = to_stored(root_of(project.db.path), cleaning.path)
     data = {"path": stored, "branch": cleaning.branch, "rescue": cleaning.rescue}
     with project.db.write() as db:
-        if _forget(db, cleaning.path):
+        if store.forget(db, cleaning.path):
             publish(db, "worktree.cleaned", cleaning.agent, data, actor=cleaning.actor, at=project.now())
 
 
@@ -159,34 +130,3 @@ def _inode(path: str) -> int | None:
         return os.lstat(path).st_ino
     except FileNotFoundError:
         return None
-
-
-def _insert(db: Database, each: Cleaning) -> None:
-    stored = to_stored(root_of(db.path), each.path)
-    row = (stored, each.agent, each.branch, each.rescue, each.inode, each.actor)
-    statement = f"INSERT INTO cleanings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    db.execute(statement, (*row, each.holder.pid, each.holder.text, each.at))
-
-
-def _forget(db: Database, path: str) -> bool:
-    db.execute("DELETE FROM cleanings WHERE path = ?", (to_stored(root_of(db.path), path),))
-    return db.changed == 1
-
-
-def _read(db: Database, path: str) -> Cleaning | None:
-    row = db.one(f"SELECT {_COLUMNS} FROM cleanings WHERE path = ?", (to_stored(root_of(db.path), path),))
-    return None if row is None else _cleaning(db, row)
-
-
-def _cleaning(db: Database, row: tuple[object, ...]) -> Cleaning:
-    path, agent, branch, rescue, inode, actor, pid, start, at = row
-    return Cleaning(
-        from_stored(root_of(db.path), str(path)),
-        str(agent),
-        str(branch),
-        None if rescue is None else str(rescue),
-        inode if isinstance(inode, int) else None,
-        str(actor),
-        holders.read(int(str(pid)), str(start)),
-        str(at),
-    )

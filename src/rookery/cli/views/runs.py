@@ -1,4 +1,4 @@
-"""How runs and specifications look."""
+"""How runs, specifications and costs look."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rookery.agents.run_ops import Spec
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Table, line, text
 from rookery.cli.views.agents import status
+from rookery.costs.store import Cost, Costs
 from rookery.sessions.model import Run
 from rookery.status.service import RunReport
 
@@ -47,3 +48,16 @@ def report(found: RunReport, values: dict[str, Any]) -> list[Block]:
 def spec(found: Spec, _values: dict[str, Any]) -> list[Block]:
     """A specification."""
     return [text(found.path, "dim"), text(found.text.rstrip("\n"))]
+
+
+def costs(spent: Costs, _values: dict[str, Any]) -> list[Block]:
+    """What everything used, the dearest first."""
+    if not spent.rows:
+        return [text("Nothing was used yet.", "dim")]
+    headings = (spent.by, "turns", "input", "output", "cache read", "cache write", "cost")
+    return [Table(headings, tuple(_row(each) for each in (*spent.rows, spent.total)))]
+
+
+def _row(cost: Cost) -> tuple[Any, ...]:
+    counts = (cost.turns, cost.input, cost.output, cost.cache_read, cost.cache_write)
+    return (line((cost.name, "bold")), *(line(f"{count:,}") for count in counts), line(f"${cost.dollars:.4f}"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, text
-from rookery.tasks.listing import DEFAULT_LIMIT
+from rookery.tasks.listing_store import DEFAULT_LIMIT
 from rookery.tasks.model import Deleted, Progress, TaskTree, TaskView
 
 _MARKS: dict[str, Span] = {

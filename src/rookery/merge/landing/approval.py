@@ -6,6 +6,7 @@ An approval is of one commit: what went on afterwards nobody has seen. And nobod
 from __future__ import annotations
 
 from rookery.events.store import last_actor
+from rookery.mail import store as mail
 from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.sessions import store as agents
@@ -17,7 +18,7 @@ def reviewer_of(merger: Merger, entry: Entry) -> str | None:
     """Who approved the task, else who said by mail that the branch is checked and may land; None if nobody did."""
     if entry.task_id is None or entry.agent is None:
         return None
-    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id)
+    task = tasks.existing(merger.ctx.db, entry.task_id)
     if task is None or task.commit not in (None, entry.tip):
         return None
     found = _approver(merger, entry) if task.state == APPROVED else None
@@ -34,9 +35,4 @@ def _endorser(merger: Merger, entry: Entry) -> str | None:
     lives = [each for each in agents.sessions(merger.ctx.db, agent=entry.agent) if each.branch == entry.branch]
     if not lives:
         return None
-    sender = merger.ctx.db.value(
-        "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
-        "AND sender <> ? AND created_at >= ? ORDER BY seq DESC LIMIT 1",
-        (entry.branch, entry.agent, lives[-1].created_at),
-    )
-    return None if sender is None else str(sender)
+    return mail.endorser(merger.ctx.db, entry.branch, author=entry.agent or "", since=lives[-1].created_at)

@@ -44,7 +44,7 @@ class Survey(Record):
 
 def objection(db: Database, branch: str, task_id: str | None) -> str:
     """Why a branch lands only by force, empty if it may land."""
-    task = tasks.get_many(db, [task_id]).get(task_id) if task_id else None
+    task = tasks.existing(db, task_id)
     if task is None:
         return ""
     if task.state in (CANCELLED, FAILED):

@@ -97,24 +97,19 @@ def commit_tree(
 
 def _told(merger: Merger, entry: Entry, known: Sequence[str]) -> str:
     """What the commits of a branch say, in one message: their subjects, and what they revert."""
-    log = merger.merging.store.read(
-        *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8", "--format=%x01%H%x00%s%x00%B"),
-        *(entry.tip, *(f"^{each}" for each in known), "--"),
-    )
-    commits = [each.split("\0", 2) for each in log.split("\x01")[1:]]
-    own = {commit for commit, _, _ in commits}
-    named = [each for _, _, message in commits for each in reverted_commits(message)]
+    messages = merger.merging.own_messages(known, entry.tip)
+    named = [each for message in messages for each in reverted_commits(message.text)]
     # A revert within the branch of something of its own is of no concern to the base.
-    outside = [each for each in dict.fromkeys(named) if not any(commit.startswith(each) for commit in own)]
-    lines = [f"- {subject}\n" for _, subject, _ in commits] + [f"\nThis reverts commit {each}.\n" for each in outside]
+    outside = [each for each in dict.fromkeys(named) if not any(own.commit.startswith(each) for own in messages)]
+    lines = [f"- {each.subject}\n" for each in messages] + [f"\nThis reverts commit {each}.\n" for each in outside]
     return "".join(lines)
 
 
 def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = "") -> str | tuple[Conflict, ...]:
     """Commits one by one on top of another; what is there already is left out. The conflicts, if there are any."""
+    parents = merging.parents(commits)
     for number, commit in enumerate(commits, 1):
-        parents = merging.store.read("rev-parse", f"{commit}^@").split()
-        before = parents[0] if parents else merging.store.empty_tree()
+        before = parents[commit][0] if parents[commit] else merging.store.empty_tree()
         merged = merging.merge_trees(before, onto, commit)
         if not merged.is_clean:
             return merged.conflicts
@@ -128,11 +123,8 @@ def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = 
 
 
 def _title(merger: Merger, entry: Entry) -> str:
-    if entry.task_id is not None:
-        found = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id)
-        if found is not None:
-            return one_line(found.title, _SUBJECT)
-    return entry.branch
+    task = tasks.existing(merger.ctx.db, entry.task_id)
+    return entry.branch if task is None else one_line(task.title, _SUBJECT)
 
 
 def _trailers(merger: Merger, entry: Entry, tier: str) -> str:

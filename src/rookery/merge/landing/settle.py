@@ -23,7 +23,7 @@ def complete_task(merger: Merger, entry: Entry) -> str:
     Gives what is to be said of it, if anything: why it stays open, or what it should have waited for.
     """
     db = merger.ctx.db
-    task = tasks.get_many(db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    task = tasks.existing(db, entry.task_id)
     if entry.forced:
         return f"forced, although {objection(db, entry.branch, entry.task_id)}; it completes no task"
     if task is None or task.state == COMPLETED:
@@ -53,34 +53,33 @@ def _why_unfinished(db: Database, entry: Entry, task: Task) -> str:
 
 def complete_landed(merger: Merger, base: str) -> None:
     """Finish tasks that were handed over after their work had landed: the base contains it, as git says."""
-    rows = merger.ctx.db.all(
-        "SELECT t.id, t.commit_id, t.branch FROM tasks t WHERE t.state IN (?, ?, ?) AND t.commit_id IS NOT NULL "
-        "AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id AND (s.state <> 'ended' "
-        "OR s.base_commit = t.commit_id))",
-        (PENDING_REVIEW, APPROVED, NEEDS_REBASE),
-    )
-    tip = merger.merging.tip(base) if rows else None
-    for task_id, commit, branch in rows:
-        if tip is None or not store.has_landing(merger.ctx.db, task_id) or not _is_on(merger, branch, commit, base):
+    for task in tasks.in_states(merger.ctx.db, PENDING_REVIEW, APPROVED, NEEDS_REBASE):
+        commit = task.commit
+        if commit is None or not _is_on(merger, task, commit, base):
             continue
         author = Author(merger.actor, merger.ctx.now())
         try:
             with merger.ctx.db.write() as db:
-                waited = lifecycle.complete_landed(db, tasks.get(db, task_id), author, commit=commit)
+                waited = lifecycle.complete_landed(db, tasks.get(db, task.id), author, commit=commit)
         except Refused:
             continue  # it has children that are not finished
         although = f", although {waited}" if waited else ""
-        merger.say(f"{task_id} is completed: {branch or commit[:12]} is on {base}{although}\n")
+        merger.say(f"{task.id} is completed: {task.branch or commit[:12]} is on {base}{although}\n")
 
 
-def _is_on(merger: Merger, branch: str | None, commit: str, base: str) -> bool:
-    """True if a base has a task's work; a commit that is no longer there at all is on none."""
-    return merger.merging.store.find_commit(commit) is not None and is_landed(merger, branch or "", commit, base)
+def _is_on(merger: Merger, task: Task, commit: str, base: str) -> bool:
+    """True if a base has all of a task's work; a commit that is no longer there at all is on none."""
+    db = merger.ctx.db
+    if not store.has_landing(db, task.id) or merger.merging.tip(base) is None:
+        return False
+    if any(each.is_alive or each.base_commit == commit for each in agents.sessions(db, task_id=task.id)):
+        return False
+    return merger.merging.store.find_commit(commit) is not None and is_landed(merger, task.branch or "", commit, base)
 
 
 def reopen_task(merger: Merger, entry: Entry) -> bool:
     """Within the transaction that undoes a landing: its task is to be done again. False if it was not completed."""
-    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    task = tasks.existing(merger.ctx.db, entry.task_id)
     if task is None or task.state != COMPLETED:
         return False
     lifecycle.reopen(merger.ctx.db, task.id, Author(merger.actor, merger.ctx.now()))

@@ -7,13 +7,13 @@ agent's last snapshot counts, so that work which is not committed yet is seen.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.merger import Merger
 from rookery.merge.model import OPEN
+from rookery.merge.radar import store as radar_store
 from rookery.sessions import store as agents
 from rookery.sessions.model import Session
 from rookery.worktrees import snapshots
@@ -97,7 +97,7 @@ def living_branches(merger: Merger) -> list[Branch]:
         life, _, turn = name.rpartition("/")
         if turn.isdecimal():
             by_life.setdefault(life, []).append((int(turn), commit))
-    parents = _parents(merger, [max(found)[1] for found in by_life.values()])
+    parents = merger.merging.parents([max(found)[1] for found in by_life.values()])
     found = []
     for name, session in last.items():
         if name not in tips or not (session.is_alive or name in queued or session.outcome == "completed"):
@@ -107,7 +107,7 @@ def living_branches(merger: Merger) -> list[Branch]:
         if session.is_alive and life in by_life:
             newest = max(by_life[life])[1]
             # A snapshot that the branch has left behind says less than the branch.
-            commit = newest if parents.get(newest) == commit else commit
+            commit = newest if parents[newest][:1] == [commit] else commit
         found.append(Branch(name, session.agent, session.is_alive, commit))
     found += [Branch(name, "", False, tips[name]) for name in sorted(queued - last.keys()) if name in tips]
     return _unlanded(merger, found)
@@ -123,23 +123,15 @@ def files_of(merger: Merger, branch: Branch, base: str) -> frozenset[str]:
     return _files(merger, [branch], base)[branch.name]
 
 
-def _parents(merger: Merger, commits: list[str]) -> dict[str, str]:
-    if not commits:
-        return {}
-    text = merger.merging.store.read("rev-list", "--no-walk=unsorted", "--parents", "--stdin", stdin="\n".join(commits))
-    lines = (line.split() for line in text.splitlines())
-    return {words[0]: words[1] for words in lines if len(words) > 1}
-
-
 def _files(merger: Merger, branches: list[Branch], base: str) -> dict[str, frozenset[str]]:
     """The changed files of each branch, by one git for all that are not known."""
     tip = merger.merging.tip(base) or base
     found: dict[str, frozenset[str]] = {}
     asked: list[tuple[Branch, str]] = []
     for branch in branches:
-        known = merger.ctx.db.value("SELECT files FROM radar_files WHERE base = ? AND tip = ?", (base, branch.commit))
+        known = radar_store.files(merger.ctx.db, base, branch.commit)
         if known is not None:
-            found[branch.name] = frozenset(json.loads(known))
+            found[branch.name] = frozenset(known)
             continue
         parted = merger.merging.fork_point(tip, branch.commit)
         if parted is None:
@@ -147,13 +139,11 @@ def _files(merger: Merger, branches: list[Branch], base: str) -> dict[str, froze
         else:
             asked.append((branch, parted))
     changed = merger.merging.changed_paths([(parted, branch.commit) for branch, parted in asked])
-    rows = []
-    for (branch, _), paths in zip(asked, changed, strict=True):
-        found[branch.name] = frozenset(paths)
-        rows.append((base, branch.commit, json.dumps(paths)))
-    if rows:
+    fresh = {branch.commit: paths for (branch, _), paths in zip(asked, changed, strict=True)}
+    found |= {branch.name: frozenset(fresh[branch.commit]) for branch, _ in asked}
+    if fresh:
         with merger.ctx.db.write() as db:
-            db.execute_many("INSERT OR IGNORE INTO radar_files (base, tip, files) VALUES (?, ?, ?)", rows)
+            radar_store.keep_files(db, base, fresh)
     return found
 
 
@@ -162,9 +152,9 @@ def _conflicts(merger: Merger, pairs: list[tuple[str, str]]) -> list[tuple[str, 
     keys = [(min(pair), max(pair)) for pair in pairs]
     known: dict[tuple[str, str], tuple[str, ...]] = {}
     for key in dict.fromkeys(keys):
-        found = merger.ctx.db.value("SELECT conflicts FROM radar_pairs WHERE one = ? AND other = ?", key)
+        found = radar_store.conflicts(merger.ctx.db, key)
         if found is not None:
-            known[key] = tuple(json.loads(found))
+            known[key] = found
     asked = [key for key in dict.fromkeys(keys) if key not in known]
     if asked:
         with merger.merging.on_trial() as trial:
@@ -174,8 +164,5 @@ def _conflicts(merger: Merger, pairs: list[tuple[str, str]]) -> list[tuple[str, 
         }
         known |= fresh
         with merger.ctx.db.write() as db:
-            db.execute_many(
-                "INSERT OR IGNORE INTO radar_pairs (one, other, conflicts) VALUES (?, ?, ?)",
-                [(*key, json.dumps(paths)) for key, paths in fresh.items()],
-            )
+            radar_store.keep_conflicts(db, fresh)
     return [known[key] for key in keys]

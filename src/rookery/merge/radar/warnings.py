@@ -7,6 +7,7 @@ from rookery.events.store import publish
 from rookery.merge.landing import news
 from rookery.merge.merger import Merger
 from rookery.merge.radar import service as radar
+from rookery.merge.radar import store
 from rookery.merge.radar.service import Meeting
 
 
@@ -18,25 +19,17 @@ def look(merger: Merger) -> list[Meeting]:
     new = []
     with merger.ctx.db.write() as db:
         for meeting in found.meetings:
-            fresh = [path for path in meeting.files if _is_new(merger, meeting, path)]
+            fresh = [path for path in meeting.files if not store.is_warned(db, meeting.one, meeting.other, path)]
             if not fresh or not alive & set(meeting.agents):
                 continue
             new.append(meeting)
-            db.execute_many(
-                "INSERT OR IGNORE INTO radar_warnings (one, other, path, at) VALUES (?, ?, ?, ?)",
-                [(meeting.one, meeting.other, path, merger.ctx.now()) for path in fresh],
-            )
+            store.keep_warnings(db, meeting.one, meeting.other, fresh, merger.ctx.now())
             publish(
                 db, f"radar.{meeting.kind}", meeting.one, meeting.as_dict(), actor=merger.actor, at=merger.ctx.now()
             )
             _warn(merger, meeting, alive)
     steps.reached("agents warned")
     return new
-
-
-def _is_new(merger: Merger, meeting: Meeting, path: str) -> bool:
-    row = (meeting.one, meeting.other, path)
-    return merger.ctx.db.value("SELECT 1 FROM radar_warnings WHERE one = ? AND other = ? AND path = ?", row) is None
 
 
 def _warn(merger: Merger, meeting: Meeting, alive: set[str]) -> None:

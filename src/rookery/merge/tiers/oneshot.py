@@ -352,5 +352,5 @@ Rules of the answer:
 def context(merger: Merger, case: Case) -> dict[str, Any]:
     """What is known of the branch's purpose."""
     entry = case.entry
-    task = tasks.get_many(merger.ctx.db, [entry.task_id]).get(entry.task_id) if entry.task_id else None
+    task = tasks.existing(merger.ctx.db, entry.task_id)
     return {"title": task.title if task else entry.branch, "description": task.description if task else ""}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from rookery.base.errors import ProgramFailed, Refused
 from rookery.vcs.git import forward as git_forward
@@ -34,6 +35,14 @@ class CannotMerge(Refused):
 
     code = "cannot_merge"
     default_hint = "git 2.39 or newer is needed; `git --version` says what is here"
+
+
+class CommitMessage(NamedTuple):
+    """What a commit says."""
+
+    commit: str
+    subject: str
+    text: str
 
 
 class Merging:
@@ -242,6 +251,21 @@ class Merging:
         without = [f"^{each}" for each in known]
         return self._read("rev-list", "--reverse", "--topo-order", "--no-merges", tip, *without, "--").split()
 
+    def own_messages(self, known: Sequence[str], tip: str) -> list[CommitMessage]:
+        """What these commits say, in the order of their time."""
+        out = self._read(
+            *("log", "--reverse", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
+            *("--format=%x01%H%x00%s%x00%B", tip, *(f"^{each}" for each in known), "--"),
+        )
+        return [CommitMessage(*each.split("\0", 2)) for each in out.split("\x01")[1:]]
+
+    def parents(self, commits: Sequence[str]) -> dict[str, list[str]]:
+        """The parents of each commit, by one git for all."""
+        if not commits:
+            return {}
+        out = self._read("rev-list", "--no-walk=unsorted", "--parents", "--stdin", stdin="\n".join(commits))
+        return {words[0]: words[1:] for words in map(str.split, out.splitlines())}
+
     def versions(self, base: str, tip: str, path: str, limit: int = 12) -> list[str]:
         """The ids that a file had on the way from a base to a tip, the newest first."""
         out = self._read(
@@ -272,6 +296,11 @@ class Merging:
         """The branches that another one contains."""
         listed = self.store.read("for-each-ref", f"--merged={HEADS}{base}", "--format=%(refname)", HEADS)
         return {name.removeprefix(HEADS) for name in listed.splitlines()}
+
+    def refs_with(self, commit: str) -> set[str]:
+        """The whole names of the branches, tags and branches of remotes that contain a commit."""
+        places = (HEADS, "refs/tags/", "refs/remotes/")
+        return set(self._read("for-each-ref", f"--contains={commit}", "--format=%(refname)", *places).splitlines())
 
     def move(
         self, branch: str, commit: str, expected: str, why: str, fence: str | None = None, kept: _Kept = None

@@ -1,4 +1,9 @@
-"""Lists, pages and counts of tasks."""
+"""What can be worked on now; lists, pages and counts of tasks.
+
+A task is *ready* if nobody holds it, none of its children is unfinished, neither it nor anything above it waits for a
+blocker, and everything above it is active. `next_ready` walks depth first: roots, then children, urgent first, then
+old first.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,37 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
-from rookery.tasks import ready, store
+from rookery.tasks import store
 from rookery.tasks.model import KINDS, STATES, Progress, Task
 
 DEFAULT_LIMIT = 200
+
+# `{t}` is the alias of the task that is asked about.
+_BLOCKED = (
+    "EXISTS (SELECT 1 FROM task_blockers b JOIN tasks w ON w.id = b.blocker_id "
+    "WHERE b.task_id = {t}.id AND w.state <> 'COMPLETED')"
+)
+_AVAILABLE = "({t}.state = 'PENDING' OR ({t}.state = 'IN_PROGRESS' AND {t}.lease_until <= :now))"
+_HAS_UNFINISHED_CHILD = (
+    "EXISTS (SELECT 1 FROM tasks c WHERE c.parent_id = {t}.id "
+    "AND c.state NOT IN ('COMPLETED', 'CANCELLED') AND c.archived_at IS NULL)"
+)
+_UNFINISHED = "{t}.state NOT IN ('COMPLETED', 'CANCELLED') AND {t}.archived_at IS NULL"
+_ACTIVE = "{t}.state IN ('PENDING', 'IN_PROGRESS') AND {t}.archived_at IS NULL"
+
+_READY = (
+    f"{_UNFINISHED} AND {_AVAILABLE} AND NOT {_HAS_UNFINISHED_CHILD} AND NOT {_BLOCKED}".format(t="t")
+    + f" AND (t.parent_id IS NULL OR ({_ACTIVE} AND NOT {_BLOCKED}".format(t="p")
+    + f" AND (p.parent_id IS NULL OR ({_ACTIVE} AND NOT {_BLOCKED}))))".format(t="g")
+)
+"""The whole definition as a condition over t, its parent p and its grandparent g, for lists and counts."""
+
+_CANDIDATES = (
+    f"{store.SELECT_COLUMNS}, {_HAS_UNFINISHED_CHILD} AS is_parent FROM tasks t WHERE t.parent_id IS :parent "
+    f"AND {_UNFINISHED} AND {_ACTIVE} AND ({_AVAILABLE} OR {_HAS_UNFINISHED_CHILD}) AND NOT {_BLOCKED} "
+    f"ORDER BY {store.ORDER}"
+).format(t="t")
+"""What may be taken, or lead to something that may: what others hold is passed over where it is found."""
 
 _JOINS = " LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
 _BENEATH = "t.parent_id IN (SELECT :{0} UNION ALL SELECT id FROM tasks WHERE parent_id = :{0})"
@@ -20,8 +52,8 @@ _KIND = {
     "subtask": "p.parent_id IS NOT NULL",
 }
 _WAITS = (
-    f"({ready.BLOCKED.format(t='t')} OR {ready.BLOCKED.format(t='p')} OR {ready.BLOCKED.format(t='g')})"
-    f" AND {ready.UNFINISHED.format(t='t')}"
+    f"({_BLOCKED.format(t='t')} OR {_BLOCKED.format(t='p')} OR {_BLOCKED.format(t='g')})"
+    f" AND {_UNFINISHED.format(t='t')}"
 )
 
 
@@ -79,12 +111,12 @@ def _conditions(db: Database, query: Query, now: str) -> tuple[list[str], dict[s
     if query.kind is not None:
         where.append(_KIND[query.kind])
     if query.ready:
-        where.append(ready.READY)
+        where.append(_READY)
         values["now"] = now
     if query.blocked:
         where.append(_WAITS)
     if query.open:
-        where.append(ready.UNFINISHED.format(t="t"))
+        where.append(_UNFINISHED.format(t="t"))
     if query.completed:
         where.append("t.state = 'COMPLETED'")
     return where, values
@@ -110,10 +142,36 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
         in_progress=states.get("IN_PROGRESS", 0),
         in_review=total - sum(states.get(each, 0) for each in _COUNTED_APART),
         pending=states.get("PENDING", 0),
-        ready=db.value(count + ready.READY, values | {"now": now}),
+        ready=db.value(count + _READY, values | {"now": now}),
         blocked=db.value(count + _WAITS, values),
         percent=100 * completed // wanted if wanted else 100 if total else 0,
     )
 
 
 _COUNTED_APART = ("COMPLETED", "CANCELLED", "FAILED", "IN_PROGRESS", "PENDING")
+
+
+def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | None:
+    """The task to work on next, in the whole project or beneath (and including) one task."""
+    if beneath is None:
+        return _first_leaf_beneath(db, now, None)
+    line = (beneath, *store.ancestors(db, beneath))
+    if any(store.open_blockers(db, [each.id for each in line]).values()):
+        return None
+    if any(each.state not in ("PENDING", "IN_PROGRESS") or each.archived_at is not None for each in line):
+        return None
+    if store.has_unfinished_children(db, beneath.id):
+        return _first_leaf_beneath(db, now, beneath.id)
+    return beneath if beneath.is_available(now) else None
+
+
+def _first_leaf_beneath(db: Database, now: str, parent_id: str | None) -> Task | None:
+    # Row by row: the walk usually ends at the first.
+    with db.rows(_CANDIDATES, {"parent": parent_id, "now": now}) as rows:
+        for *values, is_parent in rows:
+            if not is_parent:
+                return Task(*values)
+            found = _first_leaf_beneath(db, now, values[0])
+            if found is not None:
+                return found
+    return None
