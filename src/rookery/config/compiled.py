@@ -14,12 +14,12 @@ from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.json import dumps, loads
+from rookery.config import layout
 from rookery.config.environ import Environ
 from rookery.config.loader import load_config
 from rookery.config.model import Config
 from rookery.config.project import make_state_folder
 
-_PATH = (".rookery", "run", "config.json")
 _FORMAT = 1
 # A file that is changed twice within one tick of the clock looks the same after the second time.
 _SETTLED_SECONDS = 1.0
@@ -65,9 +65,8 @@ def _load(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Confi
 def _stamps(root: str, environ: Environ) -> list[list[int] | None]:
     """What tells one state of the files from another: our own code, which knows the defaults, is one of them."""
     own = os.path.join(os.path.dirname(__file__), "model.py")
-    folder = os.path.join(root, ".rookery")
-    paths = (own, environ.user_config, os.path.join(folder, "config.yaml"), os.path.join(folder, "config.local.yaml"))
-    return [_stamp(path) for path in paths]
+    files = (layout.path(root, name) for name in (layout.CONFIG, layout.LOCAL_CONFIG))
+    return [_stamp(path) for path in (own, environ.user_config, *files)]
 
 
 def _stamp(path: str) -> list[int] | None:
@@ -80,7 +79,7 @@ def _stamp(path: str) -> list[int] | None:
 
 def _read(root: str, stamps: list[list[int] | None]) -> Config | None:
     try:
-        with open(os.path.join(root, *_PATH), "rb") as file:
+        with open(layout.path(root, layout.COMPILED_CONFIG), "rb") as file:
             kept = loads(file.read())
         if kept["format"] != _FORMAT or kept["stamps"] != stamps:
             return None
@@ -100,7 +99,7 @@ def _whole(section: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(root: str, stamps: list[list[int] | None], config: Config) -> None:
-    path = os.path.join(root, *_PATH)
+    path = layout.path(root, layout.COMPILED_CONFIG)
     try:
         make_state_folder(os.path.dirname(path))
         write_whole(path, dumps({"format": _FORMAT, "stamps": stamps, "sections": asdict(config)}))

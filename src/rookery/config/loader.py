@@ -5,7 +5,6 @@ Every value knows where it comes from, and every mistake of every layer is told 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
@@ -13,10 +12,10 @@ from typing import Any, get_type_hints
 from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.config import layout
 from rookery.config.environ import Environ
 from rookery.config.file import Mistake, read_file, unknown_key
 from rookery.config.model import Config
-from rookery.config.project import FOLDER
 from rookery.config.schema import Key, keys, sections
 from rookery.config.values import BadValue, from_text
 
@@ -26,9 +25,6 @@ PROJECT = "project"
 LOCAL = "local"
 ENVIRONMENT = "environment"
 FLAG = "flag"
-
-FILE = "config.yaml"
-LOCAL_FILE = "config.local.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +105,8 @@ def _files(root: str | None, environ: Environ) -> list[tuple[str, str]]:
         return [(USER, environ.user_config)]
     return [
         (USER, environ.user_config),
-        (PROJECT, os.path.join(root, FOLDER, FILE)),
-        (LOCAL, os.path.join(root, FOLDER, LOCAL_FILE)),
+        (PROJECT, layout.path(root, layout.CONFIG)),
+        (LOCAL, layout.path(root, layout.LOCAL_CONFIG)),
     ]
 
 

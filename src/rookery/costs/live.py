@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from rookery.config import layout
 from rookery.config.model import Config
 from rookery.costs.prices import price
 from rookery.costs.store import GROUPINGS, TASKS, TURN_NAME, Cost, Costs, add_up
@@ -45,9 +46,8 @@ def add_running(
 
 
 def _so_far(root: str, session_id: str, turn_id: str, started_at: str) -> list[dict[str, Any]]:
-    folder = os.path.join(root, ".rookery")
-    found = list(usage_since(os.path.join(folder, "sessions", session_id, "runtime"), started_at))
-    path = os.path.join(folder, "telemetry.db")
+    found = list(usage_since(layout.session_path(root, session_id, layout.SESSION_RUNTIME), started_at))
+    path = layout.path(root, layout.TELEMETRY)
     if found or not os.path.exists(path):
         return found
     telemetry = Telemetry(path)

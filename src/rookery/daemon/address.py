@@ -19,7 +19,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from rookery.base.errors import Refused
-from rookery.config.project import FOLDER, make_state_folder
+from rookery.config import layout
+from rookery.config.project import make_state_folder
 from rookery.daemon import forkserver
 from rookery.processes import holder as holders
 from rookery.processes import locks, proctable
@@ -55,17 +56,17 @@ class Place:
 
 def lock_path(root: str) -> str:
     """The file whose lock makes a process the daemon."""
-    return os.path.join(root, FOLDER, "run", "daemon.lock")
+    return layout.path(root, layout.DAEMON_LOCK)
 
 
 def log_path(root: str) -> str:
     """What the daemon itself has to say."""
-    return os.path.join(root, FOLDER, "logs", "daemon.log")
+    return layout.path(root, layout.DAEMON_LOG)
 
 
 def socket_path(root: str, runtime_folder: str | None) -> str:
     """Where the daemon listens: beside the lock, or, where that path is too long for a socket, in a private folder."""
-    path = os.path.join(root, FOLDER, "run", "daemon.sock")
+    path = layout.path(root, layout.DAEMON_SOCKET)
     if len(os.fsencode(path)) <= _LONGEST_SOCKET:
         return path
     digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:20]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rookery.base.call import Call, serving
-from rookery.config.project import loop_lock
+from rookery.config import layout
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.environment.service import acting_alone, own_environ
@@ -90,6 +90,6 @@ class Looping:
 
 def _wait_for_lock(root: str) -> int:
     """The lock of the loop, as soon as no other process has it."""
-    file = os.open(loop_lock(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = os.open(layout.path(root, layout.LOOP_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     fcntl.flock(file, fcntl.LOCK_EX)
     return file

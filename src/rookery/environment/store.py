@@ -25,13 +25,12 @@ from rookery.base import call as calls
 from rookery.base.draft import unique, write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import read_sudo_user
-from rookery.config.project import FOLDER, make_state_folder
+from rookery.config.project import make_state_folder
 from rookery.environment.model import NOTHING, Variables, can_be_set
 from rookery.ops.state import is_own
 
-RECORD = "environment.json"
 _PREFIX = "credentials-"
 _VERSION = 1
 _MOST_BYTES = 16 * 1024 * 1024
@@ -71,7 +70,7 @@ class Stored(Record):
 
 def record_path(root: str) -> str:
     """Where a project's plain values are."""
-    return os.path.join(root, FOLDER, RECORD)
+    return layout.path(root, layout.ENVIRONMENT)
 
 
 def private_folder(root: str, state_home: str) -> str:
@@ -136,7 +135,7 @@ def write(root: str, state_home: str, variables: Variables, *, at: str, by: str,
     _note_recorded(root)
     steps.reached("environment written")
     _sweep(folder, _PREFIX, path)
-    _sweep(os.path.join(root, FOLDER), f"{RECORD}.", "")
+    _sweep(layout.path(root), f"{layout.ENVIRONMENT}.", "")
     return path
 
 
@@ -166,7 +165,7 @@ def writing(root: str) -> Iterator[None]:
 
 
 def _lock_path(root: str) -> str:
-    return os.path.join(root, FOLDER, "run", "environment.lock")
+    return layout.path(root, layout.ENVIRONMENT_LOCK)
 
 
 def _note_recorded(root: str) -> None:

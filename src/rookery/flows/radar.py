@@ -18,7 +18,7 @@ from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import forget_runner, now, unmarked_environ
 from rookery.config.project import make_state_folder
 from rookery.db.database import Database
@@ -98,7 +98,7 @@ def start_look(ctx: Context, _ended: str = "") -> None:
             [*module_command("rookery.flows.radar"), ctx.root, str(lock), str(tries)],
             cwd=ctx.root,
             env=unmarked_environ() | {RUNNER: "radar"},
-            output=ctx.path("run", "radar.log"),
+            output=ctx.path(layout.RADAR_LOG),
             keep=[lock],
         )
     finally:
@@ -129,7 +129,7 @@ def look(ctx: Context, lock: int, tries: int) -> None:
 
 
 def _lock_path(root: str) -> str:
-    return os.path.join(root, ".rookery", "run", "radar.lock")
+    return layout.path(root, layout.RADAR_LOCK)
 
 
 def _take(lock: int) -> bool:

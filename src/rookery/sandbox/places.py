@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.sandbox.model import BLANK, HIDE, RO, RW, Mount
 
 # Of /dev the sandbox has its own, so that what lies in memory there is hidden too.
@@ -103,7 +104,7 @@ def shared_mounts(root: str, homes: Sequence[str], search: str, read: Sequence[s
             path = os.path.join(home, name)
             if _is_beneath(path, shown) and os.path.lexists(path) and not os.path.islink(path):
                 yield Mount(HIDE if os.path.isdir(path) else BLANK, path)
-    yield Mount(HIDE, os.path.join(root, ".rookery"))
+    yield Mount(HIDE, layout.path(root))
 
 
 def own_mounts(

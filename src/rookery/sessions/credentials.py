@@ -6,6 +6,7 @@ import os
 import sys
 
 from rookery.base.json import loads
+from rookery.config import layout
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
 from rookery.processes.proctable import MARK as MARK
@@ -44,7 +45,7 @@ def agent_environ(ctx: Context, session: Session, provided: dict[str, str]) -> d
 
 def provided_environ(ctx: Context, session: Session) -> dict[str, str]:
     """What provisioning gave the agent."""
-    path = os.path.join(ctx.session_folder(session.id), "environment.json")
+    path = os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT)
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as file:
@@ -53,4 +54,4 @@ def provided_environ(ctx: Context, session: Session) -> dict[str, str]:
 
 
 def _token_path(ctx: Context, session_id: str) -> str:
-    return os.path.join(ctx.session_folder(session_id), "token")
+    return os.path.join(ctx.session_folder(session_id), layout.SESSION_TOKEN)

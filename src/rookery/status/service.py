@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.costs.store import sum_up
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
@@ -105,7 +106,7 @@ def status(
 
 def _doings(ctx: Context, session_ids: list[str]) -> dict[str, str]:
     """What each did last, by its session."""
-    path = ctx.path("telemetry.db")
+    path = ctx.path(layout.TELEMETRY)
     if not session_ids or not os.path.exists(path):
         return {}
     telemetry = Telemetry(path)
@@ -152,7 +153,7 @@ def identity(ctx: Context, name: str) -> Identity:
 
 def _domains(ctx: Context, name: str) -> tuple[str, ...]:
     """Where in the repository an agent is at home: the folders of the files that it has changed."""
-    path = ctx.path("telemetry.db")
+    path = ctx.path(layout.TELEMETRY)
     if not os.path.exists(path):
         return ()
     telemetry = Telemetry(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rookery.base.errors import UsageError
+from rookery.config import layout
 from rookery.ops.context import Context
 from rookery.ops.operation import PATH, arg, flag, op
 from rookery.tasks import transfer
@@ -33,7 +34,7 @@ def export(ctx: Context, path: str) -> transfer.Exported:
 )
 def import_(ctx: Context, path: str, clear: bool) -> transfer.Imported:
     """Read tasks and learnings from a file: all of them, or none if anything is wrong."""
-    backups = os.path.join(ctx.root, ".rookery", "backups")
+    backups = ctx.path(layout.BACKUPS)
     return transfer.import_file(
         ctx.db, os.path.join(ctx.cwd, path), author(ctx), clear=clear, backups=backups, progress=ctx.progress
     )

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
-from rookery.config import steps
-from rookery.config.project import FOLDER
+from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
@@ -158,7 +157,7 @@ def _places(project: Context, vcs: Vcs, base: str | None) -> list[Place]:
     """Every worktree that is there, is registered, is being removed, or has left a branch that the base contains."""
     last = {session.agent: session for session in store.sessions(project.db)}
     registered, branches = vcs.checkouts(), vcs.branches("rook/")
-    parent = os.path.join(os.path.realpath(project.root), FOLDER, "worktrees")
+    parent = layout.path(os.path.realpath(project.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
     folders |= {os.path.basename(each.path) for each in removal.pending(project.db)}
@@ -225,7 +224,7 @@ def _is_worktree_left(vcs: Vcs, place: Place, state: WorktreeState) -> bool:
 
 
 def _inspect(project: Context, place: Place, base: str | None) -> WorktreeState:
-    folder = None if place.session is None else os.path.join(project.root, FOLDER, "sessions", place.session.id)
+    folder = None if place.session is None else project.session_folder(place.session.id)
     return worktrees.inspect(
         project.root, project.config.vcs, path=place.path, branch=place.branch, base=base, session_folder=folder
     )

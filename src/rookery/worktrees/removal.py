@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
-from rookery.config import steps
-from rookery.config.project import FOLDER, from_stored, root_of, to_stored
+from rookery.config import layout, steps
+from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database
 from rookery.events.store import publish
 from rookery.ops.context import Context
@@ -52,7 +52,7 @@ class Cleaning(Record):
 @contextmanager
 def alone(root: str) -> Iterator[None]:
     """One process at a time takes worktrees away: two at once would both tell of it, and be in each other's way."""
-    path = os.path.join(root, FOLDER, "run", "clean.lock")
+    path = layout.path(root, layout.CLEAN_LOCK)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     while (file := locks.take(path)) is None:
         calls.sleep(_POLL)

@@ -16,7 +16,7 @@ from typing import Any
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.compiled import section
 from rookery.environment.model import Environment
 from rookery.environment.service import search_path
@@ -199,7 +199,7 @@ def _order(
     merger: Merger, case: Case, tier: str, runtime: Runtime, place: Scratch, launch: Launch, prompt: str
 ) -> Order:
     command = runtime.turn_command(launch, prompt)
-    log = merger.ctx.path("merges", f"{case.entry.id}-{tier}.log")
+    log = merger.ctx.path(layout.MERGES, f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     me = holders.myself()
     # A token that proves nothing: whatever `rook` is asked from in there is refused.
@@ -227,7 +227,7 @@ def _hook(event: str) -> tuple[str, ...]:
 
 def _role_text(root: str) -> str:
     """How conflicts are resolved: the project's own text in `.rookery/roles/`, else Rookery's."""
-    own = os.path.join(root, ".rookery", "roles", "resolver.md")
+    own = layout.path(root, layout.ROLES, "resolver.md")
     with open(own if os.path.isfile(own) else _PROMPT, encoding="utf-8") as file:
         return file.read()
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from rookery.base.ids import TURN, new_id
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
 from rookery.costs.transcripts import usage_since
@@ -61,4 +61,4 @@ def _forget(merger: Merger, name: str) -> None:
 
 
 def _note(merger: Merger, name: str) -> str:
-    return merger.ctx.path("merges", f"{name}.json")
+    return merger.ctx.path(layout.MERGES, f"{name}.json")

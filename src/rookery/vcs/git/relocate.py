@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from rookery.base.draft import write_whole
+from rookery.config import layout
 from rookery.vcs import folders
 from rookery.vcs.detect import is_bare
 from rookery.vcs.git import worktrees as git_checkouts
@@ -36,7 +37,7 @@ def stale(root: str) -> list[str]:
     """The agents' worktrees whose pointers do not lead to this repository and back, by their folders."""
     common = common_folder(root)
     found = []
-    top = os.path.join(root, ".rookery", _WORKTREES)
+    top = layout.path(root, layout.WORKTREES)
     for name in sorted(os.listdir(top)) if common is not None and os.path.isdir(top) else ():
         pointer = os.path.join(top, name, ".git")
         if os.path.isfile(pointer):
