@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from rookery.base import secret_paths
 from rookery.config import layout
 from rookery.config.environ import read_environ
 from rookery.guard.case import Case
@@ -33,32 +34,6 @@ AT_THE_TOP = frozenset(
 INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
 """Of these, what a scope can give to an agent by naming it."""
 
-SECRETS = (
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".password-store",
-    ".netrc",
-    ".pgpass",
-    ".pypirc",
-    ".npmrc",
-    ".git-credentials",
-    ".docker/config.json",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git/credentials",
-    ".config/op",
-    ".claude.json",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".local/share/keyrings",
-    ".local/state/rookery",
-)
-"""What nobody reads, in the home folder."""
-SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d")
 _STATE_SECRETS = (layout.SESSIONS, layout.RUN, layout.ENVIRONMENT)
 _PROCESS_SECRETS = ("environ", "mem", "auxv", "fd", "root", "cwd")
 
@@ -260,9 +235,9 @@ def _home() -> str:
 def _secrets(case: Case) -> list[str]:
     home, root = _home(), os.path.realpath(case.bounds.root)
     return [
-        *(os.path.join(home, each) for each in SECRETS),
+        *(os.path.join(home, each) for each in secret_paths.IN_HOME),
         os.path.join(os.path.realpath(read_environ().state_home), "rookery"),
-        *SYSTEM_SECRETS,
+        *secret_paths.OF_THE_SYSTEM,
         *(layout.path(root, each) for each in _STATE_SECRETS),
     ]
 
