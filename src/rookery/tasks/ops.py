@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rookery.base.clock import parse_duration
+from rookery.base.text import check_name
 from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, MOVES, PLACES, TASKS, arg, flag, op, option, options
 from rookery.tasks import lifecycle, service
@@ -19,7 +20,7 @@ LEASE = option("lease", "How long it is held without a sign of life, such as 90s
 
 def author(ctx: Context, agent: str | None = None) -> Author:
     """The caller, or the agent that the caller speaks for, now; the name is kept with what it does."""
-    return Author(lifecycle.check_name(agent or ctx.actor), ctx.now())
+    return Author(check_name("an agent", agent or ctx.actor), ctx.now())
 
 
 @op(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rookery.base.errors import InvalidState
-from rookery.base.text import one_line
+from rookery.base.text import check_name, one_line
 from rookery.db.database import Database
 from rookery.tasks import lifecycle, ready, store
 from rookery.tasks.assembly import assemble_one
@@ -69,7 +69,7 @@ def complete(
 
 def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
     """The task itself, or the next one beneath it; raises why it cannot be started."""
-    lifecycle.check_name(agent)
+    check_name("an agent", agent)
     task = store.find(db, text)
     next_state("start", task)
     lifecycle.check_unblocked(db, task)
