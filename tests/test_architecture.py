@@ -86,6 +86,8 @@ NAMES_STATE_FILES = {
     "rookery.config.layout": "the one list of what lies under `.rookery/`",
     "rookery.client.place": "imports nothing; a test compares it with the list",
 }
+REF_NAMES = "rookery.vcs.ref_names"
+"""The one module that says how refs are named."""
 ASKS_THE_CLOCK = {
     "rookery.config.environ": "the one clock, which tests put forward",
     "rookery.base.ids": "only the order of ids counts",
@@ -373,6 +375,18 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != ""
 
 
+def spellers_of_refs(known: dict[str, Module]) -> list[str]:
+    """Modules that spell a branch's ref, an agent's branch or a ref of Rookery's by themselves; sentences may."""
+    return [
+        f"{module.name}:{node.lineno} spells {node.value}"
+        for module in known.values()
+        if module.name != REF_NAMES
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if node.value.startswith(("refs/rookery", "refs/heads", "rook/")) and " " not in node.value
+    ]
+
+
 def too_long(known: dict[str, Module]) -> list[str]:
     """Files that no longer fit in one head."""
     lengths = {module.name: module.text.count("\n") for module in known.values()}
@@ -428,6 +442,7 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     callers_of_git,
     ways_around_the_check_of_state,
     spellers_of_state_paths,
+    spellers_of_refs,
     too_long,
     undocumented,
     printers,
@@ -450,7 +465,7 @@ def test_exceptions_are_still_needed() -> None:
     assert STARTS_PROCESSES.keys() <= known.keys()
     assert NAMES_GIT.keys() <= known.keys()
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
-    assert NAMES_STATE_FILES.keys() <= known.keys()
+    assert NAMES_STATE_FILES.keys() | {REF_NAMES} <= known.keys()
     assert ASKS_THE_CLOCK.keys() <= known.keys()
     assert USES_PROCESS_GLOBALS.keys() <= known.keys()
 
@@ -514,6 +529,8 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
         {"mail/a.py": "import os\nos.path.join(ctx.session_folder(one), 'x')\n"},
         "spells 'x'",
     ),
+    "a ref": (spellers_of_refs, {"merge/a.py": "ref = f'refs/rookery/rescue/{name}'\n"}, "spells refs/rookery/rescue/"),
+    "a branch": (spellers_of_refs, {"merge/a.py": "vcs.branches('rook/')\n"}, "spells rook/"),
     "a long file": (too_long, {"db/a.py": "\n" * 401}, "402 lines"),
     "no docstring": (undocumented, {"db/a.py": "-"}, "rookery.db.a"),
     "print": (printers, {"db/a.py": "print('x')\n"}, "rookery.db.a:2 prints"),

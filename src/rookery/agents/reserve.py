@@ -36,7 +36,7 @@ from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
-from rookery.tasks.work import branch_name
+from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
 
 

@@ -16,13 +16,7 @@ from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.store import Author
 from rookery.vcs.model import DirtyCheckout, NothingToCommit, Vcs
-
-BRANCH_PREFIX = "rook/"
-
-
-def branch_name(agent: str, task_id: str) -> str:
-    """The branch of one agent's work on one task."""
-    return f"{BRANCH_PREFIX}{agent}/{task_id}"
+from rookery.vcs.ref_names import branch_name
 
 
 def start(

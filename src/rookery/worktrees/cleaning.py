@@ -20,13 +20,12 @@ from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
-from rookery.vcs.git.repository import SAVED
 from rookery.vcs.model import GIT, RefMoved, Vcs
+from rookery.vcs.ref_names import AGENT_BRANCHES, RESCUE, SAVED, rescue_name
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.service import WorktreeState
 
-RESCUE = "rescue/"
 REMOVED = "removed"
 REMOVABLE = "removable"
 KEPT = "kept"
@@ -156,7 +155,7 @@ def _choose(places: list[Place], names: Sequence[str], *, completed: bool, every
 def _places(project: Context, vcs: Vcs, base: str | None) -> list[Place]:
     """Every worktree that is there, is registered, is being removed, or has left a branch that the base contains."""
     last = {session.agent: session for session in store.sessions(project.db)}
-    registered, branches = vcs.checkouts(), vcs.branches("rook/")
+    registered, branches = vcs.checkouts(), vcs.branches(AGENT_BRANCHES)
     parent = layout.path(os.path.realpath(project.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
@@ -291,11 +290,6 @@ def _save(project: Context, vcs: Vcs, place: Place, state: WorktreeState, base: 
     name = rescue_name(place.agent, project.now())
     here.snapshot(name, message, include_ignored=wanted)
     return SAVED + name
-
-
-def rescue_name(agent: str, now: str) -> str:
-    """Where work is saved; a ref cannot hold the colons of a time."""
-    return f"{RESCUE}{agent}/{now.replace(':', '').replace('-', '').replace('.', '')}"
 
 
 def _why_branch_stays(vcs: Vcs, branch: str, base: str | None) -> str:

@@ -26,8 +26,8 @@ from rookery.processes.holder import HolderId
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.vcs.folders import delete_aside
-from rookery.vcs.git.repository import UNDONE, undone_name
 from rookery.vcs.model import RefMoved, Vcs
+from rookery.vcs.ref_names import UNDONE_WORK, undone_name
 
 _POLL = 0.02
 _COLUMNS = "path, agent, branch, rescue, inode, actor, pid, pid_start, at"
@@ -122,7 +122,7 @@ def drop_all(db: Database) -> None:
 
 def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
     """True if the base has an agent's work, and it was neither undone nor reverted."""
-    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE):
+    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE_WORK):
         return False
     return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
 

@@ -19,6 +19,7 @@ from rookery.vcs.detect import is_bare
 from rookery.vcs.git import worktrees as git_checkouts
 from rookery.vcs.git.locks import store_folder
 from rookery.vcs.git.repository import GitStore
+from rookery.vcs.ref_names import RESCUE
 
 _WORKTREES = "worktrees"
 
@@ -100,7 +101,7 @@ def _leave_to_original(store: GitStore, own: str, gitdir: str) -> bool:
         return False
     head = _read(os.path.join(own, "HEAD"))
     if head and not head.startswith("ref:"):
-        store.save_ref(f"rescue/{os.path.basename(own)}/{head[:12]}", head)
+        store.save_ref(f"{RESCUE}{os.path.basename(own)}/{head[:12]}", head)
     folders.delete_tree(own)
     return True
 
