@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from rookery.base.lockfiles import Lockfile
 from rookery.merge.resolve.files import Settings
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.resolve.loss import Loss
 from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from conftest import git
+from rookery.base import lockfiles as known
+from rookery.base.lockfiles import Lockfile
 from rookery.merge import lease as leases
 from rookery.merge.model import Entry
-from rookery.merge.resolve import lockfile_kinds as known
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.tiers import lockfiles
 
 from .test_tiers import land, outcomes  # noqa: F401 - `land` is a fixture

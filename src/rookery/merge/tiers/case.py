@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rookery.base import lockfiles as lockfiles
+from rookery.base.lockfiles import Lockfile
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.gates.service import Verdict
 from rookery.merge.merger import Merger
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
-from rookery.merge.resolve import lockfile_kinds as lockfiles
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.resolve.loss import Loss, check
 from rookery.merge.resolve.markers import has_markers, parses
 from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides

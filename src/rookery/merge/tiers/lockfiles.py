@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
+from rookery.base.lockfiles import Lockfile
 from rookery.environment.masking import mask, secret_values
 from rookery.environment.service import own_environ
 from rookery.merge.gates import scratch
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers.case import Case
 from rookery.processes.process import start
