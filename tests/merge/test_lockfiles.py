@@ -87,7 +87,7 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Let a script be what makes x.lock anew from x.toml."""
 
     def set_up(script: str) -> None:
-        lock = Lockfile("x.lock", ("x.toml",), "sh", ("sh", "-c", script))
+        lock = Lockfile("x.lock", ("x.toml",), ("sh", "-c", script))
         monkeypatch.setattr(known, "_BY_NAME", {"x.lock": lock})
 
     return set_up
@@ -134,7 +134,7 @@ def test_a_program_that_does_not_do_it_leaves_it_to_people(
 
 
 def test_a_program_that_is_not_here_is_named(yard: Yard, land: Land, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    lock = Lockfile("x.lock", ("x.toml",), "no-such-program", ("no-such-program", "lock"))
+    lock = Lockfile("x.lock", ("x.toml",), ("no-such-program", "lock"))
     monkeypatch.setattr(known, "_BY_NAME", {"x.lock": lock})
     assert not lockfiles.can_regenerate(yard.merger(), "x.lock")
     clash(yard)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rookery.base import lockfiles as lockfiles
-from rookery.base.lockfiles import Lockfile
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.gates.service import Verdict
@@ -116,11 +114,6 @@ def resolve_mechanically(merger: Merger, sides: Sequence[Sides]) -> Iterator[Res
     lineage = lineage_of(sides, settings=settings)
     for each in sides:
         yield resolve(each, lineage=lineage, settings=settings)
-
-
-def lockfile_of(path: str) -> Lockfile | None:
-    """How a lock file is made anew; None if it is none."""
-    return lockfiles.lockfile_of(path)
 
 
 def shown_hunk(hunk: Hunk) -> dict[str, Any]:
