@@ -8,7 +8,7 @@ from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import ready, store
-from rookery.tasks.model import KINDS, STATES, Progress, Task
+from rookery.tasks.model import CANCELLED, COMPLETED, FAILED, IN_PROGRESS, KINDS, PENDING, STATES, Progress, Task
 
 DEFAULT_LIMIT = 200
 
@@ -100,20 +100,20 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
     values: dict[str, object] = {} if root is None else {"root": root}
     states: dict[str, int] = dict(db.all(f"SELECT t.state, count(*) FROM tasks t WHERE {inside} GROUP BY 1", values))
     count = f"SELECT count(*) FROM tasks t{_JOINS} WHERE {inside} AND "
-    total, completed, cancelled = sum(states.values()), states.get("COMPLETED", 0), states.get("CANCELLED", 0)
+    total, completed, cancelled = sum(states.values()), states.get(COMPLETED, 0), states.get(CANCELLED, 0)
     wanted = total - cancelled
     return Progress(
         total=total,
         completed=completed,
         cancelled=cancelled,
-        failed=states.get("FAILED", 0),
-        in_progress=states.get("IN_PROGRESS", 0),
+        failed=states.get(FAILED, 0),
+        in_progress=states.get(IN_PROGRESS, 0),
         in_review=total - sum(states.get(each, 0) for each in _COUNTED_APART),
-        pending=states.get("PENDING", 0),
+        pending=states.get(PENDING, 0),
         ready=db.value(count + ready.READY, values | {"now": now}),
         blocked=db.value(count + _WAITS, values),
         percent=100 * completed // wanted if wanted else 100 if total else 0,
     )
 
 
-_COUNTED_APART = ("COMPLETED", "CANCELLED", "FAILED", "IN_PROGRESS", "PENDING")
+_COUNTED_APART = (COMPLETED, CANCELLED, FAILED, IN_PROGRESS, PENDING)

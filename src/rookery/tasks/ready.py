@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import Task
+from rookery.tasks.model import IN_PROGRESS, PENDING, Task
 
 # `{t}` is the alias of the task that is asked about.
 BLOCKED = (
@@ -46,7 +46,7 @@ def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | No
     line = (beneath, *store.ancestors(db, beneath))
     if any(store.open_blockers(db, [each.id for each in line]).values()):
         return None
-    if any(each.state not in ("PENDING", "IN_PROGRESS") or each.archived_at is not None for each in line):
+    if any(each.state not in (PENDING, IN_PROGRESS) or each.archived_at is not None for each in line):
         return None
     if store.has_unfinished_children(db, beneath.id):
         return _first_leaf_beneath(db, now, beneath.id)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.merger import Merger
-from rookery.merge.model import OPEN
+from rookery.merge.model import LANDED, OPEN
 from rookery.sessions import store as agents
-from rookery.sessions.model import Session
+from rookery.sessions.model import COMPLETED, Session
 from rookery.vcs.ref_names import SNAPSHOTS, snapshot_name
 
 OVERLAP, CONFLICT = "overlap", "conflict"
@@ -100,7 +100,7 @@ def living_branches(merger: Merger) -> list[Branch]:
     parents = _parents(merger, [max(found)[1] for found in by_life.values()])
     found = []
     for name, session in last.items():
-        if name not in tips or not (session.is_alive or name in queued or session.outcome == "completed"):
+        if name not in tips or not (session.is_alive or name in queued or session.outcome == COMPLETED):
             continue
         life = snapshot_name(session.agent, session.id, 0).rpartition("/")[0]
         commit = tips[name]
@@ -114,7 +114,7 @@ def living_branches(merger: Merger) -> list[Branch]:
 
 
 def _unlanded(merger: Merger, branches: list[Branch]) -> list[Branch]:
-    landed = {entry.branch: entry.tip for entry in store.select(merger.ctx.db, states=("landed",))}
+    landed = {entry.branch: entry.tip for entry in store.select(merger.ctx.db, states=(LANDED,))}
     return [each for each in branches if landed.get(each.name) != each.commit]
 
 
