@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
+from rookery.base.draft import write_whole
 from rookery.base.errors import NotInitialised
 from rookery.config import layout
 from rookery.config.environ import read_environ
@@ -58,8 +59,7 @@ def check_gitignore(place: Place) -> Iterator[Finding]:
         return
 
     def write() -> str:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(GITIGNORE)
+        write_whole(path, GITIGNORE)
         return f"wrote {path}"
 
     message = f"{path} is missing, so that the database can be committed"

@@ -7,7 +7,6 @@ copy of the file, in a copy of the project, names a daemon that is not the copy'
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -135,14 +134,11 @@ def find_processes(root: str) -> list[Identity]:
 def take_lock(root: str) -> int | None:
     """Become the daemon: the open lock file, which must stay open; None if another process is."""
     make_state_folder(os.path.dirname(lock_path(root)))
-    file = os.open(lock_path(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = locks.open_file(lock_path(root))
     for _ in range(_TRIES):  # a process that only looks holds it for a moment, too
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE)
-        else:
+        if locks.hold(file):
             return file
+        time.sleep(_PAUSE)
     os.close(file)
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from rookery.base.draft import write_whole
 from rookery.config import layout
 from rookery.config.environ import now, read_daemon_environ
 from rookery.flows.need import is_anything_alive
@@ -47,6 +48,6 @@ def _is_broken(root: str) -> bool:
     recent = [each for each in deaths if 0 <= now() - each < _SECONDS]
     if len(recent) >= _MOST_STARTS:
         return True
-    with suppress(OSError), open(path, "w", encoding="ascii") as file:
-        file.write(" ".join(map(str, [*recent, now()])))
+    with suppress(OSError):
+        write_whole(path, " ".join(map(str, [*recent, now()])))
     return False

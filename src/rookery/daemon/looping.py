@@ -18,6 +18,7 @@ from rookery.flows.loop_process import open_project
 from rookery.flows.reactor import Reactor
 from rookery.ops.context import Context
 from rookery.ops.location import read_notice
+from rookery.processes import locks
 
 _MOST_THREADS = 8
 _STOP_SECONDS = 5.0
@@ -90,6 +91,6 @@ class Looping:
 
 def _wait_for_lock(root: str) -> int:
     """The lock of the loop, as soon as no other process has it."""
-    file = os.open(layout.path(root, layout.LOOP_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = locks.open_file(layout.path(root, layout.LOOP_LOCK))
     fcntl.flock(file, fcntl.LOCK_EX)
     return file

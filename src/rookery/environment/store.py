@@ -30,6 +30,7 @@ from rookery.config.environ import read_sudo_user
 from rookery.config.project import make_state_folder
 from rookery.environment.model import NOTHING, Variables, can_be_set
 from rookery.ops.state import is_own
+from rookery.processes import locks
 
 _PREFIX = "credentials-"
 _VERSION = 1
@@ -156,7 +157,7 @@ def writing(root: str) -> Iterator[None]:
     """Keep others from writing the record meanwhile."""
     path = _lock_path(root)
     make_state_folder(os.path.dirname(path))
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    handle = locks.open_file(path)
     try:
         calls.lock(handle)
         yield

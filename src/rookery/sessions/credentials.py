@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from rookery.base.draft import write_whole
 from rookery.base.json import loads
 from rookery.config import layout
 from rookery.environment.service import project_environ
@@ -20,9 +21,7 @@ def write_token(ctx: Context, session_id: str) -> str:
     """Make an agent's token, readable by its user alone, and return it."""
     token = os.urandom(24).hex()
     os.makedirs(ctx.session_folder(session_id), mode=0o700, exist_ok=True)
-    handle = os.open(_token_path(ctx, session_id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(token)
+    write_whole(_token_path(ctx, session_id), token, mode=0o600)
     return token
 
 

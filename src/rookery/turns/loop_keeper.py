@@ -58,7 +58,7 @@ def _keep(root: str) -> None:
 
 
 def _wait_for_lock(path: str) -> None:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = locks.open_file(path)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
     finally:
