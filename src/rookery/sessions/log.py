@@ -10,7 +10,6 @@ from rookery.base.text import one_line
 from rookery.config import layout
 from rookery.environment import service as environment
 from rookery.events.redact import redact_all
-from rookery.events.traces import may_hold_secret
 
 LONGEST = 20_000
 _LINE_WIDTH = 300
@@ -45,9 +44,7 @@ def clean(data: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:
     if not _is_unicode(text):
         text = text.encode(errors="replace").decode()
         data = loads(text)
-    if may_hold_secret(text) or any(each in text or dumps(each)[1:-1] in text for each in secrets):
-        data = redact_all(data, secrets)
-    found: dict[str, Any] = bounded(data)
+    found: dict[str, Any] = bounded(redact_all(data, secrets))
     return found
 
 

@@ -1,4 +1,7 @@
-"""One record of what an agent did: in the telemetry, and in the files of its session."""
+"""One record of what an agent did: in the telemetry, and in the files of its session.
+
+Apart from `log`, which runners use: they never load the database.
+"""
 
 from __future__ import annotations
 
