@@ -13,9 +13,9 @@ from rookery.config import layout
 from rookery.config.model import Config
 from rookery.costs.prices import price
 from rookery.costs.store import GROUPINGS, TASKS, TURN_NAME, Cost, Costs, add_up
-from rookery.costs.transcripts import usage_since
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
+from rookery.runtimes.claude_transcripts import usage_since
 
 _KINDS = ("input", "output", "cache_read", "cache_write")
 

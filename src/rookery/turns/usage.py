@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.costs.prices import price
-from rookery.costs.transcripts import usage_of_turn
 from rookery.ops.context import Context
+from rookery.runtimes.claude_transcripts import usage_of_turn
 from rookery.sessions import store
 from rookery.sessions.model import TURN_RUNNING, Session, Turn
 

@@ -13,11 +13,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-from rookery.costs.transcripts import usage_since
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.processes.process import start
 from rookery.processes.proctree import end_tree
+from rookery.runtimes.claude_transcripts import usage_since
 from rookery.runtimes.model import ERROR, RESULT, USAGE, TurnEvent
 from rookery.runtimes.registry import open_runtime
 

@@ -16,9 +16,9 @@ from rookery.base.ids import TURN, new_id
 from rookery.config import layout, steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
-from rookery.costs.transcripts import usage_since
 from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
+from rookery.runtimes.claude_transcripts import usage_since
 from rookery.runtimes.model import Launch
 
 
