@@ -15,7 +15,7 @@ from rookery.costs.prices import price
 from rookery.costs.store import GROUPINGS, TASKS, TURN_NAME, Cost, Costs, add_up
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
-from rookery.runtimes.claude_transcripts import usage_since
+from rookery.runtimes.registry import open_runtime
 
 _KINDS = ("input", "output", "cache_read", "cache_write")
 
@@ -26,15 +26,16 @@ def add_running(
     """The costs with what is under way, the dearest first."""
     rows = {cost.name: cost for cost in settled.rows}
     column = GROUPINGS[settled.by] if settled.by != "model" else "''"
-    for name, turn_id, session_id, model, started_at in db.all(
-        f"SELECT {column}, s.turn_id, s.id, s.model, s.started_at FROM ("
-        f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.model, n.id AS turn_id, n.started_at, {TURN_NAME} "
+    for name, turn_id, session_id, runtime, model, started_at in db.all(
+        f"SELECT {column}, s.turn_id, s.id, s.runtime, s.model, s.started_at FROM ("
+        f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.runtime, s.model, "
+        f"n.id AS turn_id, n.started_at, {TURN_NAME} "
         f"FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running') s {TASKS} "
         "WHERE (?1 IS NULL OR s.agent = ?1) AND (?2 IS NULL OR s.run_id = ?2)",
         (agent, run),
     ):
         seen: set[str] = set()
-        for used in _so_far(root, session_id, turn_id, started_at):
+        for used in _so_far(root, runtime, session_id, turn_id, started_at):
             priced = price(used, model, config)
             key = priced["model"] if settled.by == "model" else name
             known = rows.get(key, Cost(key, 0, 0, 0, 0, 0, 0.0))
@@ -45,8 +46,9 @@ def add_running(
     return add_up(settled.by, rows.values())
 
 
-def _so_far(root: str, session_id: str, turn_id: str, started_at: str) -> list[dict[str, Any]]:
-    found = list(usage_since(layout.session_path(root, session_id, layout.SESSION_RUNTIME), started_at))
+def _so_far(root: str, runtime: str, session_id: str, turn_id: str, started_at: str) -> list[dict[str, Any]]:
+    folder = layout.session_path(root, session_id, layout.SESSION_RUNTIME)
+    found = list(open_runtime(runtime).usage_since(folder, started_at))
     path = layout.path(root, layout.TELEMETRY)
     if found or not os.path.exists(path):
         return found

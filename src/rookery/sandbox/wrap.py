@@ -24,9 +24,6 @@ from rookery.terminal.tmux import private_folder
 from rookery.vcs import cage
 from rookery.vcs.git.repository import GitStore
 
-# In the program's own folder: what names our hooks, and what could name others.
-_SETTINGS = ("settings.json", "settings.local.json", "hooks.json", "rook-headless.json", "rook-tmux.json")
-
 
 def wrap(
     ctx: Context, session: Session, command: Command, env: Mapping[str, str], provided: Iterable[str], *, terminal: bool
@@ -117,7 +114,7 @@ def _fixed(session: Session, runtime: str) -> list[str]:
     module = open_runtime(session.runtime)
     found = [os.path.join(session.worktree, module.INSTRUCTIONS)]
     for folder in (runtime, *(entry.path for entry in os.scandir(runtime) if entry.is_dir(follow_symlinks=False))):
-        found += [os.path.join(folder, name) for name in _SETTINGS]
+        found += [os.path.join(folder, name) for name in module.SETTINGS]
     return [each for each in found if os.path.isfile(each) and not os.path.islink(each)]
 
 

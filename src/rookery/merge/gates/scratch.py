@@ -113,7 +113,7 @@ def drop_left(merger: Merger, name: str) -> None:
     top = merger.scratch(name)
     if is_left(merger.ctx, name):
         end_tree(None, _mark(top), 0)
-        spending.count_left(merger, name, top)
+        spending.end(merger, name)
         _throw_away(top)
 
 

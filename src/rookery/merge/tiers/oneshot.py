@@ -105,7 +105,7 @@ def _start(
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         launch = _prepare(merger, case, runtime, place)
         order = _order(merger, case, tier, runtime, place, launch, prompt)
-        spending.begin(merger, case.entry, tier, name, launch)
+        spending.begin(merger, case.entry, tier, name, runtime.NAME, launch)
         about = {"agent": tier, "entry": case.entry.id, "place": name}
         jobs.start(merger.ctx.root, job, "rookery.merge.tiers.agent_runner", order.as_dict(), about)
         steps.reached("agent started")
@@ -144,10 +144,7 @@ def _settle(merger: Merger, taken: Taken) -> None:
     """Keep what an agent has used, and let go of its job. Killed in between, the loop does it."""
     if taken.about:
         name = taken.about["place"]
-        if taken.end is not None:
-            spending.end(merger, name, taken.end["usage"])
-        else:
-            spending.count_left(merger, name, merger.scratch(name))
+        spending.end(merger, name, None if taken.end is None else taken.end["usage"])
         scratch.drop_left(merger, name)
     taken.drop()
 
