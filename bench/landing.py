@@ -15,8 +15,9 @@ import rookery
 from bench.project import Size
 from bench.table import Figure, Table
 from rookery.config.environ import read_environ
+from rookery.config.layout import FOLDER
 from rookery.config.loader import load_config
-from rookery.config.project import FOLDER, database_path
+from rookery.config.project import database_path
 from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
 from rookery.merge import predict, queue, service

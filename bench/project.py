@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from rookery.base.clock import stamp
 from rookery.base.ids import EVENT, LEARNING, TASK, new_id
 from rookery.base.record import Record
-from rookery.config.project import FOLDER, database_path
+from rookery.config.layout import FOLDER
+from rookery.config.project import database_path
 from rookery.db.database import Database
 
 _SEED = 20

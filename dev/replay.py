@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dev.replay_history import Conflict, History, read
+from rookery.base.lockfiles import lockfile_of
 from rookery.merge.resolve import text
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
-from rookery.merge.resolve.lockfile_kinds import lockfile_of
 from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.resolve.regions import Region, regions

@@ -21,7 +21,8 @@ import selection
 import writing
 from daemons import daemons_under, end_daemon
 from process_tools import end_agents
-from rookery.config.project import FOLDER, database_path
+from rookery.config.layout import FOLDER
+from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.processes.proctree import send
 from selection import pytest_addoption as pytest_addoption

@@ -10,7 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from rookery.config.project import FOLDER
+from rookery.config.layout import FOLDER
 from rookery.db.database import Database
 from support import run_rook
 

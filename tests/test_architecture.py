@@ -83,6 +83,12 @@ OPENS_STATE = {
     "rookery.ops.state": "the way to the state, which refuses what is not ours",
 }
 """Beside `db` itself, and the checks: the doctor gives them no root whose state is refused."""
+NAMES_STATE_FILES = {
+    "rookery.config.layout": "the one list of what lies under `.rookery/`",
+    "rookery.client.place": "imports nothing; a test compares it with the list",
+}
+REF_NAMES = "rookery.vcs.ref_names"
+"""The one module that says how refs are named."""
 ASKS_THE_CLOCK = {
     "rookery.config.environ": "the one clock, which tests put forward",
     "rookery.base.ids": "only the order of ids counts",
@@ -506,6 +512,54 @@ def ways_around_the_check_of_state(known: dict[str, Module]) -> list[str]:
     return wrong
 
 
+def spellers_of_state_paths(known: dict[str, Module]) -> list[str]:
+    """Modules that spell a path under `.rookery/` by themselves: its name, or a word where `config.layout` has one.
+
+    Sentences may name such a path: what has a space in it is prose, as docstrings are.
+    """
+    wrong = []
+    for module in known.values():
+        if module.name in NAMES_STATE_FILES:
+            continue
+        for node in ast.walk(module.tree):
+            value = node.value if isinstance(node, ast.Constant) else None
+            text = value.decode(errors="replace") if isinstance(value, bytes) else value
+            if isinstance(text, str) and ".rookery" in text.split("/") and " " not in text:
+                wrong.append(f"{module.name}:{node.lineno} spells {text}")  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call):
+                wrong += [f"{module.name}:{node.lineno} spells {ast.unparse(each)}" for each in _spelled(node)]
+    return wrong
+
+
+def _spelled(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that stand for a name which `config.layout` should have."""
+    called = ast.unparse(call.func)
+    names = {"os.path.join": 1, "layout.path": 1, "layout.session_path": 2}
+    if called == "os.path.join":
+        first = ast.unparse(call.args[0]) if call.args else ""
+        by_folder = [each for each in call.args if ast.unparse(each) in ("FOLDER", "layout.FOLDER")]
+        is_state = "session_folder" in first or "layout." in first
+        return by_folder + [each for each in call.args[1:2] if is_state and _is_literal(each)]
+    position = names.get(called, 0 if called.endswith("ctx.path") else None)
+    return [] if position is None else [each for each in call.args[position : position + 1] if _is_literal(each)]
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != ""
+
+
+def spellers_of_refs(known: dict[str, Module]) -> list[str]:
+    """Modules that spell a branch's ref, an agent's branch or a ref of Rookery's by themselves; sentences may."""
+    return [
+        f"{module.name}:{node.lineno} spells {node.value}"
+        for module in known.values()
+        if module.name != REF_NAMES
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if node.value.startswith(("refs/rookery", "refs/heads", "rook/")) and " " not in node.value
+    ]
+
+
 def too_long(known: dict[str, Module]) -> list[str]:
     """Files that no longer fit in one head."""
     lengths = {module.name: module.text.count("\n") for module in known.values()}
@@ -567,6 +621,8 @@ RULES: tuple[Callable[[dict[str, Module]], list[str]], ...] = (
     namesakes,
     lost_names,
     ways_around_the_check_of_state,
+    spellers_of_state_paths,
+    spellers_of_refs,
     too_long,
     undocumented,
     printers,
@@ -589,6 +645,7 @@ def test_exceptions_are_still_needed() -> None:
     assert STARTS_PROCESSES.keys() <= known.keys()
     assert NAMES_GIT.keys() <= known.keys()
     assert FINDS_STATE.keys() | OPENS_STATE.keys() <= known.keys()
+    assert NAMES_STATE_FILES.keys() | {REF_NAMES} <= known.keys()
     assert ASKS_THE_CLOCK.keys() <= known.keys()
     assert USES_PROCESS_GLOBALS.keys() <= known.keys()
     assert WRITES_SQL.keys() <= known.keys()
@@ -692,6 +749,22 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
         "find_root",
     ),
     "state opened": (ways_around_the_check_of_state, {"mail/a.py": "db = Database.open('x')\n"}, "opens the database"),
+    "the state's name": (spellers_of_state_paths, {"db/a.py": "join(root, '.rookery')\n"}, "spells .rookery"),
+    "a state path": (spellers_of_state_paths, {"db/a.py": "P = f'{root}/.rookery/run/x'\n"}, "spells /.rookery/run/x"),
+    "a state path, joined": (
+        spellers_of_state_paths,
+        {"db/a.py": "import os\nos.path.join(root, FOLDER, 'x')\n"},
+        "spells FOLDER",
+    ),
+    "a state file": (spellers_of_state_paths, {"mail/a.py": "self.ctx.path('run', 'x')\n"}, "spells 'run'"),
+    "a state file by its root": (spellers_of_state_paths, {"mail/a.py": "layout.path(root, 'run')\n"}, "spells 'run'"),
+    "a session's file": (
+        spellers_of_state_paths,
+        {"mail/a.py": "import os\nos.path.join(ctx.session_folder(one), 'x')\n"},
+        "spells 'x'",
+    ),
+    "a ref": (spellers_of_refs, {"merge/a.py": "ref = f'refs/rookery/rescue/{name}'\n"}, "spells refs/rookery/rescue/"),
+    "a branch": (spellers_of_refs, {"merge/a.py": "vcs.branches('rook/')\n"}, "spells rook/"),
     "a long file": (too_long, {"db/a.py": "\n" * 401}, "402 lines"),
     "no docstring": (undocumented, {"db/a.py": "-"}, "rookery.db.a"),
     "print": (printers, {"db/a.py": "print('x')\n"}, "rookery.db.a:2 prints"),
@@ -723,6 +796,7 @@ def test_rules_are_content_with_a_good_tree(tmp_path: Path) -> None:
         "vcs/git/repository.py": "argv = ['git', 'status']\nstore.read('status')\n",
         "tasks/store.py": "get = 'SELECT id FROM tasks'\n",
         "tasks/deep/store.py": "other = 'Tasks FROM the store: rookery.tasks.store'\n",
+        "mail/d.py": "HINT = 'see .rookery/logs for more'\nlayout.path(root, layout.SPECS, 'a.md')\n",
         "cli/c.py": "from rookery.base import a\nfrom rookery.vcs.git.repository import argv\nprint(argv)\n",
     }
     known = read_modules(make_tree(tmp_path, files))

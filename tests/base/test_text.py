@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.base.errors import InvalidInput
-from rookery.base.text import check_text, check_title, one_line
+from rookery.base.text import check_name, check_text, check_title, one_line
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2003", "a\0b", "\ud800", "é" * 2001])
@@ -32,3 +32,14 @@ def test_one_line_is_printable_and_fits(text: str, width: int) -> None:
     assert shown.isprintable()
     assert len(shown) <= width
     assert one_line("a \n b\x1b[31m\u202e") == "a b\\x1b[31m\\u202e"
+
+
+@pytest.mark.parametrize("name", ["bee", "Bee-2", "a_b", "7", "x" * 48])
+def test_plain_names_are_kept(name: str) -> None:
+    assert check_name("an agent", name) is name
+
+
+@pytest.mark.parametrize("name", ["", "-bee", "_bee", "bee.2", "a/b", "a b", "béé", "..", "bee.lock", "x" * 49])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="is no name for an agent"):
+        check_name("an agent", name)

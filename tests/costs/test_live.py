@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import Rook
-from rookery.costs.transcripts import usage_since
+from rookery.runtimes.claude_transcripts import usage_since
 from support import child_environ, wait_until
 
 _SPEND = """```rook-script

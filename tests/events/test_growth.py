@@ -17,8 +17,9 @@ import apsw
 import pytest
 
 from rookery.config.environ import read_environ
+from rookery.config.layout import FOLDER
 from rookery.config.loader import load_config
-from rookery.config.project import FOLDER, database_path
+from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rookery.base import secret_paths
 from rookery.guard import tools
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
@@ -212,6 +213,12 @@ def test_temporary_folders_are_everybodys(bounds: Bounds, tmp_path: Path) -> Non
 def test_secrets_are_not_read(bounds: Bounds, tool: str, given: dict[str, str]) -> None:
     filled = {name: value.format(root=bounds.root) for name, value in given.items()}
     assert call(bounds, "builder", tool, **filled).rule == "secret"
+
+
+@pytest.mark.parametrize("path", [*(f"~/{each}" for each in secret_paths.IN_HOME), *secret_paths.OF_THE_SYSTEM])
+def test_every_secret_of_the_list_is_denied(bounds: Bounds, path: str) -> None:
+    assert call(bounds, "builder", "Read", file_path=path).rule == "secret"
+    assert call(bounds, "builder", "Bash", command=f"cat {path}/x").rule == "secret"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.config.environ import Environ, read_environ
-from rookery.config.project import FOLDER, database_path
+from rookery.config.layout import FOLDER
+from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent

@@ -13,7 +13,8 @@ from conftest import Clock, git
 from rookery.merge import lease
 from rookery.merge.landing import kept
 from rookery.merge.lease import Lease
-from rookery.vcs.git.moves import Fenced, fence_ref, read_fence, write_fence
+from rookery.vcs.git.moves import Fenced, read_fence, write_fence
+from rookery.vcs.ref_names import fence_ref
 from support import child_environ, rook_argv, wait_until
 
 from .yard import Yard

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from conftest import git
+from rookery.base import lockfiles as known
+from rookery.base.lockfiles import Lockfile
 from rookery.merge import lease as leases
 from rookery.merge.model import Entry
-from rookery.merge.resolve import lockfile_kinds as known
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.tiers import lockfiles
 
 from .test_tiers import land, outcomes  # noqa: F401 - `land` is a fixture
@@ -87,7 +87,7 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Let a script be what makes x.lock anew from x.toml."""
 
     def set_up(script: str) -> None:
-        lock = Lockfile("x.lock", ("x.toml",), "sh", ("sh", "-c", script))
+        lock = Lockfile("x.lock", ("x.toml",), ("sh", "-c", script))
         monkeypatch.setattr(known, "_BY_NAME", {"x.lock": lock})
 
     return set_up
@@ -134,7 +134,7 @@ def test_a_program_that_does_not_do_it_leaves_it_to_people(
 
 
 def test_a_program_that_is_not_here_is_named(yard: Yard, land: Land, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    lock = Lockfile("x.lock", ("x.toml",), "no-such-program", ("no-such-program", "lock"))
+    lock = Lockfile("x.lock", ("x.toml",), ("no-such-program", "lock"))
     monkeypatch.setattr(known, "_BY_NAME", {"x.lock": lock})
     assert not lockfiles.can_regenerate(yard.merger(), "x.lock")
     clash(yard)

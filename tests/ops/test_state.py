@@ -15,7 +15,7 @@ from hostile import end_processes, plant
 from conftest import git
 from daemons import run_as_guest
 from rookery.base.errors import UntrustedState
-from rookery.config.project import FOLDER
+from rookery.config.layout import FOLDER
 from rookery.daemon.hello import Guest
 from rookery.doctor.ops import doctor
 from rookery.ops.context import Context

@@ -14,6 +14,7 @@ from rookery.config.loader import load_config, section
 from rookery.roles.model import PROFILES
 from rookery.runtimes import claude
 from rookery.runtimes.claude_folder import write_folder
+from rookery.runtimes.hooks import MODULE
 from rookery.runtimes.model import Command, Launch
 
 
@@ -52,6 +53,14 @@ def test_both_ways_of_living_are_under_the_same_rules(tmp_path: Path) -> None:
     ]
     assert "-p" not in terminal.argv
     assert terminal.env["CLAUDE_CONFIG_DIR"].startswith(str(tmp_path / "session"))
+
+
+def test_every_file_that_names_our_hooks_is_among_its_settings(tmp_path: Path) -> None:
+    """A sandboxed agent must not be able to change one."""
+    claude.prepare(launch(tmp_path))
+    written = [path for path in (tmp_path / "session").rglob("*") if path.is_file() and MODULE in path.read_text()]
+    assert len(written) == len(claude.MODES)
+    assert {path.name for path in written} < set(claude.SETTINGS)
 
 
 def test_a_role_that_writes_nothing_loses_the_tools_for_it(tmp_path: Path) -> None:

@@ -61,6 +61,11 @@ def test_it_says_what_it_is(runtime: Runtime) -> None:
     assert not Path(runtime.INSTRUCTIONS).is_absolute()
 
 
+def test_a_session_without_transcripts_has_used_nothing(runtime: Runtime, tmp_path: Path) -> None:
+    assert list(runtime.usage_since(str(tmp_path), "")) == []
+    assert list(runtime.usage_of_turn(str(tmp_path), "trn_1", lambda _turn: True)) == []
+
+
 def test_a_program_that_is_there_and_one_that_is_not(bench: Bench, repo: Path) -> None:
     bench.runtime.check_installed(ready(bench, WORK, repo).settings)
     with pytest.raises(ProgramFailed) as caught:

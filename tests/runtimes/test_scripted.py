@@ -15,8 +15,9 @@ from process_tools import Mark, wait_until, written_pid
 from rookery.agents.reserve import Request, reserve
 from rookery.base.errors import InvalidInput
 from rookery.config.environ import read_environ
+from rookery.config.layout import FOLDER
 from rookery.config.loader import load_config
-from rookery.config.project import FOLDER, database_path
+from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.processes import proctree

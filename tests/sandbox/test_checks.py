@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rookery.base import secret_paths
 from rookery.base.check import Place
 from rookery.base.errors import InvalidState
+from rookery.config import layout
 from rookery.sandbox import places, probe
 from rookery.sandbox.checks import check_sandbox
 from rookery.sandbox.model import BLANK, HIDE, RO, build_environ
@@ -79,21 +81,23 @@ def test_an_answer_is_kept_until_the_program_changes(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     asked = tmp_path / "bwrap.log"
     for _ in range(3):
-        assert probe.probe(str(tmp_path / "run")).works
+        assert probe.probe(str(tmp_path)).works
     first = asked.read_text()
     program.write_text("#!/bin/sh\nexit 1\n")
-    found = probe.probe(str(tmp_path / "run"))
+    found = probe.probe(str(tmp_path))
     assert not found.works
     assert "does not work here" in found.reason
     assert "user namespaces" in found.hint
     assert asked.read_text() == first
     program.write_text("#!/bin/sh\nexit 0\n")
-    assert probe.probe(str(tmp_path / "run")).works  # what did not work is asked again
+    assert probe.probe(str(tmp_path)).works  # what did not work is asked again
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"words": []}', '{"about": {}, "words": ["true"]}'])
 def test_a_kept_answer_that_makes_no_sense_is_asked_again(tmp_path: Path, content: str) -> None:
-    (tmp_path / "sandbox.json").write_text(content)
+    kept = Path(layout.path(str(tmp_path), layout.SANDBOX_ANSWER))
+    kept.parent.mkdir(parents=True)
+    kept.write_text(content)
     assert probe.probe(str(tmp_path)) == probe.probe(None)
 
 
@@ -117,6 +121,17 @@ def test_a_project_in_the_home_does_not_show_its_secrets(tmp_path: Path) -> None
     assert kinds[str(home / ".ssh")] == kinds[str(home / ".config/gh")] == kinds[str(home / ".rookery")] == HIDE
     assert kinds[str(home / ".netrc")] == BLANK
     assert [mount.path for mount in found].index(str(home / ".ssh")) > [mount.path for mount in found].index(str(home))
+
+
+def test_every_secret_of_the_list_is_hidden(tmp_path: Path) -> None:
+    home = tmp_path.resolve()
+    for name in secret_paths.IN_HOME:
+        (home / name).mkdir(parents=True)
+    hidden = {
+        mount.path for mount in places.shared_mounts(str(home), [str(home)], "", []) if mount.kind in (HIDE, BLANK)
+    }
+    assert {str(home / name) for name in secret_paths.IN_HOME} <= hidden
+    assert {path for path in secret_paths.OF_THE_SYSTEM if os.path.lexists(path)} <= hidden
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from conftest import git
 from rookery.vcs.git.refs import AskGit, RefFiles
-from rookery.vcs.git.repository import HEADS, GitStore
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.ref_names import HEADS
 
 
 def listed(folder: Path, under: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 
 from places import Agent, Place, make_place
 from rookery.base.errors import InvalidInput
+from rookery.config import layout
 from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.sessions import store
 from rookery.worktrees import provision
@@ -177,7 +178,7 @@ def test_secrets_of_copied_files_are_known(git_ann: Agent) -> None:
     git_ann.place.repository.write("plain", "TOKEN=not-an-env-file\n")
     give(git_ann, copy=(".env.local", "plain"))
     assert provision.read_manifest(str(git_ann.folder)).secrets == ("quoted secret", "postgres://u:p@h")
-    assert (git_ann.folder / provision.MANIFEST).stat().st_mode & 0o777 == 0o600
+    assert (git_ann.folder / layout.SESSION_MANIFEST).stat().st_mode & 0o777 == 0o600
     assert provision.read_manifest(str(git_ann.folder / "nowhere")).secrets == ()
 
 
@@ -194,7 +195,7 @@ def test_a_copied_file_that_the_agent_changed_is_the_agents_work(git_ann: Agent)
     git_ann.place.repository.write(".env", "A=1\n")
     give(git_ann, copy=(".env",), setup="mkdir build; echo x > build/made")
     assert ignored() == ()
-    finished = (git_ann.folder / provision.MANIFEST).stat().st_mtime_ns
+    finished = (git_ann.folder / layout.SESSION_MANIFEST).stat().st_mtime_ns
     while git_ann.put(".env", "A=2\n").stat().st_ctime_ns <= finished:
         pass
     git_ann.put("build/mine")

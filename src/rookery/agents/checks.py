@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
-from rookery.config.project import FOLDER, database_path, is_project
+from rookery.config import layout
+from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.processes.proctable import MARK, environ_of
@@ -66,7 +67,7 @@ def _orphans(ctx: Context) -> Iterator[Finding]:
 
 def _strays(ctx: Context) -> Iterator[Finding]:
     known = {session.agent for session in store.sessions(ctx.db)}
-    folder = ctx.path("worktrees")
+    folder = ctx.path(layout.WORKTREES)
     strays = [name for name in os.listdir(folder) if name not in known] if os.path.isdir(folder) else []
     if strays:
         yield Finding(
@@ -87,7 +88,7 @@ def _belongs_to(ctx: Context, process: Identity) -> bool:
     start = "ROOKERY_ROOT="
     try:
         roots = [each.removeprefix(start) for each in environ_of(process.pid) if each.startswith(start)]
-        return not roots or os.path.samefile(os.path.join(roots[0], FOLDER), ctx.path())
+        return not roots or os.path.samefile(layout.path(roots[0]), ctx.path())
     except OSError:
         return False
 

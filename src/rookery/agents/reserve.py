@@ -30,13 +30,13 @@ from rookery.sessions.model import (
     Session,
     Settings,
     TaskTaken,
-    check_name,
+    check_new_name,
 )
 from rookery.tasks import lifecycle, service
 from rookery.tasks import store as tasks
 from rookery.tasks.model import ACTIVE, Task
 from rookery.tasks.store import Author
-from rookery.tasks.work import branch_name
+from rookery.vcs.ref_names import branch_name
 from rookery.worktrees.service import path_of
 
 
@@ -67,7 +67,7 @@ def reserve(ctx: Context, request: Request) -> Session:
         with ctx.db.write() as db:
             parent, depth = _parent(ctx, request, role)
             task = _task(ctx, request, now)
-            name = check_name(request.name) if request.name else _free_name(ctx, role)
+            name = check_new_name(request.name) if request.name else _free_name(ctx, role)
             _check_free(ctx, name, task)
             run = store.open_run(db) or _new_run(ctx, task, request.caller)
             _check_caps(ctx, request, parent, run)

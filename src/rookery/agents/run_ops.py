@@ -10,6 +10,7 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.record import Record
 from rookery.base.text import check_text
+from rookery.config import layout
 from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
@@ -70,7 +71,7 @@ def write_spec(
     if not body.strip():
         raise InvalidInput("the specification is empty", hint="say what is wanted and how one sees that it is done")
     task_id = tasks.resolve(ctx.db, task)
-    path = ctx.path("specs", f"{task_id}.md")
+    path = ctx.path(layout.SPECS, f"{task_id}.md")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_whole(path, body if body.endswith("\n") else body + "\n")
     with ctx.db.write() as db:
@@ -83,7 +84,7 @@ def write_spec(
 def show_spec(ctx: Context, task: Annotated[str, Ref(TASKS), Doc("The task.")]) -> Spec:
     """Show a task's specification."""
     task_id = tasks.resolve(ctx.db, task)
-    path = ctx.path("specs", f"{task_id}.md")
+    path = ctx.path(layout.SPECS, f"{task_id}.md")
     if not os.path.isfile(path):
         raise NotFound(f"no specification of {task_id}", hint=f"`rook spec write {task_id} --body -`")
     with open(path, encoding="utf-8") as file:

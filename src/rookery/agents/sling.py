@@ -13,7 +13,7 @@ from rookery.agents.reserve import Request, reserve
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import HUMAN, marked_children
 from rookery.config.loader import section
 from rookery.environment.service import record_sling, sling_path
@@ -126,7 +126,7 @@ def _provision(ctx: Context, session: Session) -> Session:
         ports=ports,
         enclose=_enclosing(ctx, session),
     )
-    _write_private(ctx, session, "environment.json", dumps(provided))
+    _write_private(ctx, session, layout.SESSION_ENVIRONMENT, dumps(provided))
     return _done(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 
 
@@ -151,7 +151,7 @@ def instruct(ctx: Context, session: Session) -> None:
     )
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
-    _write_private(ctx, session, "instructions.md", text)
+    _write_private(ctx, session, layout.SESSION_INSTRUCTIONS, text)
     runtime.prepare(launch_of(ctx, session))
 
 
@@ -165,7 +165,7 @@ def _launch(ctx: Context, session: Session) -> Session:
 
 
 def _read_spec(ctx: Context, session: Session) -> str | None:
-    path = session.settings.spec or ctx.path("specs", f"{session.task_id}.md")
+    path = session.settings.spec or ctx.path(layout.SPECS, f"{session.task_id}.md")
     if not os.path.isfile(path):
         return None
     with open(path, encoding="utf-8", errors="replace") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rookery.base.errors import InvalidInput
 
 MAX_TITLE = 1_000
+MAX_NAME = 48
 MAX_BODY = 16 * 1024 * 1024
 
 
@@ -19,6 +20,14 @@ def check_text(name: str, text: str, *, limit: int = MAX_BODY) -> str:
     if size > limit:
         raise InvalidInput(f"{name} has {size:,} bytes", hint=f"at most {limit:,} are kept")
     return text
+
+
+def check_name(kind: str, name: str) -> str:
+    """The name itself, if `kind` ("an agent") can have it: it becomes part of branch, folder and tmux names."""
+    bare = name.replace("-", "").replace("_", "")
+    if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= MAX_NAME):
+        raise InvalidInput(f"{name!r} is no name for {kind}", hint=f"letters, digits, - and _, at most {MAX_NAME}")
+    return name
 
 
 def check_title(text: str) -> str:

@@ -12,8 +12,8 @@ import traceback
 from rookery import __version__
 from rookery.base.call import current_folder, stderr
 from rookery.base.errors import RookError
+from rookery.config import layout
 from rookery.config.environ import read_environ
-from rookery.config.project import FOLDER
 from rookery.ops.state import find_project
 
 
@@ -45,4 +45,4 @@ def _folders() -> list[str]:
         root = find_project(current_folder(), read_environ().root)
     except (RookError, OSError):
         return [tempfile.gettempdir()]
-    return [os.path.join(root, FOLDER, "logs"), tempfile.gettempdir()]
+    return [layout.path(root, layout.LOGS), tempfile.gettempdir()]

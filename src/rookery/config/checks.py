@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
+from rookery.base.draft import write_whole
 from rookery.base.errors import NotInitialised
+from rookery.config import layout
 from rookery.config.environ import read_environ
 from rookery.config.loader import gather
-from rookery.config.project import FOLDER, find_repository, is_project
+from rookery.config.project import find_repository, is_project
 from rookery.config.template import GITIGNORE
 
 _CATEGORY = "config"
@@ -27,7 +29,7 @@ def check_project(place: Place) -> Iterator[Finding]:
         message = f"ROOKERY_ROOT is {given}, and there is no project there"
         yield Finding(_CATEGORY, "project", ERROR, message, "unset it, or run `rook init` there")
         return
-    started = os.path.join(find_repository(place.cwd) or place.cwd, FOLDER)
+    started = layout.path(find_repository(place.cwd) or place.cwd)
     if os.path.lexists(started):
         message = f"{started} is there, but holds no database"
         yield Finding(_CATEGORY, "project", ERROR, message, "run `rook init`; it keeps what is there")
@@ -50,14 +52,13 @@ def check_gitignore(place: Place) -> Iterator[Finding]:
     """The state ignores itself, so that no `git add -A` takes the database along."""
     if place.root is None:
         return
-    path = os.path.join(place.root, FOLDER, ".gitignore")
+    path = layout.path(place.root, layout.IGNORE)
     if os.path.isfile(path) and os.path.getsize(path):
         yield Finding(_CATEGORY, "gitignore", OK, "the project's state is kept out of version control")
         return
 
     def write() -> str:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(GITIGNORE)
+        write_whole(path, GITIGNORE)
         return f"wrote {path}"
 
     message = f"{path} is missing, so that the database can be committed"

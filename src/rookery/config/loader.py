@@ -15,9 +15,9 @@ from typing import Any
 from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.config import layout
 from rookery.config.environ import Environ, read_environ
 from rookery.config.model import Config
-from rookery.config.project import FOLDER
 from rookery.config.schema import keys, sections
 from rookery.config.sources import Origin, Said, read_file, read_text
 
@@ -27,9 +27,6 @@ PROJECT = "project"
 LOCAL = "local"
 ENVIRONMENT = "environment"
 FLAG = "flag"
-
-FILE = "config.yaml"
-LOCAL_FILE = "config.local.yaml"
 
 # A file that is changed twice within one tick of the clock looks the same after the second time.
 _SETTLED_SECONDS = 1.0
@@ -110,8 +107,8 @@ def _files(root: str | None, user_config: str) -> list[tuple[str, str]]:
         return [(USER, user_config)]
     return [
         (USER, user_config),
-        (PROJECT, os.path.join(root, FOLDER, FILE)),
-        (LOCAL, os.path.join(root, FOLDER, LOCAL_FILE)),
+        (PROJECT, layout.path(root, layout.CONFIG)),
+        (LOCAL, layout.path(root, layout.LOCAL_CONFIG)),
     ]
 
 

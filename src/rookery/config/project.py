@@ -10,9 +10,8 @@ import os
 
 from rookery.base import call as calls
 from rookery.base.errors import NotInitialised, UntrustedState
+from rookery.config import layout
 
-FOLDER = ".rookery"
-DATABASE = "rookery.db"
 PRIVATE = 0o700
 """The mode of the folder: tokens, mail and what agents run are nobody else's business."""
 
@@ -29,7 +28,7 @@ def find_root(start: str, given: str | None = None) -> str:
         if is_project(main or folder):
             return main or folder
         if main is not None:
-            _check_reachable(os.path.join(main, FOLDER))
+            _check_reachable(layout.path(main))
             raise NotInitialised(f"the repository at {main} has no Rookery project")
     raise NotInitialised(f"no Rookery project in {start} or above it")
 
@@ -56,7 +55,7 @@ def is_project(root: str) -> bool:
 
 def database_path(root: str) -> str:
     """Where a project's state is kept."""
-    return os.path.join(root, FOLDER, DATABASE)
+    return layout.path(root, layout.DATABASE)
 
 
 def root_of(database: str) -> str:
@@ -134,17 +133,7 @@ def is_own_name(name: str) -> bool:
     import unicodedata
 
     whole = unicodedata.normalize("NFKC", name)
-    return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold() == FOLDER
-
-
-def loop_lock(root: str) -> str:
-    """The file whose lock is held by the process that runs the project's loop."""
-    return os.path.join(root, FOLDER, "run", "loop.lock")
-
-
-def scratch_folder(root: str) -> str:
-    """Where folders lie that are thrown away: each belongs to the process that its note names."""
-    return os.path.join(root, FOLDER, "scratch")
+    return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold() == layout.FOLDER
 
 
 def make_state_folder(path: str) -> None:

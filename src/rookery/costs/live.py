@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from rookery.config import layout
 from rookery.config.model import Config
 from rookery.costs.prices import price
 from rookery.costs.store import Cost, Costs, RunningTurn, add_up, running
-from rookery.costs.transcripts import usage_since
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
+from rookery.runtimes.registry import open_runtime
 
 _KINDS = ("input", "output", "cache_read", "cache_write")
 
@@ -38,9 +39,9 @@ def add_running(
 
 
 def _so_far(root: str, turn: RunningTurn) -> list[dict[str, Any]]:
-    folder = os.path.join(root, ".rookery")
-    found = list(usage_since(os.path.join(folder, "sessions", turn.session_id, "runtime"), turn.started_at))
-    path = os.path.join(folder, "telemetry.db")
+    folder = layout.session_path(root, turn.session_id, layout.SESSION_RUNTIME)
+    found = list(open_runtime(turn.runtime).usage_since(folder, turn.started_at))
+    path = layout.path(root, layout.TELEMETRY)
     if found or not os.path.exists(path):
         return found
     telemetry = Telemetry(path)

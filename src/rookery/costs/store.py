@@ -60,6 +60,7 @@ class RunningTurn(Record):
     name: str
     id: str
     session_id: str
+    runtime: str
     model: str
     started_at: str
 
@@ -154,8 +155,9 @@ def running(db: Database, by: str, *, agent: str | None, run: str | None) -> lis
     where, values = equals({"s.agent": agent, "s.run_id": run})
     name = GROUPINGS[by] if by != "model" else "''"
     rows = db.all(
-        f"SELECT {name}, s.turn_id, s.id, s.model, s.started_at FROM ("
-        f"SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.model, n.id AS turn_id, n.started_at, {_TURN_NAME} "
+        f"SELECT {name}, s.turn_id, s.id, s.runtime, s.model, s.started_at FROM ("
+        "SELECT s.id, s.agent, s.role, s.task_id, s.run_id, s.runtime, s.model, "
+        f"n.id AS turn_id, n.started_at, {_TURN_NAME} "
         f"FROM turns n JOIN sessions s ON s.id = n.session_id WHERE n.state = 'running') s {_TASKS} "
         f"WHERE {' AND '.join((*where, '1 = 1'))}",
         values,

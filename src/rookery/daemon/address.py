@@ -7,7 +7,6 @@ copy of the file, in a copy of the project, names a daemon that is not the copy'
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +18,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from rookery.base.errors import Refused
-from rookery.config.project import FOLDER, make_state_folder
+from rookery.config import layout
+from rookery.config.project import make_state_folder
 from rookery.daemon import forkserver
 from rookery.processes import holder as holders
 from rookery.processes import locks, proctable
@@ -55,17 +55,17 @@ class Place:
 
 def lock_path(root: str) -> str:
     """The file whose lock makes a process the daemon."""
-    return os.path.join(root, FOLDER, "run", "daemon.lock")
+    return layout.path(root, layout.DAEMON_LOCK)
 
 
 def log_path(root: str) -> str:
     """What the daemon itself has to say."""
-    return os.path.join(root, FOLDER, "logs", "daemon.log")
+    return layout.path(root, layout.DAEMON_LOG)
 
 
 def socket_path(root: str, runtime_folder: str | None) -> str:
     """Where the daemon listens: beside the lock, or, where that path is too long for a socket, in a private folder."""
-    path = os.path.join(root, FOLDER, "run", "daemon.sock")
+    path = layout.path(root, layout.DAEMON_SOCKET)
     if len(os.fsencode(path)) <= _LONGEST_SOCKET:
         return path
     digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:20]
@@ -134,14 +134,11 @@ def find_processes(root: str) -> list[Identity]:
 def take_lock(root: str) -> int | None:
     """Become the daemon: the open lock file, which must stay open; None if another process is."""
     make_state_folder(os.path.dirname(lock_path(root)))
-    file = os.open(lock_path(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = locks.open_file(lock_path(root))
     for _ in range(_TRIES):  # a process that only looks holds it for a moment, too
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE)
-        else:
+        if locks.hold(file):
             return file
+        time.sleep(_PAUSE)
     os.close(file)
     return None
 

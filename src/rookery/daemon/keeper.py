@@ -6,9 +6,10 @@ server's process, which has everything loaded, becomes the next daemon. Runners 
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
+from rookery.base.draft import write_whole
+from rookery.config import layout
 from rookery.config.environ import now, read_daemon_environ
 from rookery.flows.need import is_anything_alive
 from rookery.ops.state import open_state
@@ -40,13 +41,13 @@ def is_wanted(root: str) -> bool:
 
 def _is_broken(root: str) -> bool:
     """True if daemons have died too often within a minute; else this death is noted."""
-    path = os.path.join(root, ".rookery", "run", "keeper")
+    path = layout.path(root, layout.DAEMON_DEATHS)
     deaths: list[float] = []
     with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
         deaths = [float(word) for word in file.read().split()]
     recent = [each for each in deaths if 0 <= now() - each < _SECONDS]
     if len(recent) >= _MOST_STARTS:
         return True
-    with suppress(OSError), open(path, "w", encoding="ascii") as file:
-        file.write(" ".join(map(str, [*recent, now()])))
+    with suppress(OSError):
+        write_whole(path, " ".join(map(str, [*recent, now()])))
     return False

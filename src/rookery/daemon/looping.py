@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rookery.base.call import Call, serving
-from rookery.config.project import loop_lock
+from rookery.config import layout
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.environment.service import acting_alone, own_environ
@@ -18,6 +18,7 @@ from rookery.flows.loop_process import open_project
 from rookery.flows.reactor import Reactor
 from rookery.ops.context import Context
 from rookery.ops.location import read_notice
+from rookery.processes import locks
 
 _MOST_THREADS = 8
 _STOP_SECONDS = 5.0
@@ -90,6 +91,6 @@ class Looping:
 
 def _wait_for_lock(root: str) -> int:
     """The lock of the loop, as soon as no other process has it."""
-    file = os.open(loop_lock(root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = locks.open_file(layout.path(root, layout.LOOP_LOCK))
     fcntl.flock(file, fcntl.LOCK_EX)
     return file

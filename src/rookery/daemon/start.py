@@ -11,8 +11,9 @@ import time
 from contextlib import suppress
 
 from rookery.base.errors import ProgramFailed, RookError
+from rookery.config import layout
 from rookery.config.environ import read_daemon_environ
-from rookery.config.project import FOLDER, make_state_folder
+from rookery.config.project import make_state_folder
 from rookery.daemon import address as place
 from rookery.ops.state import check_state
 from rookery.processes.detach import start_detached
@@ -42,7 +43,7 @@ def start_daemon(root: bytes | str) -> str:
         check_state(folder)
         _check_owner(folder)
         _make_folder(folder)
-        with open(os.path.join(folder, FOLDER, "run", "daemon.start"), "ab") as turn:
+        with open(layout.path(folder, layout.DAEMON_START), "ab") as turn:
             _take(turn.fileno())
             path = find_socket(folder)
             return path if path is not None else _start(folder, begun)
@@ -56,7 +57,7 @@ def start_daemon(root: bytes | str) -> str:
 
 def _check_owner(root: str) -> None:
     """Refuse to serve a project of another user, also as root: what the daemon makes would not be its owner's."""
-    owner = os.stat(os.path.join(root, FOLDER)).st_uid
+    owner = os.stat(layout.path(root)).st_uid
     if owner != os.geteuid():
         try:
             name = pwd.getpwuid(owner).pw_name
@@ -145,5 +146,5 @@ def _take(lock: int) -> None:
 
 
 def _make_folder(root: str) -> None:
-    for name in ("run", "logs"):
-        make_state_folder(os.path.join(root, FOLDER, name))
+    for name in (layout.RUN, layout.LOGS):
+        make_state_folder(layout.path(root, name))

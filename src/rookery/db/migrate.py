@@ -13,6 +13,7 @@ import apsw
 
 from rookery.base.draft import draft_name
 from rookery.base.errors import StorageFailed
+from rookery.config import layout
 from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, patience
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
@@ -68,7 +69,7 @@ def remove(path: str) -> None:
 
 
 def _back_up(connection: apsw.Connection, path: str, version: int) -> None:
-    folder = os.path.join(os.path.dirname(path), "backups")
+    folder = os.path.join(os.path.dirname(path), layout.BACKUPS)
     os.makedirs(folder, exist_ok=True)
     target = os.path.join(folder, f"schema-{version}.db")
     if not os.path.exists(target):

@@ -15,7 +15,8 @@ import apsw
 import rookery
 from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
 from rookery.base.errors import StorageFailed
-from rookery.config.project import FOLDER, PRIVATE
+from rookery.config import layout
+from rookery.config.project import PRIVATE
 
 _CATEGORY = "install"
 _PYTHON = (3, 11)
@@ -108,7 +109,7 @@ def check_permissions(place: Place) -> Iterator[Finding]:
     """We can write the project's folder, and other users cannot even read it."""
     if place.root is None:
         return
-    folder = os.path.join(place.root, FOLDER)
+    folder = layout.path(place.root)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         hint = f"`chmod {PRIVATE:o} {folder}`"
         yield Finding(_CATEGORY, "permissions", ERROR, f"{folder} cannot be written", hint)

@@ -25,13 +25,13 @@ from rookery.base import call as calls
 from rookery.base.draft import unique, write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import read_sudo_user
-from rookery.config.project import FOLDER, make_state_folder
+from rookery.config.project import make_state_folder
 from rookery.environment.model import NOTHING, Variables, can_be_set
 from rookery.ops.state import is_own
+from rookery.processes import locks
 
-RECORD = "environment.json"
 _PREFIX = "credentials-"
 _VERSION = 1
 _MOST_BYTES = 16 * 1024 * 1024
@@ -71,7 +71,7 @@ class Stored(Record):
 
 def record_path(root: str) -> str:
     """Where a project's plain values are."""
-    return os.path.join(root, FOLDER, RECORD)
+    return layout.path(root, layout.ENVIRONMENT)
 
 
 def private_folder(root: str, state_home: str) -> str:
@@ -136,7 +136,7 @@ def write(root: str, state_home: str, variables: Variables, *, at: str, by: str,
     _note_recorded(root)
     steps.reached("environment written")
     _sweep(folder, _PREFIX, path)
-    _sweep(os.path.join(root, FOLDER), f"{RECORD}.", "")
+    _sweep(layout.path(root), f"{layout.ENVIRONMENT}.", "")
     return path
 
 
@@ -157,7 +157,7 @@ def writing(root: str) -> Iterator[None]:
     """Keep others from writing the record meanwhile."""
     path = _lock_path(root)
     make_state_folder(os.path.dirname(path))
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    handle = locks.open_file(path)
     try:
         calls.lock(handle)
         yield
@@ -166,7 +166,7 @@ def writing(root: str) -> Iterator[None]:
 
 
 def _lock_path(root: str) -> str:
-    return os.path.join(root, FOLDER, "run", "environment.lock")
+    return layout.path(root, layout.ENVIRONMENT_LOCK)
 
 
 def _note_recorded(root: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.config import layout
 from rookery.config.environ import HUMAN
-from rookery.config.project import loop_lock
 from rookery.environment.service import acting_alone
 from rookery.flows import identities, jobs, landings, leftovers, radar, sessions, store
 from rookery.flows.model import MOST_FAILURES, Action, Failure, Flow, NeedsPerson, Plan, Timer, wait_after
@@ -157,7 +157,7 @@ def run_once(ctx: Context, log: Callable[[str], None]) -> Look:
 def take_lock(root: str) -> int | None:
     """Become the process that runs the loop: the open lock file; None if another one does."""
     journal.make_folder(root)
-    return locks.take(loop_lock(root))
+    return locks.take(layout.path(root, layout.LOOP_LOCK))
 
 
 def sweep_journals(ctx: Context) -> None:

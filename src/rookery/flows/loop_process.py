@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rookery.base.clock import stamp
+from rookery.config import layout
 from rookery.config.environ import now, unmarked_environ
+from rookery.config.project import make_state_folder
 from rookery.flows import loop
 from rookery.flows.reactor import Reactor
 from rookery.ops.context import Context
@@ -86,7 +88,6 @@ def _log(root: str, text: str) -> None:
 
 def _log_path(root: str) -> str:
     """What the loop has to say; its folder is made where the project is."""
-    folder = os.path.join(root, ".rookery", "logs")
     with suppress(OSError):
-        os.mkdir(folder, 0o700)
-    return os.path.join(folder, "loop.log")
+        make_state_folder(layout.path(root, layout.LOGS))
+    return layout.path(root, layout.LOOP_LOG)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rookery.config import layout
 from rookery.config.environ import now
-from rookery.config.project import loop_lock, scratch_folder
 from rookery.db.database import Database
 from rookery.flows import store
 from rookery.processes import owned
@@ -17,7 +17,9 @@ from rookery.sessions.model import Session
 
 def is_needed(root: str, db: Database) -> bool:
     """True if no process runs the loop, and it could have something to do."""
-    return not is_locked(loop_lock(root)) and (may_have_work(db) or _has_ended_job(root) or _has_left_folder(root))
+    return not is_locked(layout.path(root, layout.LOOP_LOCK)) and (
+        may_have_work(db) or _has_ended_job(root) or _has_left_folder(root)
+    )
 
 
 def may_have_work(db: Database) -> bool:
@@ -44,5 +46,5 @@ def _has_ended_job(root: str) -> bool:
 
 
 def _has_left_folder(root: str) -> bool:
-    top = scratch_folder(root)
+    top = layout.path(root, layout.SCRATCH)
     return any(owned.is_left(f"{top}/{name}", now()) for name in owned.names(top))

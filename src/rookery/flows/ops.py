@@ -7,7 +7,7 @@ from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.base.record import Record
-from rookery.config.project import loop_lock
+from rookery.config import layout
 from rookery.flows import loop, store
 from rookery.flows.model import Action, Failure
 from rookery.ops.context import Context
@@ -69,7 +69,7 @@ def explain(ctx: Context) -> Explained:
     """Show what the control loop sees, what it decides to do and why, and when it looks again by itself."""
     found = loop.look(ctx)
     return Explained(
-        is_locked(loop_lock(ctx.root)),
+        is_locked(layout.path(ctx.root, layout.LOOP_LOCK)),
         {name: _plain(facts) for name, facts in found.facts.items()},
         tuple(each.replace(seen="") for each in found.plan.actions),
         tuple(_failed(action, failure) for action, failure in found.failures.items()),

@@ -18,7 +18,7 @@ from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import forget_runner, now, unmarked_environ
 from rookery.config.project import make_state_folder
 from rookery.flows import store
@@ -28,6 +28,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.radar import warnings
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
+from rookery.processes import locks
 from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
@@ -61,7 +62,7 @@ def read(ctx: Context) -> Facts:
     except OSError:  # it is not there yet; where it cannot be made, the action says why
         return Facts(ended, False, 0)
     try:
-        return Facts(ended, not _take(lock), _read_tries(lock, ended))
+        return Facts(ended, not locks.hold(lock), _read_tries(lock, ended))
     finally:
         os.close(lock)
 
@@ -77,9 +78,9 @@ def decide(facts: Facts, now: float) -> Plan:
 def start_look(ctx: Context, _ended: str = "") -> None:
     """Start the process that looks, if there is something to see and none is at work."""
     make_state_folder(os.path.dirname(_lock_path(ctx.root)))
-    lock = os.open(_lock_path(ctx.root), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = locks.open_file(_lock_path(ctx.root))
     try:
-        ended = store.unseen_ends(ctx.db) if _take(lock) else None
+        ended = store.unseen_ends(ctx.db) if locks.hold(lock) else None
         if ended is None:
             return
         tries = _read_tries(lock, ended) + 1
@@ -91,7 +92,7 @@ def start_look(ctx: Context, _ended: str = "") -> None:
             [*module_command("rookery.flows.radar"), ctx.root, str(lock), str(tries)],
             cwd=ctx.root,
             env=unmarked_environ() | {RUNNER: "radar"},
-            output=ctx.path("run", "radar.log"),
+            output=ctx.path(layout.RADAR_LOG),
             keep=[lock],
         )
     finally:
@@ -103,7 +104,7 @@ ACTIONS = {"look at the radar": start_look}
 
 def look(ctx: Context, lock: int, tries: int) -> None:
     """Look until every end is seen. A look that fails is left to the next process; the last try counts as one."""
-    while _take(lock):
+    while locks.hold(lock):
         while (ended := store.unseen_ends(ctx.db)) is not None:
             try:
                 warnings.look(Merger(ctx, SYSTEM))
@@ -123,16 +124,7 @@ def look(ctx: Context, lock: int, tries: int) -> None:
 
 
 def _lock_path(root: str) -> str:
-    return os.path.join(root, ".rookery", "run", "radar.lock")
-
-
-def _take(lock: int) -> bool:
-    """Hold the lock; False if another process does."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return layout.path(root, layout.RADAR_LOCK)
 
 
 def _read_tries(lock: int, ended: int) -> int:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 
+from rookery.config import layout
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
 from rookery.flows.loop import Look
@@ -63,7 +64,7 @@ class Reactor:
 
     def open(self) -> None:
         """Begin to listen: what happens from here on is seen."""
-        state, journals = os.path.join(self._root, ".rookery"), journal.make_folder(self._root)
+        state, journals = layout.path(self._root), journal.make_folder(self._root)
         self._watch = watch_folders({state: MODIFIED | CREATED | TOUCHED, journals: MODIFIED | CLOSED})
         if self._watch is None:
             self._log("nothing tells the loop of changes, so it looks every second: are too many files being watched?")
@@ -127,7 +128,7 @@ class Reactor:
                 now = ctx.clock()
         except Exception as error:  # a full disk, a project that is just being removed: the next look may succeed
             self._log(f"the loop cannot look: {type(error).__name__}: {error}")
-            self.is_over |= not os.path.isdir(os.path.join(self._root, ".rookery"))
+            self.is_over |= not os.path.isdir(layout.path(self._root))
             return _RETRY
         self.last = found
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rookery.base import secret_paths
 from rookery.base.record import Record
 from rookery.guard import tools
-from rookery.guard.paths import ANYWHERE, AT_THE_TOP, SECRETS, SYSTEM_SECRETS
+from rookery.guard.paths import ANYWHERE, AT_THE_TOP
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.git import DENIED, READS, WRITES
 from rookery.ops.index import load_all
@@ -88,7 +89,7 @@ def _denied(role: Role, writes: bool) -> tuple[Point, ...]:
         *(() if writes else reading),
         Point("writing outside of the worktree and the scope"),
         Point("what steers agents and version control", _sorted(ANYWHERE | AT_THE_TOP)),
-        Point("secrets", (*(f"~/{each}" for each in SECRETS), *SYSTEM_SECRETS)),
+        Point("secrets", (*(f"~/{each}" for each in secret_paths.IN_HOME), *secret_paths.OF_THE_SYSTEM)),
         Point("tools of the agent program that go around Rookery", _sorted(tools.FORBIDDEN)),
         Point("git beyond the own branch", _sorted(DENIED)),
         Point("programs", _sorted(programs.FORBIDDEN)),

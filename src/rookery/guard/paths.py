@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from rookery.base import secret_paths
+from rookery.config import layout
 from rookery.config.environ import read_environ
 from rookery.guard.case import Case
 from rookery.guard.shell.word import Word
@@ -14,7 +16,7 @@ ANYWHERE = frozenset({".git"})
 """Never written, however deep it lies."""
 AT_THE_TOP = frozenset(
     {
-        ".rookery",
+        layout.FOLDER,
         ".jj",
         ".claude",
         ".codex",
@@ -32,33 +34,7 @@ AT_THE_TOP = frozenset(
 INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
 """Of these, what a scope can give to an agent by naming it."""
 
-SECRETS = (
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".kube",
-    ".password-store",
-    ".netrc",
-    ".pgpass",
-    ".pypirc",
-    ".npmrc",
-    ".git-credentials",
-    ".docker/config.json",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git/credentials",
-    ".config/op",
-    ".claude.json",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".local/share/keyrings",
-    ".local/state/rookery",
-)
-"""What nobody reads, in the home folder."""
-SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d")
-_STATE_SECRETS = ("sessions", "run", "environment.json")
+_STATE_SECRETS = (layout.SESSIONS, layout.RUN, layout.ENVIRONMENT)
 _PROCESS_SECRETS = ("environ", "mem", "auxv", "fd", "root", "cwd")
 
 DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero")
@@ -196,7 +172,7 @@ def is_guarded(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
         for place in (worktree, root):
             if _inside(real, place) and not (place == root and _inside(real, worktree)):
                 parts = [part.lower() for part in _parts(real, place)]
-                if any(part in ANYWHERE for part in parts) or (parts and parts[0] in (".rookery", ".jj", ".claude")):
+                if any(part in ANYWHERE for part in parts) or (parts and parts[0] in (layout.FOLDER, ".jj", ".claude")):
                     return True
     return False
 
@@ -257,12 +233,12 @@ def _home() -> str:
 
 
 def _secrets(case: Case) -> list[str]:
-    home, state = _home(), os.path.join(os.path.realpath(case.bounds.root), ".rookery")
+    home, root = _home(), os.path.realpath(case.bounds.root)
     return [
-        *(os.path.join(home, each) for each in SECRETS),
+        *(os.path.join(home, each) for each in secret_paths.IN_HOME),
         os.path.join(os.path.realpath(read_environ().state_home), "rookery"),
-        *SYSTEM_SECRETS,
-        *(os.path.join(state, each) for each in _STATE_SECRETS),
+        *secret_paths.OF_THE_SYSTEM,
+        *(layout.path(root, each) for each in _STATE_SECRETS),
     ]
 
 

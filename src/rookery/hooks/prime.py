@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from rookery.base.text import one_line
+from rookery.config import layout
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
 from rookery.roles.model import find_role, read_prompt
@@ -38,7 +39,7 @@ def _for_person(ctx: Context, compact: bool) -> str:
 
 def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
     session = look.find(ctx.db, agent)
-    path = os.path.join(ctx.session_folder(session.id), "instructions.md")
+    path = os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS)
     known = look.identity(ctx, agent)
     lines = [
         f"You are `{agent}`, a {session.role}. You answer to `{session.parent}`.",

@@ -14,6 +14,7 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.base.json import loads
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.runtimes.hooks import HOOKS, MODULE, PRE_COMPACT, PROMPT, SESSION_START, hook_command
 
 PATH = os.path.join(".claude", "settings.local.json")
@@ -150,7 +151,7 @@ def _replace(path: str, text: str) -> None:
 
 
 def _copy(root: str) -> str:
-    return os.path.join(root, ".rookery", "hooks", "settings.before.json")
+    return layout.path(root, layout.SETTINGS_BEFORE)
 
 
 def _keep(root: str, original: str | None) -> None:

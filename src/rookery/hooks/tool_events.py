@@ -76,28 +76,11 @@ def after_tool(root: str, caller: Caller, payload: dict[str, Any], *, failed: bo
     return Answer()
 
 
-def write(
-    root: str,
-    caller: Caller,
-    kind: str,
-    name: str = "",
-    *,
-    is_error: bool = False,
-    millis: int | None = None,
-    data: dict[str, Any],
-) -> None:
-    write_record(
-        root,
-        at=stamp(now()),
-        agent=caller.session.agent,
-        session_id=caller.session.id,
-        turn_id=caller.turn_id,
-        kind=kind,
-        name=name,
-        is_error=is_error,
-        millis=millis,
-        data=data,
-    )
+def write(root: str, caller: Caller, kind: str, name: str = "", **more: Any) -> None:
+    """Write down one thing that the agent did; `more` as `write_record` takes it."""
+    session = caller.session
+    who: dict[str, Any] = {"agent": session.agent, "session_id": session.id, "turn_id": caller.turn_id}
+    write_record(root, at=stamp(now()), kind=kind, name=name, **who, **more)
 
 
 def _whole(value: Any) -> int | None:

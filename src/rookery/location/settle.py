@@ -22,9 +22,9 @@ from rookery.agents.sling import instruct
 from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import read_environ
-from rookery.config.project import FOLDER, make_state_folder
+from rookery.config.project import make_state_folder
 from rookery.db.database import Database
 from rookery.environment import store as environment
 from rookery.environment.store import EnvironmentUnusable
@@ -150,7 +150,7 @@ def _drop_holders(ctx: Context) -> None:
         lease_store.drop_all(db, ctx.now())
         cleanings.drop_all(db)
     give_up_all(os.path.realpath(ctx.root))
-    scratch.drop_all(ctx.path("scratch"))
+    scratch.drop_all(ctx.path(layout.SCRATCH))
 
 
 def _end_processes_of(session: Session, old: str) -> None:
@@ -171,10 +171,10 @@ def _names(process: Identity, root: str) -> bool:
 @contextmanager
 def _alone(root: str) -> Iterator[None]:
     """One command at a time settles it."""
-    folder = os.path.join(root, FOLDER, "run")
+    folder = layout.path(root, layout.RUN)
     try:
         make_state_folder(folder)
-        lock = open(os.path.join(folder, "location.lock"), "a")  # noqa: SIM115
+        lock = open(layout.path(root, layout.LOCATION_LOCK), "a")  # noqa: SIM115
     except OSError as error:
         raise StorageFailed(f"{folder} cannot be written: {error.strerror}", hint="see what lies there") from error
     with lock:

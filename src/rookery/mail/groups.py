@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
+from rookery.base.text import check_name
 from rookery.db.database import Database
 from rookery.events.store import publish
 from rookery.mail import addressing, store
 from rookery.ops.caller import check_alive
 from rookery.ops.model import Caller
-
-MAX_NAME = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +100,7 @@ def _tell_change(db: Database, before: Group, after: Group, actor: str, now: str
 
 
 def _check_name(text: str) -> str:
-    name = text.removeprefix("@")
-    bare = name.replace("-", "").replace("_", "")
-    if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= MAX_NAME):
-        raise InvalidInput(f"{text!r} is no name for a group", hint=f"letters, digits, - and _, at most {MAX_NAME}")
+    name = check_name("a group", text.removeprefix("@"))
     if name.lower() in addressing.KIN_GROUPS or name.lower() in addressing.ROLE_GROUPS:
         raise InvalidInput(f"@{name} is a group of Rookery's own", hint="choose another name")
     return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rookery.base.errors import InvalidInput, InvalidState
+from rookery.config import layout
 from rookery.merge.model import GateRun
 from rookery.ops.context import Context
 from rookery.worktrees import service as worktrees
@@ -40,4 +41,4 @@ class Merger:
 
     def scratch(self, name: str) -> str:
         """A folder for something that is thrown away."""
-        return self.ctx.path("scratch", name)
+        return self.ctx.path(layout.SCRATCH, name)

@@ -17,8 +17,8 @@ from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
 from rookery.sessions.model import WORKING, NoSuchAgent
 from rookery.vcs.model import DirtyCheckout
+from rookery.vcs.ref_names import SAVED, rescue_name
 from rookery.worktrees import service as worktrees
-from rookery.worktrees.cleaning import rescue_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def rebase(merger: Merger, agent: str, base: str) -> Rebased:
     for each in begun:
         each.finish()
     merging.settle()
-    found = result.replace(after=made, commits=merging.store.count_commits(made, onto), rescue=f"refs/rookery/{rescue}")
+    found = result.replace(after=made, commits=merging.store.count_commits(made, onto), rescue=SAVED + rescue)
     with merger.ctx.db.write() as db:
         publish(db, "worktree.rebased", agent, found.as_dict(), actor=merger.actor, at=merger.ctx.now())
     return found

@@ -15,7 +15,7 @@ from rookery.merge import batch, store
 from rookery.merge import lease as leases
 from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import Verdict
-from rookery.merge.landing import after, attempts, kept, land, news
+from rookery.merge.landing import after, attempts, land, news
 from rookery.merge.landing.attempts import Withdrawn
 from rookery.merge.landing.candidate import Candidate, Clash, build
 from rookery.merge.landing.land import Held, Moved
@@ -38,6 +38,7 @@ from rookery.merge.model import (
     Entry,
 )
 from rookery.merge.tiers import ladder as resolving
+from rookery.vcs.ref_names import LANDINGS
 
 _MOST_REBUILDS = 20
 _MOST_FILES = 200
@@ -338,7 +339,7 @@ class Run:
     ) -> None:
         """A branch leaves the queue, and its agent and lead hear why."""
         if candidate is not None:
-            self.merger.merging.keep(kept.MERGE + entry.id, candidate.commit)  # so that it can be looked at
+            self.merger.merging.keep(LANDINGS + entry.id, candidate.commit)  # so that it can be looked at
             files = self.merger.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
         self.seen[entry.id] = None
         with self.merger.ctx.db.write() as db:

@@ -15,7 +15,7 @@ from rookery.merge import store
 from rookery.merge.landing.attempts import objection
 from rookery.merge.landing.landed import landed_branches
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, Entry, Explained, GateRun, NothingToLand
+from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, Explained, GateRun, NothingToLand
 from rookery.sessions import store as agents
 from rookery.sessions.model import Session
 from rookery.tasks import store as tasks
@@ -204,7 +204,7 @@ def find_undoable(merger: Merger, text: str) -> Entry:
 def listing(merger: Merger, *, everything: bool = False, limit: int = 50) -> list[Entry]:
     """What is open, in the order in which it lands; with `everything` also what is settled, the newest first."""
     under_way = [
-        each for each in reversed(store.select(merger.ctx.db, states=OPEN)) if each.state not in ("queued", "waiting")
+        each for each in reversed(store.select(merger.ctx.db, states=OPEN)) if each.state not in (QUEUED, WAITING)
     ]
     open_entries = [*under_way, *store.queue(merger.ctx.db)]
     if not everything:

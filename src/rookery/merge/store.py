@@ -11,7 +11,7 @@ from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database
 from rookery.db.dialect import equals, marks
 from rookery.events.store import publish
-from rookery.merge.model import LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
+from rookery.merge.model import FAILED, LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
 from rookery.merge.model import MERGE as MERGE_STRATEGY
 
 _COLUMNS = ", ".join(Entry.field_names())
@@ -261,7 +261,7 @@ def recent_failures(db: Database, count: int) -> tuple[int, int]:
         "ORDER BY updated_at DESC LIMIT ?",
         (count,),
     )
-    return len(rows), sum(1 for state, _ in rows if state == "failed")
+    return len(rows), sum(1 for state, _ in rows if state == FAILED)
 
 
 def _entries(db: Database, condition: str, *values: object) -> Iterator[Entry]:

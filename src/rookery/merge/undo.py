@@ -14,13 +14,13 @@ from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
-from rookery.merge.landing import kept, land, news, settle
+from rookery.merge.landing import land, news, settle
 from rookery.merge.lease import Holder, Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.moves import Fenced, keep_refs
-from rookery.vcs.git.repository import HEADS, SAVED, undone_name
+from rookery.vcs.ref_names import HEADS, RESCUE_UNDO, SAVED, UNDOINGS, undone_name
 
 MOVED_BACK, REVERTED = "moved back", "reverted"
 
@@ -68,8 +68,8 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
     new, how = (entry.base_before, MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
     if how == REVERTED or _is_within_a_batch(merger, new):
         _gate(merger, lease, entry, new, tip)
-    rescue = f"rescue/undo/{entry.id}"
-    keep_refs(merging.store, {rescue: tip, kept.UNDO + entry.id: new, undone_name(entry.branch): entry.tip})
+    rescue = RESCUE_UNDO + entry.id
+    keep_refs(merging.store, {rescue: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip})
     with merger.ctx.db.write() as db:
         leases.check(db, lease)
         store.mark_undoing(db, entry, UNDOING)
@@ -102,7 +102,7 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
             each.finish()
         merging.settle()
     _bring_branch_back(merger, entry)
-    return Undone(undone, how, new, f"refs/rookery/{rescue}")
+    return Undone(undone, how, new, SAVED + rescue)
 
 
 def _is_elsewhere(merger: Merger, entry: Entry) -> bool:
@@ -138,7 +138,7 @@ def recover(merger: Merger, lease: Lease) -> None:
         if entry.base != lease.base:
             continue
         tip = merging.tip(entry.base)
-        new = merging.store.find_commit(f"{SAVED}{kept.UNDO}{entry.id}")
+        new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)
         how = MOVED_BACK if new == entry.base_before else REVERTED
         is_through = tip is not None and new is not None and merging.store.contains(new, tip)
         if how == MOVED_BACK:

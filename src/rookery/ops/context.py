@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 
 from rookery.base.call import current_folder, stderr
 from rookery.base.clock import Clock, stamp
 from rookery.base.errors import NotInitialised
+from rookery.config import layout
 from rookery.config.environ import HUMAN, Environ, now, read_environ
 from rookery.config.loader import read_config
 from rookery.config.model import Config
-from rookery.config.project import FOLDER
 from rookery.db.database import Database
 from rookery.ops.caller import prove
 from rookery.ops.location import take_notice
@@ -139,15 +138,15 @@ class Context:
 
     def path(self, *parts: str) -> str:
         """A path under `.rookery/`."""
-        return os.path.join(self.root, FOLDER, *parts)
+        return layout.path(self.root, *parts)
 
     def session_folder(self, session_id: str) -> str:
         """The private folder of a session: its token, logs and the runtime's own state."""
-        return self.path("sessions", session_id)
+        return layout.session_path(self.root, session_id)
 
     def runtime_folder(self, session_id: str) -> str:
         """The part of it that is the agent program's own."""
-        return os.path.join(self.session_folder(session_id), "runtime")
+        return layout.session_path(self.root, session_id, layout.SESSION_RUNTIME)
 
     @property
     def tmux_socket(self) -> str:

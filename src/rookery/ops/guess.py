@@ -9,12 +9,14 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rookery.base.lockfiles import LOCKFILES
 from rookery.base.record import Record
 from rookery.config.model import GateConfig
 
 _NO_TEST = "no test specified"
 _MOST = 1_000_000
-_PACKAGE_MANAGERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+_MANIFEST = "package.json"
+_MANAGER = "npm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,15 @@ def _is_test(name: str) -> bool:
 
 def _package_manager(root: str) -> str | None:
     try:
-        found = json.loads(_read(root, "package.json"))
+        found = json.loads(_read(root, _MANIFEST))
     except (ValueError, RecursionError):
         return None
     scripts = found.get("scripts") if isinstance(found, dict) else None
     script = scripts.get("test") if isinstance(scripts, dict) else None
     if not isinstance(script, str) or not script.strip() or _NO_TEST in script:
         return None
-    for lock, manager in _PACKAGE_MANAGERS.items():
-        if os.path.exists(os.path.join(root, lock)):
-            return manager
-    return "npm"
+    locks = (lock for lock in LOCKFILES if _MANIFEST in lock.manifests and lock.program != _MANAGER)
+    return next((lock.program for lock in locks if os.path.exists(os.path.join(root, lock.name))), _MANAGER)
 
 
 def _read(root: str, name: str) -> str:

@@ -16,9 +16,10 @@ from rookery.base import call as calls
 from rookery.base.errors import InvalidInput, NoRepository, NotInitialised, Refused, StorageFailed
 from rookery.base.record import Record
 from rookery.base.text import check_text
-from rookery.config.loader import FILE, load_config
+from rookery.config import layout
+from rookery.config.loader import load_config
 from rookery.config.model import Config, GateConfig
-from rookery.config.project import FOLDER, PRIVATE, database_path, find_repository, find_root
+from rookery.config.project import PRIVATE, database_path, find_repository, find_root
 from rookery.config.template import GITIGNORE, render_template
 from rookery.db.database import Database
 from rookery.ops.context import Context
@@ -63,10 +64,10 @@ def init(
     keeps settings and data, and makes what is missing.
     """
     root, in_repository = _find_place(ctx, force)
-    folder = os.path.join(root, FOLDER)
+    folder = layout.path(root)
     check_state(root)
     _refuse_strange_folder(root, folder)
-    config_file = os.path.join(folder, FILE)
+    config_file = os.path.join(folder, layout.CONFIG)
     writes_config = force or not os.path.lexists(config_file)
     config = load_config(None if force else root, ctx.environ, ctx.flags).config
     vcs = _open_vcs(ctx, root, config) if in_repository else None
@@ -165,15 +166,15 @@ def _make(folder: str, config: str, force: bool) -> tuple[list[str], list[str]]:
     """Make what is missing, and say what was made and what was kept."""
     made = _Made()
     try:
-        made.note(FOLDER + "/", _make_folder(folder))
+        made.note("", _make_folder(folder))
         with _alone(folder):
-            ignore = os.path.join(folder, ".gitignore")
-            made.note(f"{FOLDER}/.gitignore", not _has_content(ignore) and _write(ignore, GITIGNORE.encode()))
-            _make_config(os.path.join(folder, FILE), config, force, made)
+            ignore = os.path.join(folder, layout.IGNORE)
+            made.note(layout.IGNORE, not _has_content(ignore) and _write(ignore, GITIGNORE.encode()))
+            _make_config(os.path.join(folder, layout.CONFIG), config, force, made)
             database = database_path(os.path.dirname(folder))
             is_new = not os.path.exists(database)
             Database.create(database).close()
-            made.note(f"{FOLDER}/{os.path.basename(database)}", is_new)
+            made.note(layout.DATABASE, is_new)
     except OSError as error:
         raise StorageFailed(
             f"{error.filename or folder} cannot be written: {error.strerror}",
@@ -189,8 +190,8 @@ class _Made:
         self.created: list[str] = []
         self.kept: list[str] = []
 
-    def note(self, path: str, is_new: bool) -> None:
-        (self.created if is_new else self.kept).append(path)
+    def note(self, name: str, is_new: bool) -> None:
+        (self.created if is_new else self.kept).append(f"{layout.FOLDER}/{name}")
 
 
 def _make_folder(folder: str) -> bool:
@@ -215,15 +216,15 @@ def _alone(folder: str) -> Iterator[None]:
 
 def _make_config(path: str, text: str, force: bool, made: _Made) -> None:
     if not os.path.lexists(path):
-        made.note(f"{FOLDER}/{FILE}", _write(path, text.encode()))
+        made.note(layout.CONFIG, _write(path, text.encode()))
         return
     old = _read(path) if force else b""
     if not force or old == text.encode():
-        made.note(f"{FOLDER}/{FILE}", False)
+        made.note(layout.CONFIG, False)
         return
     backup = _free_name(path)
-    made.note(f"{FOLDER}/{os.path.basename(backup)}", _write(backup, old))
-    made.note(f"{FOLDER}/{FILE}", _write(path, text.encode()))
+    made.note(os.path.basename(backup), _write(backup, old))
+    made.note(layout.CONFIG, _write(path, text.encode()))
 
 
 def _free_name(path: str) -> str:
@@ -265,6 +266,6 @@ def _next_steps(vcs: Vcs | None, base: str | None, has_commit: bool) -> Iterator
     elif not has_commit:
         yield "make a first commit; work starts from one"
     if vcs is not None and base is None:
-        yield f"set project.base in {FOLDER}/{FILE}: no branch to start from was found"
+        yield f"set project.base in {layout.FOLDER}/{layout.CONFIG}: no branch to start from was found"
     yield 'rook task create "…" plans the first task'
     yield "rook doctor checks that everything works"

@@ -22,8 +22,9 @@ from rookery.base.clock import stamp
 from rookery.base.draft import unique, write_whole
 from rookery.base.errors import InvalidState, StorageFailed
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.config.environ import now
-from rookery.config.project import FOLDER, is_project
+from rookery.config.project import is_project
 from rookery.db.database import Database
 from rookery.ops import store
 from rookery.ops.model import Location
@@ -41,8 +42,6 @@ GONE, TWIN, SAME = "gone", "twin", "same"
 
 # By name: it stands above us. Only a project that is not where it was loads it.
 _SETTLE = "rookery.location.settle"
-_FILE = "location"
-_NOTICE = "notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +192,8 @@ def is_held_elsewhere(root: str, db: Database, before: Location) -> bool:
     is_other = _is_other_place(before)
     if is_other and store.has_terminals(db):
         return True  # its terminal runs there
-    run = os.path.join(root, FOLDER, "run")
-    return is_other and any(is_locked(os.path.join(run, name)) for name in ("daemon.lock", "loop.lock"))
+    locks = (layout.DAEMON_LOCK, layout.LOOP_LOCK)
+    return is_other and any(is_locked(layout.path(root, name)) for name in locks)
 
 
 def _look_at(before: Location, present: Location) -> str:
@@ -214,7 +213,7 @@ def _look_at(before: Location, present: Location) -> str:
 
 
 def _identify(root: str) -> str:
-    found = os.stat(os.path.join(root, FOLDER))
+    found = os.stat(layout.path(root))
     return f"{found.st_dev}:{found.st_ino}"
 
 
@@ -234,8 +233,8 @@ def _read_id(root: str) -> str:
 
 
 def _notice_path(root: str) -> str:
-    return os.path.join(root, FOLDER, "run", _NOTICE)
+    return layout.path(root, layout.NOTICE)
 
 
 def _path(root: str) -> str:
-    return os.path.join(root, FOLDER, _FILE)
+    return layout.path(root, layout.LOCATION)

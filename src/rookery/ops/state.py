@@ -16,13 +16,12 @@ import os
 from typing import TYPE_CHECKING
 
 from rookery.base.errors import UntrustedState
-from rookery.config.project import FOLDER, database_path, find_root, git_folder, is_project, make_state_folder, upward
+from rookery.config import layout
+from rookery.config.project import database_path, find_root, git_folder, is_project, make_state_folder, upward
 
 if TYPE_CHECKING:
     from rookery.db.database import Database
 
-_CACHE = "cache"
-_ANSWER = "untracked"
 _LONGEST = 65536
 _RULES = 1  # goes up when less may be tracked than before, so that no older answer counts
 _ROOT = 0
@@ -48,7 +47,7 @@ def open_if_ready(root: str) -> Database | None:
     from rookery.db.database import Database, is_current
     from rookery.ops.location import is_here
 
-    for path in (os.path.join(root, FOLDER), database_path(root)):
+    for path in (layout.path(root), database_path(root)):
         _check_owner(path)
     if _find_indexes(os.path.realpath(root)) and last_answer(root) is None:
         return None
@@ -77,7 +76,7 @@ def open_here(root: str) -> Database:
 
 def check_state(root: str) -> None:
     """Raise UntrustedState if the state at `root` is another user's, or tracked by git or jj. None is fine."""
-    for path in (os.path.join(root, FOLDER), database_path(root)):
+    for path in (layout.path(root), database_path(root)):
         _check_owner(path)
     indexes = _find_indexes(os.path.realpath(root))
     if indexes:
@@ -131,7 +130,7 @@ def _foreign(path: str, owner: int) -> UntrustedState:
         name = pwd.getpwuid(owner).pw_name
     except KeyError:
         name = str(owner)
-    folder = path if os.path.basename(path) == FOLDER else os.path.dirname(path)
+    folder = path if os.path.basename(path) == layout.FOLDER else os.path.dirname(path)
     take = f"sudo chown -RH {os.geteuid()} {quote(folder)}"
     return UntrustedState(
         f"{path} belongs to another user, {name}: what is in it would run as you",
@@ -170,7 +169,7 @@ def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
 
 
 def _answer_path(root: str) -> str:
-    return os.path.join(root, FOLDER, _CACHE, _ANSWER)
+    return layout.path(root, layout.UNTRACKED)
 
 
 def _identify(root: str, indexes: list[tuple[str, str]]) -> bytes | None:

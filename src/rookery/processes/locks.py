@@ -23,10 +23,22 @@ def is_locked(path: str) -> bool:
 
 def take(path: str, flags: int = 0) -> int | None:
     """The open file with its lock, made if it is not there; None if another process holds it."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+    file = open_file(path, flags)
+    if hold(file):
+        return file
+    os.close(file)
+    return None
+
+
+def open_file(path: str, flags: int = 0) -> int:
+    """The file of a lock, which is not held yet; made for its user alone if it is not there. A link is refused."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+
+
+def hold(file: int) -> bool:
+    """Hold the lock of an open file until it is closed; False if another process does."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(file)
-        return None
-    return file
+        return False
+    return True

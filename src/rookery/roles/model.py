@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.roles.rights import permissions_of
 
 STRICT, RELAXED, YOLO = "strict", "relaxed", "yolo"
@@ -108,7 +109,7 @@ def find_role(name: str) -> Role:
 
 def read_prompt(role: Role, root: str) -> str:
     """How the role works: the project's own text in `.rookery/roles/`, else Rookery's."""
-    for folder in (os.path.join(root, ".rookery", "roles"), _PROMPTS):
+    for folder in (layout.path(root, layout.ROLES), _PROMPTS):
         path = os.path.join(folder, f"{role.name}.md")
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:

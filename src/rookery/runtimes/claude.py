@@ -14,9 +14,11 @@ from typing import Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.runtimes import model
-from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settings_path, write_folder
+from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settings_name, settings_path, write_folder
 from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
 from rookery.runtimes.claude_stream import read_line as read_line
+from rookery.runtimes.claude_transcripts import usage_of_turn as usage_of_turn
+from rookery.runtimes.claude_transcripts import usage_since as usage_since
 from rookery.runtimes.model import Command, Launch
 
 NAME = "claude"
@@ -25,6 +27,7 @@ INSTRUCTIONS = "CLAUDE.local.md"
 MODES: tuple[str, ...] = model.MODES
 INTERRUPT_KEY = "Escape"
 CREDENTIALS: tuple[str, ...] = (*LOGINS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_MODEL")
+SETTINGS: tuple[str, ...] = ("settings.json", "settings.local.json", *(settings_name(mode) for mode in MODES))
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _BUSY = "esc to interrupt"

@@ -29,9 +29,14 @@ def folder_of(launch: Launch) -> str:
     return os.path.join(launch.folder, "claude")
 
 
+def settings_name(mode: str) -> str:
+    """The file of the settings with our hooks, for one way of living."""
+    return f"rook-{mode}.json"
+
+
 def settings_path(launch: Launch, mode: str) -> str:
-    """The settings with our hooks, for one way of living."""
-    return os.path.join(folder_of(launch), f"rook-{mode}.json")
+    """Where those settings are."""
+    return os.path.join(folder_of(launch), settings_name(mode))
 
 
 def write_folder(launch: Launch) -> None:

@@ -5,7 +5,7 @@ The caller starts the child, reads its lines and ends it; a runtime only knows w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -91,6 +91,11 @@ class Runtime(Protocol):
     """The key that interrupts a turn in a terminal, by tmux's name for it."""
     CREDENTIALS: tuple[str, ...]
     """Variables that the program needs to reach its model; in a sandbox it gets these of the user's environment."""
+    SETTINGS: tuple[str, ...]
+    """Files in the session's folder, or in one directly in it, that say what the program runs: our hooks, or others.
+
+    In a sandbox the agent cannot change them.
+    """
 
     def check_installed(self, settings: Mapping[str, Any], path: str | None = None) -> None:
         """Raise ProgramFailed, with a hint on how to get it, if the program cannot be started by this PATH."""
@@ -109,3 +114,13 @@ class Runtime(Protocol):
 
     def is_ready(self, screen: str) -> bool:
         """True if what the terminal shows is the program waiting for input."""
+
+    def usage_of_turn(self, folder: str, turn_id: str, is_settled: Callable[[str], bool]) -> Sequence[dict[str, Any]]:
+        """What one turn of the session in `folder` used, as usage events say it, from transcripts; nothing without.
+
+        Call it before the turn is settled. After a kill it gives a turn that was not settled the same again, and one
+        that was never twice: what was read for a turn counts only once `is_settled` says so of it.
+        """
+
+    def usage_since(self, folder: str, at: str) -> Sequence[dict[str, Any]]:
+        """What the session in `folder` used since a time, by model, from transcripts; nothing is remembered."""

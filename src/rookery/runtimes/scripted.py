@@ -15,6 +15,10 @@ from rookery.base.errors import InvalidInput, ProgramFailed
 from rookery.base.json import loads
 from rookery.processes.python import module_command
 from rookery.runtimes import model
+
+# A script may write transcripts, and then writes them as Claude Code does.
+from rookery.runtimes.claude_transcripts import usage_of_turn as usage_of_turn
+from rookery.runtimes.claude_transcripts import usage_since as usage_since
 from rookery.runtimes.model import Command, Launch, TurnEvent
 
 NAME = "scripted"
@@ -22,6 +26,7 @@ INSTRUCTIONS = "AGENTS.md"
 MODES: tuple[str, ...] = model.MODES
 CREDENTIALS: tuple[str, ...] = ()
 INTERRUPT_KEY = "C-c"
+SETTINGS: tuple[str, ...] = ()
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 """What the last line of the terminal begins with when the program waits for input."""

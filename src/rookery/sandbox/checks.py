@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
@@ -40,7 +39,7 @@ def check_sandbox(place: Place) -> Iterator[Finding]:
     if reason:
         yield Finding(_CATEGORY, "files", ERROR if settings.mode == ON else WARNING, _missing(settings, reason), hint)
         return
-    version = probe(None if root is None else os.path.join(root, ".rookery", "run")).version
+    version = probe(root).version
     yield Finding(_CATEGORY, "files", OK, f"{version}: agents write their worktree, branch and home, and nothing else")
     yield _network(settings)
     yield _credentials(settings, root)

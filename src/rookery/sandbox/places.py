@@ -11,27 +11,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rookery.base import secret_paths
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.sandbox.model import BLANK, HIDE, RO, RW, Mount
 
 # Of /dev the sandbox has its own, so that what lies in memory there is hidden too.
 _HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
 
-# Never shown, also where the project or `sandbox.read` shows the folder around it.
-_SECRETS = (
-    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc"),
-    *(".config/gh", ".config/gcloud", ".config/rookery", ".config/op", ".config/git/credentials", ".pgpass"),
-    *(".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".password-store", ".mozilla", ".config/chromium"),
-    *(
-        ".cargo/credentials",
-        ".cargo/credentials.toml",
-        ".local/share/keyrings",
-        ".local/state/rookery",
-        ".bash_history",
-        ".zsh_history",
-    ),
-)
 # Of ~/.local only this is programs; beside it lie keyrings and whatever applications keep.
 _LOCAL = ("bin", "lib", "share/uv", "share/pipx", "share/claude", "share/mise", "share/pnpm")
 
@@ -98,12 +86,12 @@ def shared_mounts(root: str, homes: Sequence[str], search: str, read: Sequence[s
     shown = [root, *_programs(homes, search), *read, os.path.realpath("/etc/resolv.conf")]
     shown = [each for each in dict.fromkeys(shown) if _is_beneath(each, hidden)]
     yield from (Mount(RO, each) for each in sorted(shown))
-    for home in homes:
-        for name in _SECRETS:
-            path = os.path.join(home, name)
-            if _is_beneath(path, shown) and os.path.lexists(path) and not os.path.islink(path):
-                yield Mount(HIDE if os.path.isdir(path) else BLANK, path)
-    yield Mount(HIDE, os.path.join(root, ".rookery"))
+    # Hidden also where the project or `sandbox.read` shows the folder around them.
+    in_homes = (os.path.join(home, name) for home in homes for name in secret_paths.IN_HOME)
+    for path in (*(each for each in in_homes if _is_beneath(each, shown)), *secret_paths.OF_THE_SYSTEM):
+        if os.path.lexists(path) and not os.path.islink(path):
+            yield Mount(HIDE if os.path.isdir(path) else BLANK, path)
+    yield Mount(HIDE, layout.path(root))
 
 
 def own_mounts(

@@ -14,9 +14,9 @@ from typing import Any
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.config.environ import child_environ
 from rookery.config.model import Config
-from rookery.config.project import FOLDER
 from rookery.ops.context import Context
 from rookery.processes.detach import find_program
 from rookery.processes.process import run
@@ -84,19 +84,19 @@ def find_obstacle(root: str | None, config: Config) -> tuple[str, str]:
         return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
     if root is not None and os.path.isdir(os.path.join(root, ".git", "reftable")):
         return "refs in a reftable cannot be told apart by agent", "use refs in files, or sandbox.mode auto"
-    found = probe(None if root is None else os.path.join(root, FOLDER, "run"))
+    found = probe(root)
     return found.reason, found.hint
 
 
-def probe(folder: str | None) -> Probe:
-    """Whether it works; asked once, and then read from the folder, if there is one."""
+def probe(root: str | None) -> Probe:
+    """Whether it works; asked once, and then read from the project's state, if there is one."""
     if not sys.platform.startswith("linux"):
         return Probe((), "bubblewrap needs Linux", "run Rookery in a Linux virtual machine or container")
     try:
         program = find_program("bwrap", "/", child_environ())
     except ProgramFailed:
         return Probe((), "bubblewrap is not installed", _INSTALL)
-    path = None if folder is None else os.path.join(folder, "sandbox.json")
+    path = None if root is None else layout.path(root, layout.SANDBOX_ANSWER)
     about = _about(program)
     known = _recall(path, about)
     if known is None:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rookery.base.draft import write_whole
+from rookery.config import layout
 from rookery.config.environ import read_environ
 from rookery.environment import service as environment
 from rookery.ops.context import Context
@@ -23,10 +24,6 @@ from rookery.terminal.tmux import private_folder
 from rookery.vcs import cage
 from rookery.vcs.git.repository import GitStore
 
-PLAN = "sandbox.json"
-# In the program's own folder: what names our hooks, and what could name others.
-_SETTINGS = ("settings.json", "settings.local.json", "hooks.json", "rook-headless.json", "rook-tmux.json")
-
 
 def wrap(
     ctx: Context, session: Session, command: Command, env: Mapping[str, str], provided: Iterable[str], *, terminal: bool
@@ -37,11 +34,11 @@ def wrap(
     """
     if session.settings.sandbox != BUBBLEWRAP:
         return command.argv
-    found = probe(ctx.path("run"))
+    found = probe(ctx.root)
     if not found.works:
         raise NoSandbox(f"{session.agent} is to run in a sandbox: {found.reason}", hint=found.hint)
     names = [*provided, *command.env, *open_runtime(session.runtime).CREDENTIALS, *ctx.config.sandbox.credentials]
-    path = os.path.join(ctx.session_folder(session.id), PLAN)
+    path = os.path.join(ctx.session_folder(session.id), layout.SESSION_PLAN)
     _write_plan(path, _plan(ctx, session, command, env, names, found.words).replace(has_terminal=terminal))
     return (*module_command("rookery.sandbox.host"), ctx.root, session.id, path)
 
@@ -63,7 +60,7 @@ def _plan(
     own_home, runtime = home_folder(ctx, session), ctx.runtime_folder(session.id)
     _furnish(ctx, own_home, runtime)
     common = [*shared_mounts(root, homes, search, read), *_hide_credentials(ctx)]
-    packed = os.path.join(ctx.session_folder(session.id), "packed-refs")
+    packed = os.path.join(ctx.session_folder(session.id), layout.SESSION_PACKED_REFS)
     os.close(os.open(packed, os.O_WRONLY | os.O_CREAT, 0o600))
     own = own_mounts(session.worktree, repository, packed, (runtime, own_home), _fixed(session, runtime))
     for_git = [
@@ -90,7 +87,7 @@ def _plan(
 
 def home_folder(ctx: Context, session: Session) -> str:
     """The home that the agent has instead of the user's."""
-    return os.path.join(ctx.session_folder(session.id), "home")
+    return os.path.join(ctx.session_folder(session.id), layout.SESSION_HOME)
 
 
 def _hide_credentials(ctx: Context) -> Iterator[Mount]:
@@ -117,7 +114,7 @@ def _fixed(session: Session, runtime: str) -> list[str]:
     module = open_runtime(session.runtime)
     found = [os.path.join(session.worktree, module.INSTRUCTIONS)]
     for folder in (runtime, *(entry.path for entry in os.scandir(runtime) if entry.is_dir(follow_symlinks=False))):
-        found += [os.path.join(folder, name) for name in _SETTINGS]
+        found += [os.path.join(folder, name) for name in module.SETTINGS]
     return [each for each in found if os.path.isfile(each) and not os.path.islink(each)]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from rookery.base.draft import write_whole
 from rookery.base.json import loads
+from rookery.config import layout
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
 from rookery.processes.proctable import MARK as MARK
@@ -19,9 +21,7 @@ def write_token(ctx: Context, session_id: str) -> str:
     """Make an agent's token, readable by its user alone, and return it."""
     token = os.urandom(24).hex()
     os.makedirs(ctx.session_folder(session_id), mode=0o700, exist_ok=True)
-    handle = os.open(_token_path(ctx, session_id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(token)
+    write_whole(_token_path(ctx, session_id), token, mode=0o600)
     return token
 
 
@@ -44,7 +44,7 @@ def agent_environ(ctx: Context, session: Session, provided: dict[str, str]) -> d
 
 def provided_environ(ctx: Context, session: Session) -> dict[str, str]:
     """What provisioning gave the agent."""
-    path = os.path.join(ctx.session_folder(session.id), "environment.json")
+    path = os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT)
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as file:
@@ -53,4 +53,4 @@ def provided_environ(ctx: Context, session: Session) -> dict[str, str]:
 
 
 def _token_path(ctx: Context, session_id: str) -> str:
-    return os.path.join(ctx.session_folder(session_id), "token")
+    return os.path.join(ctx.session_folder(session_id), layout.SESSION_TOKEN)

@@ -19,6 +19,7 @@ from typing import Any
 
 from rookery.base.ids import TURN
 from rookery.base.json import dumps, loads
+from rookery.config import layout
 from rookery.config.project import make_state_folder
 from rookery.processes import locks
 from rookery.processes.holder import is_elsewhere
@@ -35,7 +36,7 @@ _CHUNK = 1 << 20
 
 def folder_of(root: str) -> str:
     """Where the journals of running turns are."""
-    return os.path.join(root, ".rookery", "run", "journals")
+    return layout.path(root, layout.JOURNALS)
 
 
 def path_of(root: str, turn_id: str) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from rookery.base.json import dumps, loads
 from rookery.base.text import one_line
+from rookery.config import layout
 from rookery.environment import service as environment
 from rookery.events.redact import redact_all
-from rookery.events.traces import may_hold_secret
 
 LONGEST = 20_000
 _LINE_WIDTH = 300
@@ -17,9 +17,9 @@ _LINE_WIDTH = 300
 
 def append(folder: str, record: dict[str, Any]) -> None:
     """Add a record to the session's two files."""
-    _append(folder, "events.ndjson", dumps(record))
+    _append(folder, layout.SESSION_EVENTS, dumps(record))
     line = text_line(record["at"], record["kind"], record["name"], record["is_error"], record["data"])
-    _append(folder, "log.txt", line)
+    _append(folder, layout.SESSION_LOG, line)
 
 
 def text_line(at: str, kind: str, name: str, is_error: bool, data: dict[str, Any]) -> str:
@@ -44,9 +44,7 @@ def clean(data: dict[str, Any], secrets: tuple[str, ...]) -> dict[str, Any]:
     if not _is_unicode(text):
         text = text.encode(errors="replace").decode()
         data = loads(text)
-    if may_hold_secret(text) or any(each in text or dumps(each)[1:-1] in text for each in secrets):
-        data = redact_all(data, secrets)
-    found: dict[str, Any] = bounded(data)
+    found: dict[str, Any] = bounded(redact_all(data, secrets))
     return found
 
 
@@ -72,8 +70,8 @@ def bounded(value: Any) -> Any:
 
 def read_secrets(root: str, folder: str) -> tuple[str, ...]:
     """What we know to be secret: the agent's token, what is in the files that it was given, credentials."""
-    token = _content(folder, "token")
-    provided = _content(folder, "provision.json")
+    token = _content(folder, layout.SESSION_TOKEN)
+    provided = _content(folder, layout.SESSION_MANIFEST)
     return (*([token] if token else []), *(loads(provided)["secrets"] if provided else ()), *environment.secrets(root))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
+from rookery.base.text import check_name
 
 BOOTING = "booting"
 WORKING = "working"
@@ -191,11 +192,9 @@ def next_state(step: str, session: Session) -> str:
     return target
 
 
-def check_name(name: str) -> str:
-    """An agent's name is part of branch, folder and tmux names."""
-    bare = name.replace("-", "").replace("_", "")
-    if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= 48):
-        raise InvalidInput(f"{name!r} is no name for an agent", hint="letters, digits, - and _, at most 48 of them")
+def check_new_name(name: str) -> str:
+    """The name itself, if a new agent can have it; raises InvalidInput."""
+    check_name("an agent", name)
     if name.lower() in RESERVED_NAMES:
         raise InvalidInput(f"{name!r} is a name of Rookery's own", hint="choose another")
     return name

@@ -1,10 +1,13 @@
-"""One record of what an agent did: in the telemetry, and in the files of its session."""
+"""One record of what an agent did: in the telemetry, and in the files of its session.
+
+Apart from `log`, which runners use: they never load the database.
+"""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from rookery.config import layout
 from rookery.events.telemetry import Telemetry
 from rookery.sessions import log
 
@@ -23,9 +26,9 @@ def write_record(
     data: dict[str, Any],
 ) -> None:
     """Write one record down, redacted and bounded."""
-    folder = os.path.join(root, ".rookery", "sessions", session_id)
+    folder = layout.session_path(root, session_id)
     kept = log.clean(data, log.read_secrets(root, folder))
-    telemetry = Telemetry(os.path.join(root, ".rookery", "telemetry.db"))
+    telemetry = Telemetry(layout.path(root, layout.TELEMETRY))
     who: dict[str, Any] = {"agent": agent, "session_id": session_id, "turn_id": turn_id}
     try:
         telemetry.add(at=at, kind=kind, name=name, is_error=is_error, millis=millis, data=kept, **who)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.db.commits import Commits
 from rookery.events import store as events
 from rookery.events.model import Event, is_error
@@ -65,7 +66,7 @@ def follow(ctx: Context, wanted: Filter, limit: int) -> Iterator[Moment]:
 
 def _ends(ctx: Context) -> Place:
     """How far the outbox and the telemetry go just now."""
-    path = ctx.path("telemetry.db")
+    path = ctx.path(layout.TELEMETRY)
     if not os.path.exists(path):
         return events.last_seq(ctx.db), 0
     telemetry = Telemetry(path)
@@ -116,7 +117,7 @@ def _facts(ctx: Context, wanted: Filter, after: int, before: int, limit: int) ->
 
 def _doings(ctx: Context, wanted: Filter, after: int, before: int, limit: int) -> list[Moment]:
     """The last records between two numbers that are wanted, oldest first."""
-    path = ctx.path("telemetry.db")
+    path = ctx.path(layout.TELEMETRY)
     if not os.path.exists(path):
         return []
     telemetry = Telemetry(path)

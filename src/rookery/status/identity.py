@@ -6,7 +6,7 @@ import os
 
 from rookery.base.draft import write_whole
 from rookery.base.json import dumps
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.status.service import identity
@@ -39,6 +39,6 @@ def _write(ctx: Context, name: str) -> None:
         # A JSON string is a YAML string, whatever is in it.
         entries = [f"{key}: {dumps(value)}" for key, value in task.items()]
         lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]
-    path = ctx.path("agents", name, "identity.yaml")
+    path = ctx.path(layout.AGENTS, name, layout.IDENTITY)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_whole(path, "\n".join(lines) + "\n")

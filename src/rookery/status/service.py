@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.costs.store import Spent, spent, sum_up
 from rookery.db.database import Database
 from rookery.events.telemetry import Telemetry
@@ -107,7 +108,7 @@ def status(
 
 def _doings(ctx: Context, session_ids: list[str]) -> dict[str, str]:
     """What each did last, by its session."""
-    path = ctx.path("telemetry.db")
+    path = ctx.path(layout.TELEMETRY)
     if not session_ids or not os.path.exists(path):
         return {}
     telemetry = Telemetry(path)
@@ -160,7 +161,7 @@ def identity(ctx: Context, name: str) -> Identity:
 
 def _domains(ctx: Context, name: str) -> tuple[str, ...]:
     """Where in the repository an agent is at home: the folders of the files that it has changed."""
-    path = ctx.path("telemetry.db")
+    path = ctx.path(layout.TELEMETRY)
     if not os.path.exists(path):
         return ()
     telemetry = Telemetry(path)

@@ -13,9 +13,8 @@ from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import store
 from rookery.tasks.model import Task
-from rookery.tasks.work import BRANCH_PREFIX
-from rookery.vcs.git.repository import UNDONE, undone_name
 from rookery.vcs.model import RefMoved, Vcs
+from rookery.vcs.ref_names import AGENT_BRANCHES, UNDONE_WORK, undone_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,11 @@ class Branch(Record):
 
 def clean_up(db: Database, vcs: Vcs, base: str, *, delete: bool) -> list[Branch]:
     """Judge every branch of a task; with `delete`, remove what is proved to be landed."""
-    branches = vcs.branches(BRANCH_PREFIX)
+    branches = vcs.branches(AGENT_BRANCHES)
     wanted = {name: name.rpartition("/")[2] for name in branches}
     tasks = store.get_many(db, [each for each in wanted.values() if is_id(TASK, each)])
     used = set(vcs.checkouts().values())
-    undone = vcs.saved_refs(UNDONE)
+    undone = vcs.saved_refs(UNDONE_WORK)
     target = vcs.resolve(base)
     judged = []
     for name, tip in sorted(branches.items()):

@@ -6,6 +6,7 @@ import os
 from typing import Annotated
 
 from rookery.base.errors import UsageError
+from rookery.config import layout
 from rookery.ops.context import Context
 from rookery.ops.operation import FILE, NOTHING, PROCESS, Doc, op
 from rookery.tasks import transfer
@@ -34,7 +35,7 @@ def import_(
     ] = False,
 ) -> transfer.Imported:
     """Read tasks and learnings from a file: all of them, or none if anything is wrong."""
-    backups = os.path.join(ctx.root, ".rookery", "backups")
+    backups = ctx.path(layout.BACKUPS)
     return transfer.import_file(
         ctx.db, os.path.join(ctx.cwd, path), author(ctx), clear=clear, backups=backups, progress=ctx.progress
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rookery.base.clock import stamp
-from rookery.base.errors import InvalidInput, InvalidState
-from rookery.base.text import check_text
+from rookery.base.errors import InvalidState
+from rookery.base.text import check_name, check_text
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.tasks import learnings, listing_store, store
@@ -39,7 +39,7 @@ def claim(
     db: Database, author: Author, *, agent: str, lease: float, clock: float, epic: str | None = None
 ) -> TaskView | None:
     """Take the next ready task for an agent, for as long as the lease; None if nothing is ready."""
-    check_name(agent)
+    check_name("an agent", agent)
     with db.write():
         root = None if epic is None else store.find(db, epic)
         task = listing_store.next_ready(db, author.now, root)
@@ -274,13 +274,3 @@ def _bubble(db: Database, child: Task, author: Author) -> None:
         if any(store.open_blockers(db, [each.id for each in (parent, *store.ancestors(db, parent))]).values()):
             return
         child = _finish(db, parent, author)
-
-
-def check_name(agent: str) -> str:
-    """The name itself, if an agent can have it: it becomes part of branch and folder names."""
-    allowed = agent.replace("-", "").replace("_", "").replace(".", "")
-    if not (allowed.isascii() and allowed.isalnum() and agent[0].isalnum() and len(agent) <= 64):
-        raise InvalidInput(f"{agent!r} is no name for an agent", hint="letters, digits, - _ and ., at most 64 of them")
-    if ".." in agent or agent.endswith((".", ".lock")):
-        raise InvalidInput(f"{agent!r} cannot be part of a branch name", hint="choose a plainer name")
-    return agent

@@ -13,7 +13,7 @@ from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import KINDS, STATES, Progress, Task
+from rookery.tasks.model import CANCELLED, COMPLETED, FAILED, IN_PROGRESS, KINDS, PENDING, STATES, Progress, Task
 
 DEFAULT_LIMIT = 200
 
@@ -132,23 +132,23 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
     values: dict[str, object] = {} if root is None else {"root": root}
     states: dict[str, int] = dict(db.all(f"SELECT t.state, count(*) FROM tasks t WHERE {inside} GROUP BY 1", values))
     count = f"SELECT count(*) FROM tasks t{_JOINS} WHERE {inside} AND "
-    total, completed, cancelled = sum(states.values()), states.get("COMPLETED", 0), states.get("CANCELLED", 0)
+    total, completed, cancelled = sum(states.values()), states.get(COMPLETED, 0), states.get(CANCELLED, 0)
     wanted = total - cancelled
     return Progress(
         total=total,
         completed=completed,
         cancelled=cancelled,
-        failed=states.get("FAILED", 0),
-        in_progress=states.get("IN_PROGRESS", 0),
+        failed=states.get(FAILED, 0),
+        in_progress=states.get(IN_PROGRESS, 0),
         in_review=total - sum(states.get(each, 0) for each in _COUNTED_APART),
-        pending=states.get("PENDING", 0),
+        pending=states.get(PENDING, 0),
         ready=db.value(count + _READY, values | {"now": now}),
         blocked=db.value(count + _WAITS, values),
         percent=100 * completed // wanted if wanted else 100 if total else 0,
     )
 
 
-_COUNTED_APART = ("COMPLETED", "CANCELLED", "FAILED", "IN_PROGRESS", "PENDING")
+_COUNTED_APART = (COMPLETED, CANCELLED, FAILED, IN_PROGRESS, PENDING)
 
 
 def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | None:
@@ -158,7 +158,7 @@ def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | No
     line = (beneath, *store.ancestors(db, beneath))
     if any(store.open_blockers(db, [each.id for each in line]).values()):
         return None
-    if any(each.state not in ("PENDING", "IN_PROGRESS") or each.archived_at is not None for each in line):
+    if any(each.state not in (PENDING, IN_PROGRESS) or each.archived_at is not None for each in line):
         return None
     if store.has_unfinished_children(db, beneath.id):
         return _first_leaf_beneath(db, now, beneath.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.base.clock import parse_duration
+from rookery.base.text import check_name
 from rookery.ops.context import Context
 from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
@@ -25,7 +26,7 @@ LeaseOption = Annotated[
 
 def author(ctx: Context, agent: str | None = None) -> Author:
     """The caller, or the agent that the caller speaks for, now; the name is kept with what it does."""
-    return Author(lifecycle.check_name(agent or ctx.actor), ctx.now())
+    return Author(check_name("an agent", agent or ctx.actor), ctx.now())
 
 
 @op("task create", needs="task.write", view="tasks.one")

@@ -9,20 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rookery.base.errors import InvalidState
-from rookery.base.text import one_line
+from rookery.base.text import check_name, one_line
 from rookery.db.database import Database
 from rookery.tasks import lifecycle, listing_store, store
 from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.store import Author
 from rookery.vcs.model import DirtyCheckout, NothingToCommit, Vcs
-
-BRANCH_PREFIX = "rook/"
-
-
-def branch_name(agent: str, task_id: str) -> str:
-    """The branch of one agent's work on one task."""
-    return f"{BRANCH_PREFIX}{agent}/{task_id}"
+from rookery.vcs.ref_names import branch_name
 
 
 def start(
@@ -69,7 +63,7 @@ def complete(
 
 def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
     """The task itself, or the next one beneath it; raises why it cannot be started."""
-    lifecycle.check_name(agent)
+    check_name("an agent", agent)
     task = store.find(db, text)
     next_state("start", task)
     lifecycle.check_unblocked(db, task)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from rookery.base.draft import unique
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, ProgramFailed
 from rookery.base.record import Record
-from rookery.config.project import FOLDER
+from rookery.config import layout
 from rookery.processes.process import Finished, run
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import Identity, identify, send
@@ -65,7 +65,7 @@ class PaneInfo(Record):
 
 def socket_path(root: str) -> str:
     """Where the project's server listens; a short path elsewhere if the root's is too long for a socket."""
-    path = os.path.join(root, FOLDER, "run", "tmux.sock")
+    path = layout.path(root, layout.TMUX_SOCKET)
     if len(os.fsencode(path)) <= _LONGEST_SOCKET:
         return path
     digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:20]

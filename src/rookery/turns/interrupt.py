@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import ProgramFailed
+from rookery.config import layout
 from rookery.processes.holder import process_of, read
 from rookery.processes.proctree import Identity, send
 from rookery.sessions import journal
@@ -110,4 +111,4 @@ def _overhear(_number: int, _frame: FrameType | None) -> None:
 
 
 def _path(ctx: Context, session: Session) -> str:
-    return os.path.join(ctx.session_folder(session.id), "interrupt.json")
+    return os.path.join(ctx.session_folder(session.id), layout.SESSION_INTERRUPT)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
+from rookery.config import layout
 from rookery.config.loader import section
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
@@ -42,7 +43,7 @@ def launch_of(ctx: Context, session: Session) -> Launch:
         profile=session.profile,
         runtime_session=session.runtime_session,
         settings=section(ctx.config, session.runtime)
-        | {"instructions": os.path.join(ctx.session_folder(session.id), "instructions.md")}
+        | {"instructions": os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS)}
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
         parent=session.parent,

@@ -10,8 +10,9 @@ import time
 from contextlib import suppress
 
 from rookery.base.errors import RookError
+from rookery.config import layout
 from rookery.config.environ import unmarked_environ
-from rookery.config.project import loop_lock, make_state_folder
+from rookery.config.project import make_state_folder
 from rookery.processes import locks
 from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
@@ -29,16 +30,15 @@ def keep_loop(root: str) -> None:
 
 def start_loop(root: str) -> bool:
     """Start a loop unless one runs; False if one does."""
-    if locks.is_locked(loop_lock(root)):
+    if locks.is_locked(layout.path(root, layout.LOOP_LOCK)):
         return False
-    logs = os.path.join(root, ".rookery", "logs")
-    make_state_folder(logs)
+    make_state_folder(layout.path(root, layout.LOGS))
     with suppress(RookError):
         start_detached(
             [*module_command(_LOOP), root],
             cwd=root,
             env=unmarked_environ() | {RUNNER: "loop"},  # else it would end with this agent's other processes
-            output=os.path.join(logs, "loop.log"),
+            output=layout.path(root, layout.LOOP_LOG),
         )
     return True
 
@@ -47,7 +47,7 @@ def _keep(root: str) -> None:
     pause = _FIRST_PAUSE
     with suppress(OSError):  # the project is gone
         while True:
-            _wait_for_lock(loop_lock(root))
+            _wait_for_lock(layout.path(root, layout.LOOP_LOCK))
             # The daemon's fork server and a person's next call start one sooner; of many runners one comes first.
             time.sleep(pause * (1 + random.random()))  # noqa: S311
             if start_loop(root):
@@ -58,7 +58,7 @@ def _keep(root: str) -> None:
 
 
 def _wait_for_lock(path: str) -> None:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = locks.open_file(path)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
     finally:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rookery.base.clock import stamp
 from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.environ import forget_runner, now
 from rookery.processes import handover as handed
 from rookery.processes import holder, limits
@@ -94,7 +94,7 @@ class Runner:
         except RookError as error:
             heard.take(TurnEvent(ERROR, {"message": error.message}))
             return self._end(-1, "", "")
-        path = os.path.join(order.folder, "interrupt.json")
+        path = os.path.join(order.folder, layout.SESSION_INTERRUPT)
         try:
             with Ear(path, order.turn_id, child, order.interrupt) as ear:
                 self._journal.add(

@@ -13,7 +13,7 @@ from typing import Any
 from rookery.base.clock import seconds_of
 from rookery.base.errors import RookError
 from rookery.base.ids import TURN, new_id
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.costs import store as costs
 from rookery.costs.prices import price
 from rookery.environment.service import is_recorded, own_environ, project_environ
@@ -209,7 +209,7 @@ def _start_runner(ctx: Context, session: Session, turn_id: str, prompt: str, fil
             [*module_command("rookery.turns.runner"), ctx.root, str(file), str(handle)],
             cwd=ctx.root,
             env=own_environ(ctx.root) | {RUNNER: session.id},
-            output=os.path.join(ctx.session_folder(session.id), "runner.log"),
+            output=os.path.join(ctx.session_folder(session.id), layout.SESSION_RUNNER_LOG),
             keep=[file, handle],
         )
     finally:
@@ -246,7 +246,7 @@ def _take_over(ctx: Context, session: Session, turn_id: str) -> Iterator[dict[st
 
     The file is read in parts, outside of the transactions; what another process has taken over meanwhile is left to it.
     """
-    telemetry = Telemetry(ctx.path("telemetry.db"))
+    telemetry = Telemetry(ctx.path(layout.TELEMETRY))
     try:
         while True:
             offset = telemetry.read_offset(turn_id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.costs.prices import price
-from rookery.costs.transcripts import usage_of_turn
 from rookery.ops.context import Context
+from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store
 from rookery.sessions.model import TURN_RUNNING, Session, Turn
 
@@ -29,5 +29,5 @@ def _read(ctx: Context, session: Session, counted_as: str) -> list[dict[str, Any
         turns = store.turns(ctx.db, session.id)
         return any(each.id == turn_id and each.state != TURN_RUNNING for each in turns)
 
-    used = usage_of_turn(ctx.runtime_folder(session.id), counted_as, is_settled)
+    used = open_runtime(session.runtime).usage_of_turn(ctx.runtime_folder(session.id), counted_as, is_settled)
     return [price(each, session.model, ctx.config) for each in used]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
-from rookery.config.project import FOLDER
+from rookery.config import layout
 
-_WORKTREES = f"{os.sep}{FOLDER}{os.sep}worktrees{os.sep}"
+_WORKTREES = layout.path(os.sep, layout.WORKTREES, "")
 
 # They read refs and objects, or write a ref by name, by settings that the agent cannot change.
 _HARMLESS = frozenset(
@@ -99,7 +99,7 @@ def forget(folder: str) -> None:
 
 
 def _path(root: str, name: str) -> str:
-    return os.path.join(root, FOLDER, "run", "cages", f"{name}.json")
+    return layout.path(root, layout.CAGES, f"{name}.json")
 
 
 def _command(args: Sequence[str]) -> str:

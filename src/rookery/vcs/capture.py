@@ -16,8 +16,9 @@ from fnmatch import fnmatchcase
 
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
-from rookery.vcs.git.repository import SAVED, GitStore, failure
+from rookery.vcs.git.repository import GitStore, failure
 from rookery.vcs.model import check_message, moved
+from rookery.vcs.ref_names import SAVED
 from rookery.vcs.temporary import temporary_folder
 
 Env = Mapping[str, str]

@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 
 from rookery.base.draft import unique
 from rookery.base.errors import StorageFailed
-from rookery.config.project import FOLDER, find_repository, is_project, scratch_folder, upward
+from rookery.config import layout
+from rookery.config.project import find_repository, is_project, upward
 from rookery.processes import owned
 from rookery.vcs.folders import delete_tree
 
@@ -40,9 +41,9 @@ def _make(near: str, kind: str) -> str | None:
     root = _project_of(near)
     if root is None:
         return None
-    path = os.path.join(scratch_folder(root), f"{kind}-{unique()}")
+    path = layout.path(root, layout.SCRATCH, f"{kind}-{unique()}")
     try:
-        if not (_is_own(os.path.join(root, FOLDER)) and _is_own(os.path.dirname(path))):
+        if not (_is_own(layout.path(root)) and _is_own(os.path.dirname(path))):
             return None
         owned.make(path)
     except OSError:

@@ -11,12 +11,13 @@ from glob import escape
 from shlex import join, quote
 
 from rookery.base.errors import RookError, UntrustedState
-from rookery.config.project import FOLDER, is_own_name
+from rookery.config import layout
+from rookery.config.project import is_own_name
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.jj.program import JjProgram, quoted
 
-SHARED_FILES = ("config.yaml", ".gitignore")
-SHARED_FOLDER = "roles"
+SHARED_FILES = (layout.CONFIG, layout.IGNORE)
+SHARED_FOLDER = layout.ROLES
 """What may be tracked in `.rookery`."""
 
 _SECONDS = 7.0  # a hook before a tool has eight
@@ -48,7 +49,7 @@ def is_state(path: str, under: str = "") -> bool:
     if not is_own_name(parts[0]):
         return False
     is_shared = len(parts) == 2 and parts[1] in SHARED_FILES
-    return parts[0] != FOLDER or not (is_shared or (len(parts) > 2 and parts[1] == SHARED_FOLDER))
+    return parts[0] != layout.FOLDER or not (is_shared or (len(parts) > 2 and parts[1] == SHARED_FOLDER))
 
 
 def _ask_git(top: str, under: str) -> list[str]:
@@ -72,7 +73,9 @@ def _ask_jj(top: str, under: str) -> list[str]:
 
 
 def _unknown(program: str, top: str, error: RookError, hint: str) -> UntrustedState:
-    return UntrustedState(f"{program} does not say whether it tracks {FOLDER} in {top}: {error.message}", hint=hint)
+    return UntrustedState(
+        f"{program} does not say whether it tracks {layout.FOLDER} in {top}: {error.message}", hint=hint
+    )
 
 
 def _shorten(paths: Sequence[str], under: str) -> list[str]:
@@ -94,7 +97,7 @@ def _hint(top: str, under: str, names: Sequence[str]) -> str:
         keep.append(f"git -C {quote(top)} rm -r --cached {files}")
     if has_jj:
         own = join([f"root:{quoted(name)}" for name in names])
-        ignore = quote(os.path.join(top, under, FOLDER, ".gitignore"))
+        ignore = quote(layout.path(os.path.join(top, under), layout.IGNORE))
         paths = join([os.path.join(top, name) for name in names])
         delete += [f"rm -rf -- {paths}", f"jj -R {quote(top)} status"]
         keep += [f"echo '*' > {ignore}", f"jj -R {quote(top)} file untrack {own}"]

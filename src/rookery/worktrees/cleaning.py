@@ -13,22 +13,20 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
-from rookery.config import steps
-from rookery.config.project import FOLDER
+from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
-from rookery.vcs.git.repository import SAVED
 from rookery.vcs.model import GIT, RefMoved, Vcs
+from rookery.vcs.ref_names import AGENT_BRANCHES, RESCUE, SAVED, rescue_name
 from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.store import pending
 
-RESCUE = "rescue/"
 REMOVED = "removed"
 REMOVABLE = "removable"
 KEPT = "kept"
@@ -158,8 +156,8 @@ def _choose(places: list[Place], names: Sequence[str], *, completed: bool, every
 def _places(project: Context, vcs: Vcs, base: str | None) -> list[Place]:
     """Every worktree that is there, is registered, is being removed, or has left a branch that the base contains."""
     last = {session.agent: session for session in store.sessions(project.db)}
-    registered, branches = vcs.checkouts(), vcs.branches("rook/")
-    parent = os.path.join(os.path.realpath(project.root), FOLDER, "worktrees")
+    registered, branches = vcs.checkouts(), vcs.branches(AGENT_BRANCHES)
+    parent = layout.path(os.path.realpath(project.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
     folders |= {os.path.basename(each.path) for each in pending(project.db)}
@@ -226,7 +224,7 @@ def _is_worktree_left(vcs: Vcs, place: Place, state: WorktreeState) -> bool:
 
 
 def _inspect(project: Context, place: Place, base: str | None) -> WorktreeState:
-    folder = None if place.session is None else os.path.join(project.root, FOLDER, "sessions", place.session.id)
+    folder = None if place.session is None else project.session_folder(place.session.id)
     return worktrees.inspect(
         project.root, project.config.vcs, path=place.path, branch=place.branch, base=base, session_folder=folder
     )
@@ -293,11 +291,6 @@ def _save(project: Context, vcs: Vcs, place: Place, state: WorktreeState, base: 
     name = rescue_name(place.agent, project.now())
     here.snapshot(name, message, include_ignored=wanted)
     return SAVED + name
-
-
-def rescue_name(agent: str, now: str) -> str:
-    """Where work is saved; a ref cannot hold the colons of a time."""
-    return f"{RESCUE}{agent}/{now.replace(':', '').replace('-', '').replace('.', '')}"
 
 
 def _why_branch_stays(vcs: Vcs, branch: str, base: str | None) -> str:

@@ -15,6 +15,7 @@ from rookery.base.draft import draft_name, write_whole
 from rookery.base.errors import InvalidInput, ProgramFailed, Refused, StorageFailed
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.environment.masking import mask, secret_values
 from rookery.environment.service import project_environ
@@ -26,7 +27,6 @@ from rookery.vcs.model import Vcs, ignore_line
 _Put = Callable[[str, str, str], None]
 Enclose = Callable[[tuple[str, ...], dict[str, str]], tuple[Sequence[str], dict[str, str]]]
 
-MANIFEST = "provision.json"
 _SHORTEST_SECRET = 6
 _LAST_CHARACTERS = 4000
 
@@ -114,7 +114,7 @@ def read_manifest(session_folder: str | None) -> Manifest:
     """What was made for a session; nothing if nothing was."""
     if session_folder is None:
         return Manifest()
-    path = os.path.join(session_folder, MANIFEST)
+    path = os.path.join(session_folder, layout.SESSION_MANIFEST)
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             data = loads(file.read())
@@ -151,7 +151,7 @@ def _inside(folder: str, name: str) -> str:
         not name.strip()
         or "\0" in name
         or os.path.isabs(name)
-        or clean.split(os.sep)[0] in ("..", ".", ".git", ".jj", ".rookery")
+        or clean.split(os.sep)[0] in ("..", ".", ".git", ".jj", layout.FOLDER)
     ):
         raise InvalidInput(f"{name!r} cannot be given to a worktree", hint="name a path inside the main checkout")
     top = os.path.realpath(folder)
@@ -250,6 +250,6 @@ def _values_of(line: str) -> list[str]:
 def _remember(session_folder: str, manifest: Manifest) -> None:
     """Write the manifest, for its user alone: it holds secrets. Its own time says when provisioning was done."""
     os.makedirs(session_folder, mode=0o700, exist_ok=True)
-    path = os.path.join(session_folder, MANIFEST)
+    path = os.path.join(session_folder, layout.SESSION_MANIFEST)
     data = {name: value for name, value in manifest.as_dict().items() if name != "finished"}
     write_whole(path, dumps(data).encode("utf-8", "surrogateescape"), mode=0o600)

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
-from rookery.config import steps
-from rookery.config.project import FOLDER, root_of, to_stored
+from rookery.config import layout, steps
+from rookery.config.project import root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
@@ -22,8 +22,8 @@ from rookery.processes import locks
 from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
 from rookery.vcs.folders import delete_aside
-from rookery.vcs.git.repository import UNDONE, undone_name
 from rookery.vcs.model import RefMoved, Vcs
+from rookery.vcs.ref_names import UNDONE_WORK, undone_name
 from rookery.worktrees import store
 from rookery.worktrees.store import Cleaning
 
@@ -33,7 +33,7 @@ _POLL = 0.02
 @contextmanager
 def alone(root: str) -> Iterator[None]:
     """One process at a time takes worktrees away: two at once would both tell of it, and be in each other's way."""
-    path = os.path.join(root, FOLDER, "run", "clean.lock")
+    path = layout.path(root, layout.CLEAN_LOCK)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     while (file := locks.take(path)) is None:
         calls.sleep(_POLL)
@@ -93,7 +93,7 @@ def settle_left(project: Context, vcs: Vcs, path: str, base: str | None) -> Clea
 
 def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
     """True if the base has an agent's work, and it was neither undone nor reverted."""
-    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE):
+    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE_WORK):
         return False
     return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFailed
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.model import VcsConfig
-from rookery.config.project import FOLDER
-from rookery.sessions.model import check_name
+from rookery.sessions.model import check_new_name
 from rookery.vcs.detect import is_bare, open_vcs
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.porcelain import UNTRACKED
@@ -69,7 +68,7 @@ class WorktreeState(Record):
 
 def path_of(root: str, agent: str) -> str:
     """Where an agent's worktree lies."""
-    return os.path.join(os.path.realpath(root), FOLDER, "worktrees", check_name(agent))
+    return layout.path(os.path.realpath(root), layout.WORKTREES, check_new_name(agent))
 
 
 def open_repository(root: str, settings: VcsConfig) -> Vcs:

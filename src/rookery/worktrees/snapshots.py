@@ -15,11 +15,8 @@ from rookery.sessions import store
 from rookery.sessions.model import BOOTING, WORKING, NoSuchAgent, Session
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import DirtyCheckout
+from rookery.vcs.ref_names import SAVED, SNAPSHOTS, rescue_name, snapshot_name
 from rookery.worktrees import service as worktrees
-from rookery.worktrees.cleaning import rescue_name
-
-PREFIX = "snapshots/"
-_SHORT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +59,9 @@ def take(
     here = open_vcs(worktree, settings)
     if here.root == os.path.realpath(root):
         raise InvalidState(f"{worktree} is no worktree of its own", hint="look what became of it")
-    name = name_of(agent, session_id, turn)
+    name = snapshot_name(agent, session_id, turn)
     here.snapshot(name, f"Turn {turn} of {agent}", include_ignored=include_ignored, replace=True)
     return name
-
-
-def name_of(agent: str, session_id: str, turn: int) -> str:
-    """Where a turn's snapshot is kept. Ids made at about the same time begin alike, so their ends are taken."""
-    return f"{PREFIX}{agent}/{session_id[-_SHORT:].lower()}/{turn}"
 
 
 def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
@@ -78,15 +70,15 @@ def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
     if not lives:
         raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
     vcs = worktrees.open_repository(project.root, project.config.vcs)
-    kept = vcs.saved_refs(f"{PREFIX}{agent}/")
+    kept = vcs.saved_refs(f"{SNAPSHOTS}{agent}/")
     found = []
     for session in lives:
         before = session.base_commit
         ended = {turn.number: turn.ended_at for turn in store.turns(project.db, session.id)}
         for number in sorted(_numbers(kept, agent, session.id)):
-            name = name_of(agent, session.id, number)
+            name = snapshot_name(agent, session.id, number)
             files = tuple(each.path for each in vcs.changed_files(before, kept[name]))
-            found.append(Snapshot(session.id, number, ended.get(number), kept[name], f"refs/rookery/{name}", files))
+            found.append(Snapshot(session.id, number, ended.get(number), kept[name], SAVED + name, files))
             before = kept[name]
     return found
 
@@ -98,7 +90,7 @@ def restore(project: Context, agent: str, turn: int, *, force: bool = False, act
     """
     session = _idle(project, agent)
     vcs = worktrees.open_repository(project.root, project.config.vcs)
-    name = name_of(agent, session.id, turn)
+    name = snapshot_name(agent, session.id, turn)
     commit = vcs.saved_refs(name).get(name)
     if commit is None:
         raise NotFound(f"{agent} has no snapshot of turn {turn}", hint=f"`rook agent snapshots {agent}` lists them")
@@ -114,7 +106,7 @@ def restore(project: Context, agent: str, turn: int, *, force: bool = False, act
         raise DirtyCheckout(f"{path} has changes that are not committed", hint="with --force they are saved first")
     rescue = rescue_name(agent, project.now())
     here.restore(commit, rescue)
-    ref = f"refs/rookery/{rescue}"
+    ref = SAVED + rescue
     with project.db.write() as db:
         stored = to_stored(os.path.realpath(project.root), path)
         data = {"turn": turn, "commit": commit, "path": stored, "rescue": ref}
@@ -134,6 +126,6 @@ def _idle(project: Context, agent: str) -> Session:
 
 def _numbers(kept: dict[str, str], agent: str, session_id: str) -> list[int]:
     """The turns of a life that have a snapshot."""
-    under = name_of(agent, session_id, 0).removesuffix("0")
+    under = snapshot_name(agent, session_id, 0).removesuffix("0")
     ends = (name.removeprefix(under) for name in kept if name.startswith(under))
     return [int(end) for end in ends if end.isdecimal()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rookery.merge.resolve.lockfile_kinds import lockfile_of
+from rookery.base.lockfiles import lockfile_of
 from rookery.merge.resolve.markers import has_markers, parses
 
 

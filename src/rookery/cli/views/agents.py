@@ -7,22 +7,22 @@ from typing import Any
 from rookery.agents.ops import Nudged, Stopped
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Span, Table, Tree, line, text
-from rookery.sessions.model import Session
+from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
 from rookery.status.feed import Moment
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
 from rookery.turns.interrupt_ops import Interrupted
 
 _STATES: dict[str, Span] = {
-    "booting": ("◌", "dim"),
-    "working": ("◐", "busy"),
-    "waiting": ("◇", "note"),
+    BOOTING: ("◌", "dim"),
+    WORKING: ("◐", "busy"),
+    WAITING: ("◇", "note"),
     "stalled": ("!", "bad"),
-    "completed": ("●", "good"),
-    "stopped": ("⊘", "dim"),
-    "failed": ("✕", "bad"),
-    "crashed": ("✕", "bad"),
-    "superseded": ("⊘", "dim"),
+    COMPLETED: ("●", "good"),
+    STOPPED: ("⊘", "dim"),
+    FAILED: ("✕", "bad"),
+    CRASHED: ("✕", "bad"),
+    SUPERSEDED: ("⊘", "dim"),
 }
 _TITLE_WIDTH = 60
 _DOING_WIDTH = 60

@@ -8,15 +8,35 @@ from typing import Any
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
 from rookery.cli.views.gates import last_words, runs
-from rookery.merge.model import Entry, Explained, FileOutcome, Outcome, Predicted, Skipped
+from rookery.merge.model import (
+    AGENT,
+    CLEAN,
+    DECLINED,
+    FAILED,
+    LANDED,
+    LANDING,
+    MECHANICAL,
+    REFUSED,
+    REIMAGINE,
+    RESOLVED,
+    TESTING,
+    UNDONE,
+    WAITING,
+    Entry,
+    Explained,
+    FileOutcome,
+    Outcome,
+    Predicted,
+    Skipped,
+)
 from rookery.merge.radar.service import Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo import Undone
 
 _SHORT = 12
-_STATES = {"landed": "good", "failed": "bad", "waiting": "busy", "testing": "busy", "landing": "busy"}
-_TIERS = {"clean": "good", "landed": "good", "mechanical": "good", "agent": "busy", "reimagine": "busy"}
-_OUTCOMES = {"resolved": "good", "declined": "dim", "refused": "bad"}
+_STATES = {LANDED: "good", FAILED: "bad", WAITING: "busy", TESTING: "busy", LANDING: "busy"}
+_TIERS = {CLEAN: "good", LANDED: "good", MECHANICAL: "good", AGENT: "busy", REIMAGINE: "busy"}
+_OUTCOMES = {RESOLVED: "good", DECLINED: "dim", REFUSED: "bad"}
 
 
 def outcome(found: Outcome, values: dict[str, Any]) -> list[Block]:
@@ -27,10 +47,10 @@ def outcome(found: Outcome, values: dict[str, Any]) -> list[Block]:
         nothing = f"Nothing landed on {found.base}." if found.skipped else f"Nothing is queued for {found.base}."
         return [text(nothing, "dim"), *_skipped(found.skipped)]
     blocks: list[Block] = [_table(found.entries)]
-    landed = sum(1 for each in found.entries if each.state == "landed")
+    landed = sum(1 for each in found.entries if each.state == LANDED)
     summary = f"{landed} of {len(found.entries)} landed on {found.base}, with {found.gate_runs} gate runs"
     blocks.append(Paragraph((line((summary, "bold")),)))
-    if any(each.state == "waiting" for each in found.entries):
+    if any(each.state == WAITING for each in found.entries):
         blocks.append(text("What waits lands with `rook merge run`, once what stands in its way is gone.", "busy"))
     blocks += [
         text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note") for name in found.flaky
@@ -64,7 +84,7 @@ def explained(found: Explained, _values: dict[str, Any]) -> list[Block]:
     ]
     optional = {"task": entry.task_id, "agent": entry.agent, "by": entry.tier, "reason": entry.reason}
     rows += [(name, line(one_line(value))) for name, value in optional.items() if value]
-    if entry.state in ("landed", "undone") and entry.candidate:
+    if entry.state in (LANDED, UNDONE) and entry.candidate:
         rows.append(("commit", line((entry.candidate[:_SHORT], "id"))))
     blocks: list[Block] = [Fields(tuple(rows))]
     if entry.tier == "clean":
@@ -155,7 +175,7 @@ def _table(entries: tuple[Entry, ...]) -> Table:
 
 
 def _remark(entry: Entry) -> Line:
-    if entry.state == "landed":
+    if entry.state == LANDED:
         at = "" if entry.candidate is None else entry.candidate[:_SHORT]
         return line(
             (at, "id"), f" {entry.tier or 'it was there'}", (f"; {entry.reason}" if entry.reason else "", "note")

@@ -7,18 +7,32 @@ from typing import Any
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, text
 from rookery.tasks.listing_store import DEFAULT_LIMIT
-from rookery.tasks.model import Deleted, Progress, TaskTree, TaskView
+from rookery.tasks.model import (
+    APPROVED,
+    AWAITING_HUMAN_REVIEW,
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    IN_PROGRESS,
+    NEEDS_REBASE,
+    PENDING,
+    PENDING_REVIEW,
+    Deleted,
+    Progress,
+    TaskTree,
+    TaskView,
+)
 
 _MARKS: dict[str, Span] = {
-    "PENDING": ("○", ""),
-    "IN_PROGRESS": ("◐", "busy"),
-    "PENDING_REVIEW": ("◇", "note"),
-    "NEEDS_REBASE": ("◇", "busy"),
-    "APPROVED": ("◆", "good"),
-    "AWAITING_HUMAN_REVIEW": ("◇", "note"),
-    "COMPLETED": ("●", "good"),
-    "CANCELLED": ("⊘", "dim"),
-    "FAILED": ("✕", "bad"),
+    PENDING: ("○", ""),
+    IN_PROGRESS: ("◐", "busy"),
+    PENDING_REVIEW: ("◇", "note"),
+    NEEDS_REBASE: ("◇", "busy"),
+    APPROVED: ("◆", "good"),
+    AWAITING_HUMAN_REVIEW: ("◇", "note"),
+    COMPLETED: ("●", "good"),
+    CANCELLED: ("⊘", "dim"),
+    FAILED: ("✕", "bad"),
 }
 _TITLE_WIDTH = 100
 _BAR_WIDTH = 30
@@ -123,7 +137,7 @@ def _branch(node: TaskTree) -> Tree:
         (one_line(view.task.title, _TITLE_WIDTH), "title" if view.depth == 0 else ""),
         *_waiting(view),
         ("  " + view.task.id, "dim"),
-        *([(f"  {_holder(view)}", "busy")] if view.task.state == "IN_PROGRESS" else []),
+        *([(f"  {_holder(view)}", "busy")] if view.task.state == IN_PROGRESS else []),
     )
     return Tree(label, tuple(_branch(child) for child in node.children))
 

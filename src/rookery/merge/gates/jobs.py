@@ -17,6 +17,7 @@ from typing import Any
 
 from rookery.base import call as calls
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.environment.service import own_environ
 from rookery.processes import handover as handed
 from rookery.processes.detach import start_detached
@@ -74,7 +75,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
             [*module_command(module), root, str(file), str(handle)],
             cwd=root,
             env=own_environ(root) | {RUNNER: "job"},
-            output=os.path.join(root, ".rookery", "run", "jobs.log"),
+            output=layout.path(root, layout.JOBS_LOG),
             keep=[file, handle],
         )
     except BaseException:

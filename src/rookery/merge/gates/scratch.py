@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import StorageFailed
 from rookery.base.record import Record
+from rookery.config import layout
 from rookery.config.model import VcsConfig
 from rookery.environment.service import project_environ
 from rookery.merge.gates import jobs
@@ -80,7 +81,7 @@ def _cage(merger: Merger, top: str) -> tuple[str, ...]:
     mode = merger.ctx.config.sandbox.mode
     if mode == OFF:
         return ()
-    found = probe(merger.ctx.path("run"))
+    found = probe(merger.ctx.root)
     if not found.works:
         if mode == ON:
             raise NoSandbox(f"sandbox.mode is on, and nothing can be sandboxed: {found.reason}", hint=found.hint)
@@ -102,7 +103,7 @@ def sweep(merger: Merger) -> None:
 
 def names(ctx: Context) -> list[str]:
     """Every folder that no job needs: one that a job needs goes when the job is settled."""
-    found = owned.names(ctx.path("scratch"))
+    found = owned.names(ctx.path(layout.SCRATCH))
     needed = jobs.places(ctx.root) if found else set()
     return [name for name in found if name not in needed]
 
@@ -112,7 +113,7 @@ def drop_left(merger: Merger, name: str) -> None:
     top = merger.scratch(name)
     if is_left(merger.ctx, name):
         end_tree(None, _mark(top), 0)
-        spending.count_left(merger, name, top)
+        spending.end(merger, name)
         _throw_away(top)
 
 
@@ -123,7 +124,7 @@ def folder_of(merger: Merger, name: str) -> str:
 
 def is_left(ctx: Context, name: str) -> bool:
     """True if the folder's owner is gone, or was never written down."""
-    return owned.is_left(ctx.path("scratch", name), ctx.clock())
+    return owned.is_left(ctx.path(layout.SCRATCH, name), ctx.clock())
 
 
 def drop_all(top: str) -> None:
@@ -165,4 +166,4 @@ def _environ(merger: Merger, top: str, folder: str, temporary: str, provided: di
 
 def owner_of(ctx: Context, name: str) -> HolderId | None:
     """Whose folder it is; None if that cannot be read."""
-    return owned.owner_of(ctx.path("scratch", name))
+    return owned.owner_of(ctx.path(layout.SCRATCH, name))

@@ -21,7 +21,7 @@ from typing import IO
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.model import GateConfig
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.events.store import publish
@@ -242,7 +242,7 @@ class _Once:
 
     @property
     def _log(self) -> str:
-        return os.path.join(self._merger.ctx.path("gates", self._tree[:12]), f"{_file_name(self._gate.name)}.log")
+        return os.path.join(self._merger.ctx.path(layout.GATES, self._tree[:12]), f"{_file_name(self._gate.name)}.log")
 
     def _start(self, name: str, place: Scratch) -> bool:
         merger, gate, me = self._merger, self._gate, holders.myself()

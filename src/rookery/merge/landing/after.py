@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from rookery.base.errors import ProgramFailed, RookError
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.merge import store
 from rookery.merge.landing import kept, news
 from rookery.merge.merger import Merger
@@ -87,7 +87,7 @@ def _touched_agents(merger: Merger, base: str, landed: Sequence[Entry]) -> list[
 
 def tidy(merger: Merger) -> None:
     """Remove what has served: worktrees of agents whose work is on the base, old output of gates, and old refs."""
-    _prune_logs(merger.ctx.path("gates"))
+    _prune_logs(merger.ctx.path(layout.GATES))
     with suppress(RookError):  # another git is at the refs: the next landing looks again
         kept.prune(merger)
     for entry in store.uncleaned(merger.ctx.db):

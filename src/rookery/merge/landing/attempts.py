@@ -22,7 +22,7 @@ from rookery.sessions import store as agents
 from rookery.sessions.model import COMPLETED, Session
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
-from rookery.tasks.work import BRANCH_PREFIX
+from rookery.vcs.ref_names import AGENT_BRANCHES
 
 IN_REVIEW = (PENDING_REVIEW, APPROVED)
 UNFINISHED_WORK = (PENDING, IN_PROGRESS, NEEDS_REBASE)
@@ -67,7 +67,7 @@ def check_current(db: Database, entries: Iterable[Entry]) -> None:
 def survey(merger: Merger, base: str) -> Survey:
     """Every branch of an agent that the base lacks: what is finished and may land, and why the rest may not."""
     last = {session.branch: session for session in agents.sessions(merger.ctx.db)}
-    tips = {name: tip for name, tip in merger.vcs.branches(BRANCH_PREFIX).items() if name in last}
+    tips = {name: tip for name, tip in merger.vcs.branches(AGENT_BRANCHES).items() if name in last}
     landed = landed_branches(merger, tips, base)
     found = tasks.get_many(merger.ctx.db, [each.task_id for each in last.values() if each.task_id])
     ready, skipped = [], []

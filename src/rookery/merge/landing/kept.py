@@ -13,12 +13,8 @@ from rookery.base.clock import stamp
 from rookery.merge import store
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDONE
-from rookery.vcs.git.moves import LEASES
-from rookery.vcs.git.repository import SAVED
-from rookery.vcs.git.repository import UNDONE as UNDONE_WORK
+from rookery.vcs.ref_names import LANDINGS, LEASES, SAVED, UNDOINGS, UNDONE_WORK
 
-MERGE, UNDO = "merge/", "undo/"
-"""What was, or was to be, landed; and what the base became when that was taken back."""
 _FENCE_KEPT = 7 * 86_400.0
 _KEPT = 200
 """Of how many entries the refs are kept in any case."""
@@ -34,13 +30,13 @@ def prune(merger: Merger) -> None:
             merger.merging.store.delete_refs({SAVED + UNDONE_WORK + name: commit})
     _prune_fences(merger)
     git = merger.merging.store
-    if sum(git.count_refs(SAVED + prefix) for prefix in (MERGE, UNDO)) <= _KEPT + _SLACK:
+    if sum(git.count_refs(SAVED + prefix) for prefix in (LANDINGS, UNDOINGS)) <= _KEPT + _SLACK:
         return
-    landings, undoings = (git.refs(SAVED + prefix) for prefix in (MERGE, UNDO))
+    landings, undoings = (git.refs(SAVED + prefix) for prefix in (LANDINGS, UNDOINGS))
     settled = store.settled_before(merger.ctx.db, _KEPT)
-    old = {MERGE + name: commit for name, commit in landings.items() if name in settled}
+    old = {LANDINGS + name: commit for name, commit in landings.items() if name in settled}
     # Of what stands as landed, somebody may be about to say that it is being taken back.
-    old |= {UNDO + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
+    old |= {UNDOINGS + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
     parents = git.commits_without_branch(old.values())
     made = store.candidates(merger.ctx.db) if parents else {}
     gone = {SAVED + name: commit for name, commit in old.items() if _is_held_elsewhere(commit, parents, made)}

@@ -19,7 +19,7 @@ from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import scratch
-from rookery.merge.landing import after, kept, news, settle
+from rookery.merge.landing import after, news, settle
 from rookery.merge.landing.attempts import Withdrawn, check_current
 from rookery.merge.landing.candidate import Candidate
 from rookery.merge.lease import Lease
@@ -29,6 +29,7 @@ from rookery.ops.state import keep_answer, last_answer
 from rookery.vcs.git.forward import Forward, InTheWay
 from rookery.vcs.git.moves import Fenced
 from rookery.vcs.model import RefMoved
+from rookery.vcs.ref_names import LANDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new:
     leases.check(merger.ctx.db, lease)
     steps.reached("lease checked")
     why = f"land {', '.join(each.branch for each in entries)}"
-    commits = {kept.MERGE + each.id: str(each.candidate) for each in entries}
+    commits = {LANDINGS + each.id: str(each.candidate) for each in entries}
     merger.merging.move(lease.base, new, old, why, fence=lease.fence, kept=commits)
     steps.reached("base moved")
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.merger import Merger
-from rookery.merge.model import OPEN
+from rookery.merge.model import LANDED, OPEN
 from rookery.merge.radar import store as radar_store
 from rookery.sessions import store as agents
-from rookery.sessions.model import Session
-from rookery.worktrees import snapshots
+from rookery.sessions.model import COMPLETED, Session
+from rookery.vcs.ref_names import SNAPSHOTS, snapshot_name
 
 OVERLAP, CONFLICT = "overlap", "conflict"
 
@@ -91,7 +91,7 @@ def living_branches(merger: Merger) -> list[Branch]:
         last[session.branch] = session
     queued = {entry.branch for entry in store.select(merger.ctx.db, states=OPEN)}
     tips = merger.vcs.branches()
-    kept = merger.vcs.saved_refs(snapshots.PREFIX)
+    kept = merger.vcs.saved_refs(SNAPSHOTS)
     by_life: dict[str, list[tuple[int, str]]] = {}
     for name, commit in kept.items():
         life, _, turn = name.rpartition("/")
@@ -100,9 +100,9 @@ def living_branches(merger: Merger) -> list[Branch]:
     parents = merger.merging.parents([max(found)[1] for found in by_life.values()])
     found = []
     for name, session in last.items():
-        if name not in tips or not (session.is_alive or name in queued or session.outcome == "completed"):
+        if name not in tips or not (session.is_alive or name in queued or session.outcome == COMPLETED):
             continue
-        life = snapshots.name_of(session.agent, session.id, 0).rpartition("/")[0]
+        life = snapshot_name(session.agent, session.id, 0).rpartition("/")[0]
         commit = tips[name]
         if session.is_alive and life in by_life:
             newest = max(by_life[life])[1]
@@ -114,7 +114,7 @@ def living_branches(merger: Merger) -> list[Branch]:
 
 
 def _unlanded(merger: Merger, branches: list[Branch]) -> list[Branch]:
-    landed = {entry.branch: entry.tip for entry in store.select(merger.ctx.db, states=("landed",))}
+    landed = {entry.branch: entry.tip for entry in store.select(merger.ctx.db, states=(LANDED,))}
     return [each for each in branches if landed.get(each.name) != each.commit]
 
 

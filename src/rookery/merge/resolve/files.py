@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rookery.base.lockfiles import lockfile_of
 from rookery.base.record import Record
 from rookery.merge.resolve import loss, text
 from rookery.merge.resolve.conflict import Answer, Case
-from rookery.merge.resolve.lockfile_kinds import lockfile_of
 from rookery.merge.resolve.markers import has_markers, parses
 from rookery.merge.resolve.model import OURS, THEIRS, Cover, Declined, Hunk, Resolved, Sides, shown
 from rookery.merge.resolve.regions import Lines, Region

@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-from rookery.costs.transcripts import usage_since
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.processes.process import start
@@ -83,7 +82,10 @@ def work(order: Order) -> dict[str, Any]:
         child.close()
     if failure == "" and status != 0:
         failure = f"the agent exited with {status}: {last_words or 'no last words'}"
-    return {"failure": mask(failure or "", hidden), "usage": used or usage_since(order.private, "")}
+    return {
+        "failure": mask(failure or "", hidden),
+        "usage": used or open_runtime(order.runtime).usage_since(order.private, ""),
+    }
 
 
 def _listen(order: Order, child: Child, transcript: _Transcript, used: list[dict[str, Any]]) -> str | None:

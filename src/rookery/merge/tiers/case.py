@@ -11,9 +11,7 @@ from rookery.merge import store
 from rookery.merge.gates.service import Verdict
 from rookery.merge.merger import Merger
 from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
-from rookery.merge.resolve import lockfile_kinds as lockfiles
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.resolve.loss import Loss, check
 from rookery.merge.resolve.markers import has_markers, parses
 from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
@@ -116,11 +114,6 @@ def resolve_mechanically(merger: Merger, sides: Sequence[Sides]) -> Iterator[Res
     lineage = lineage_of(sides, settings=settings)
     for each in sides:
         yield resolve(each, lineage=lineage, settings=settings)
-
-
-def lockfile_of(path: str) -> Lockfile | None:
-    """How a lock file is made anew; None if it is none."""
-    return lockfiles.lockfile_of(path)
 
 
 def shown_hunk(hunk: Hunk) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
+from rookery.base.lockfiles import Lockfile, lockfile_of
 from rookery.environment.masking import mask, secret_values
 from rookery.environment.service import own_environ
 from rookery.merge.gates import scratch
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
-from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers.case import Case
 from rookery.processes.process import start
@@ -48,11 +48,11 @@ _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
 
 def can_regenerate(merger: Merger, path: str) -> bool:
     """True if the program that owns a lock file is here."""
-    lock = cases.lockfile_of(path)
+    lock = lockfile_of(path)
     if lock is None:
         return False
     search = own_environ(merger.ctx.root).get("PATH", os.defpath)
-    return shutil.which(lock.command[0], path=search) is not None
+    return shutil.which(lock.program, path=search) is not None
 
 
 def regenerate(
@@ -68,7 +68,7 @@ def regenerate(
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         for conflict in locks:
             found = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
-            lock = cases.lockfile_of(conflict.path)
+            lock = lockfile_of(conflict.path)
             assert lock is not None  # noqa: S101 - it is why the path came here
             shown = " ".join(lock.command)
             try:
@@ -108,8 +108,8 @@ def _make(
 def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) -> None:
     """Run the program to its end, within the bounds of a gate; raises ProgramFailed."""
     env = {name: value for name, value in place.env.items() if name not in _UNSET} | _ENVIRON
-    if shutil.which(lock.command[0], path=env.get("PATH")) is None:
-        raise ProgramFailed(f"{lock.command[0]} is not installed")
+    if shutil.which(lock.program, path=env.get("PATH")) is None:
+        raise ProgramFailed(f"{lock.program} is not installed")
     deadline = time.monotonic() + _TIMEOUT
     child = start((*place.cage, *lock.command), cwd=folder, env=env)
     said = b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from rookery.base.lockfiles import lockfile_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.resolve.model import Declined, Resolved, Sides
@@ -37,7 +38,7 @@ def predict(merger: Merger, case: Case) -> set[str]:
 
 
 def _is_lock(conflict: Conflict) -> bool:
-    return conflict.kind in _TEXT and cases.lockfile_of(conflict.path) is not None
+    return conflict.kind in _TEXT and lockfile_of(conflict.path) is not None
 
 
 def _resolve(merger: Merger, case: Case, conflicts: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:

@@ -16,7 +16,7 @@ from typing import Any
 from rookery.base.draft import unique
 from rookery.base.errors import RookError
 from rookery.base.record import Record
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.config.loader import section
 from rookery.environment.model import Environment
 from rookery.environment.service import search_path
@@ -105,7 +105,7 @@ def _start(
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         launch = _prepare(merger, case, runtime, place)
         order = _order(merger, case, tier, runtime, place, launch, prompt)
-        spending.begin(merger, case.entry, tier, name, launch)
+        spending.begin(merger, case.entry, tier, name, runtime.NAME, launch)
         about = {"agent": tier, "entry": case.entry.id, "place": name}
         jobs.start(merger.ctx.root, job, "rookery.merge.tiers.agent_runner", order.as_dict(), about)
         steps.reached("agent started")
@@ -144,10 +144,7 @@ def _settle(merger: Merger, taken: Taken) -> None:
     """Keep what an agent has used, and let go of its job. Killed in between, the loop does it."""
     if taken.about:
         name = taken.about["place"]
-        if taken.end is not None:
-            spending.end(merger, name, taken.end["usage"])
-        else:
-            spending.count_left(merger, name, merger.scratch(name))
+        spending.end(merger, name, None if taken.end is None else taken.end["usage"])
         scratch.drop_left(merger, name)
     taken.drop()
 
@@ -199,7 +196,7 @@ def _order(
     merger: Merger, case: Case, tier: str, runtime: Runtime, place: Scratch, launch: Launch, prompt: str
 ) -> Order:
     command = runtime.turn_command(launch, prompt)
-    log = merger.ctx.path("merges", f"{case.entry.id}-{tier}.log")
+    log = merger.ctx.path(layout.MERGES, f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     me = holders.myself()
     # A token that proves nothing: whatever `rook` is asked from in there is refused.
@@ -227,7 +224,7 @@ def _hook(event: str) -> tuple[str, ...]:
 
 def _role_text(root: str) -> str:
     """How conflicts are resolved: the project's own text in `.rookery/roles/`, else Rookery's."""
-    own = os.path.join(root, ".rookery", "roles", "resolver.md")
+    own = layout.path(root, layout.ROLES, "resolver.md")
     with open(own if os.path.isfile(own) else _PROMPT, encoding="utf-8") as file:
         return file.read()
 

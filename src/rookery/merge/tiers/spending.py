@@ -12,28 +12,34 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from rookery.base.draft import write_whole
 from rookery.base.ids import TURN, new_id
-from rookery.config import steps
+from rookery.config import layout, steps
 from rookery.costs.prices import price
 from rookery.costs.store import OneShot, add_one_shot
-from rookery.costs.transcripts import usage_since
 from rookery.merge.merger import Merger
 from rookery.merge.model import Entry
 from rookery.runtimes.model import Launch
+from rookery.runtimes.registry import open_runtime
+
+_FIRST_RUNTIME = "claude"
+"""Whose transcripts are read for a note of an earlier Rookery, which did not name the runtime."""
 
 
-def begin(merger: Merger, entry: Entry, tier: str, name: str, launch: Launch) -> None:
+def begin(merger: Merger, entry: Entry, tier: str, name: str, runtime: str, launch: Launch) -> None:
     """Note that a program is about to be started in the scratch folder of that name."""
     cause = f"{tier} of {entry.id}"
     shot = OneShot(new_id(TURN), launch.agent, launch.role, cause, entry.task_id, entry.run_id, merger.ctx.now())
     path = _note(merger, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"shot": shot.as_dict(), "model": launch.model}, file)
+    write_whole(path, json.dumps({"shot": shot.as_dict(), "model": launch.model, "runtime": runtime}))
 
 
-def end(merger: Merger, name: str, used: Iterable[dict[str, Any]]) -> None:
-    """Keep what the program has used; nothing if that was done before, or none was at work there."""
+def end(merger: Merger, name: str, used: Iterable[dict[str, Any]] | None = None) -> None:
+    """Keep what the program has used; nothing if that was done before, or none was at work there.
+
+    Without `used` it could not say so itself, and its transcripts are read.
+    """
     try:
         with open(_note(merger, name), encoding="utf-8") as file:
             noted = json.load(file)
@@ -43,16 +49,14 @@ def end(merger: Merger, name: str, used: Iterable[dict[str, Any]]) -> None:
     except (ValueError, KeyError, TypeError):
         _forget(merger, name)  # it was cut off before anything was started
         return
+    if used is None:
+        runtime = open_runtime(noted.get("runtime", _FIRST_RUNTIME))
+        used = runtime.usage_since(os.path.join(merger.scratch(name), "private"), "")
     priced = [price(each, model, merger.ctx.config) for each in used]
     with merger.ctx.db.write() as db:
         add_one_shot(db, shot, priced)
     steps.reached("spent")
     _forget(merger, name)
-
-
-def count_left(merger: Merger, name: str, top: str) -> None:
-    """Keep what a program had used that could not say so itself."""
-    end(merger, name, usage_since(os.path.join(top, "private"), ""))
 
 
 def _forget(merger: Merger, name: str) -> None:
@@ -61,4 +65,4 @@ def _forget(merger: Merger, name: str) -> None:
 
 
 def _note(merger: Merger, name: str) -> str:
-    return merger.ctx.path("merges", f"{name}.json")
+    return merger.ctx.path(layout.MERGES, f"{name}.json")

@@ -21,7 +21,7 @@ from rookery.vcs.git.porcelain import (
     parse_status,
     parse_worktrees,
 )
-from rookery.vcs.git.repository import COUNTED, DIFF, HEADS, PATCH, GitStore
+from rookery.vcs.git.repository import COUNTED, DIFF, PATCH, GitStore
 from rookery.vcs.model import (
     GIT,
     Conflicted,
@@ -35,6 +35,7 @@ from rookery.vcs.model import (
     check_room,
     choose_default,
 )
+from rookery.vcs.ref_names import HEADS
 from rookery.vcs.temporary import temporary_folder
 
 _REFUSAL_LINES = 60

@@ -17,8 +17,9 @@ from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git import moves as git_moves
 from rookery.vcs.git.forward import Forward
 from rookery.vcs.git.merge_tree import MERGE_TREE, UNRELATED, Conflict, Merged, Side, parse_merges
-from rookery.vcs.git.repository import DIFF, HEADS, SAVED, GitStore, failure
+from rookery.vcs.git.repository import DIFF, GitStore, failure
 from rookery.vcs.git.tree_diff import DIFF_TREE, TreeChange, parse_changes, tree_changes
+from rookery.vcs.ref_names import HEADS, SAVED
 from rookery.vcs.temporary import temporary_folder
 
 _Kept = Mapping[str, str] | None

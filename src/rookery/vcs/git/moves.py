@@ -11,31 +11,21 @@ holder is through.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from time import time
 
 from rookery.base.errors import ProgramFailed
-from rookery.vcs.git.repository import HEADS, SAVED, GitStore, failure, flat_name
+from rookery.vcs.git.repository import GitStore, failure
 from rookery.vcs.model import moved
+from rookery.vcs.ref_names import HEADS, SAVED, fence_ref
 
-LEASES = "lease/"
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _LONGEST = 30.0
-_LONGEST_NAME = 200
 
 
 class Fenced(Exception):
     """Another merger has taken the base over; nothing was changed."""
-
-
-def fence_ref(base: str) -> str:
-    """The ref that holds the fence of a base; a name that is too long for a file is replaced by its hash."""
-    name = flat_name(base)
-    if len(name) > _LONGEST_NAME:
-        name = hashlib.sha256(name.encode()).hexdigest()
-    return SAVED + LEASES + name
 
 
 def read_fence(store: GitStore, base: str) -> str:

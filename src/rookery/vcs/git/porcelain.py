@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rookery.vcs.model import Change, FileDiff, LogEntry, commit_time
+from rookery.vcs.ref_names import HEADS
 
 ADDED = "added"
 CONFLICTED = "conflicted"
@@ -93,7 +94,7 @@ def parse_worktrees(text: str) -> list[tuple[str, str, bool]]:
         lines = (line.partition(" ") for line in block.strip("\0").split("\0"))
         fields = {name: value for name, _, value in lines}
         if "worktree" in fields:
-            branch = fields.get("branch", "").removeprefix("refs/heads/")
+            branch = fields.get("branch", "").removeprefix(HEADS)
             found.append((fields["worktree"], branch, "bare" in fields))
     return found
 

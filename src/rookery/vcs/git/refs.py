@@ -9,12 +9,13 @@ import os
 import re
 
 from rookery.vcs.git.processes import linked_worktrees
+from rookery.vcs.ref_names import HEADS
 
 _IS_ID = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\n?").fullmatch
 _OTHER_STORAGE = "reftable"
 _DOTS = ("", ".", "..")
 _SYMBOLIC = "ref: "
-_HEAD = "ref: refs/heads/"
+_HEAD = f"ref: {HEADS}"
 # Settings by which the folder above `.git` is no checkout, or that lie elsewhere.
 _UNUSUAL = re.compile(r"(?im)^\s*(bare\b(?!\s*=\s*false\s*$)|worktree\b|\[include)")
 

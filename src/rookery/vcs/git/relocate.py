@@ -13,11 +13,13 @@ from __future__ import annotations
 import os
 
 from rookery.base.draft import write_whole
+from rookery.config import layout
 from rookery.vcs import folders
 from rookery.vcs.detect import is_bare
 from rookery.vcs.git import worktrees as git_checkouts
 from rookery.vcs.git.locks import store_folder
 from rookery.vcs.git.repository import GitStore
+from rookery.vcs.ref_names import RESCUE
 
 _WORKTREES = "worktrees"
 
@@ -36,7 +38,7 @@ def stale(root: str) -> list[str]:
     """The agents' worktrees whose pointers do not lead to this repository and back, by their folders."""
     common = common_folder(root)
     found = []
-    top = os.path.join(root, ".rookery", _WORKTREES)
+    top = layout.path(root, layout.WORKTREES)
     for name in sorted(os.listdir(top)) if common is not None and os.path.isdir(top) else ():
         pointer = os.path.join(top, name, ".git")
         if os.path.isfile(pointer):
@@ -99,7 +101,7 @@ def _leave_to_original(store: GitStore, own: str, gitdir: str) -> bool:
         return False
     head = _read(os.path.join(own, "HEAD"))
     if head and not head.startswith("ref:"):
-        store.save_ref(f"rescue/{os.path.basename(own)}/{head[:12]}", head)
+        store.save_ref(f"{RESCUE}{os.path.basename(own)}/{head[:12]}", head)
     folders.delete_tree(own)
     return True
 

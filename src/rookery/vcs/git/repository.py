@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote
 
 from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
@@ -22,11 +21,7 @@ from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.porcelain import parse_diff
 from rookery.vcs.git.refs import AskGit, RefFiles
 from rookery.vcs.model import EMAIL, NAME, FileDiff, UnknownRevision, moved
-
-HEADS = "refs/heads/"
-SAVED = "refs/rookery/"
-UNDONE = "undone/"
-"""Under it, by `undone_name`: work whose landing was undone and that has not landed again."""
+from rookery.vcs.ref_names import HEADS, SAVED
 
 # The user's own settings must not change what we read.
 DIFF = (
@@ -376,13 +371,3 @@ def failure(done: Finished, args: tuple[str, ...]) -> Exception:
 def git_version(timeout: float = 10) -> str:
     """What `git --version` says of itself; raises ProgramFailed."""
     return run(["git", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("git version ").strip()
-
-
-def undone_name(branch: str) -> str:
-    """Where the undone work of a branch is marked, under `refs/rookery/`."""
-    return UNDONE + flat_name(branch)
-
-
-def flat_name(branch: str) -> str:
-    """A branch's name in one level: what is kept for `work` must not keep a ref for `work/more` from being made."""
-    return quote(branch, safe="", errors="surrogateescape")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from rookery.vcs.git.merging import objects_of
-from rookery.vcs.git.repository import HEADS, GitStore
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.ref_names import HEADS
 
 # What changes how files look in a checkout, and who commits.
 _TAKEN = r"^(core\.(autocrlf|eol|filemode|symlinks|ignorecase|safecrlf|precomposeunicode)|user\..*|filter\..*|lfs\..*)$"

@@ -22,7 +22,8 @@ from rookery.config import steps
 from rookery.vcs import folders
 from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.processes import linked_worktrees
-from rookery.vcs.git.repository import HEADS, GitStore
+from rookery.vcs.git.repository import GitStore
+from rookery.vcs.ref_names import HEADS
 
 MARK = "initializing"
 """The reason with which git locks a worktree that it is just making."""

@@ -18,9 +18,10 @@ from rookery.base.record import Record
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
 from rookery.vcs.git.porcelain import parse_locks, parse_worktrees
-from rookery.vcs.git.repository import HEADS, GitStore, failure
+from rookery.vcs.git.repository import GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import UnknownRevision, named_path
+from rookery.vcs.ref_names import HEADS
 
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from invented import SECRETS
-from rookery.events.redact import redact
-from rookery.events.traces import may_hold_secret
+from rookery.events.redact import PATTERNS, may_hold_secret, redact
 
 SAMPLES = [
     *SECRETS.values(),
@@ -45,7 +44,7 @@ def test_every_kind_of_secret_is_suspected(text: str) -> None:
 @given(st.lists(st.sampled_from([*SAMPLES, "plain words", "x=1", "://", "@", "\n", " "]) | st.text(max_size=8)))
 def test_what_would_be_changed_is_suspected(parts: list[str]) -> None:
     text = "".join(parts)
-    assert may_hold_secret(text) or redact(text) == text
+    assert may_hold_secret(text) or not any(pattern.search(text) for pattern, _ in PATTERNS)
 
 
 def test_everyday_calls_are_not_suspected() -> None:

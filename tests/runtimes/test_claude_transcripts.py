@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rookery.costs.transcripts import read_usage, usage_of_turn
+from rookery.runtimes.claude_transcripts import read_usage, usage_of_turn
 
 
 def line(message_id: str, tokens: int = 10, model: str = "opus", **more: Any) -> str:

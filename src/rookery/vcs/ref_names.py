@@ -1,0 +1,65 @@
+"""How refs are named: the agents' branches, and what is kept under `refs/rookery/`.
+
+Names of kept refs are without that beginning, as `Vcs.save_ref` and `Vcs.saved_refs` take and give them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+HEADS = "refs/heads/"
+"""Git's own beginning of a branch."""
+AGENT_BRANCHES = "rook/"
+"""The beginning of every agent's branch."""
+
+SAVED = "refs/rookery/"
+"""What Rookery keeps; no hook of the user's hears of it."""
+LEASES = "lease/"
+"""The fences of bases, see `fence_ref`."""
+LANDINGS = "merge/"
+"""What was, or was to be, landed, by entry."""
+UNDOINGS = "undo/"
+"""What the base became when a landing was undone, by entry."""
+UNDONE_WORK = "undone/"
+"""Work whose landing was undone and that has not landed again, see `undone_name`."""
+RESCUE = "rescue/"
+"""What a command would otherwise have lost, by agent."""
+RESCUE_UNDO = f"{RESCUE}undo/"
+"""What the base was before a landing was undone, by entry."""
+SNAPSHOTS = "snapshots/"
+"""Worktrees at the end of a turn, by agent and session."""
+
+_LONGEST = 200
+_SHORT = 8
+
+
+def branch_name(agent: str, task_id: str) -> str:
+    """The branch of an agent's work on a task."""
+    return f"{AGENT_BRANCHES}{agent}/{task_id}"
+
+
+def rescue_name(agent: str, now: str) -> str:
+    """Where work is saved; a ref cannot hold the colons of a time."""
+    return f"{RESCUE}{agent}/{now.replace(':', '').replace('-', '').replace('.', '')}"
+
+
+def snapshot_name(agent: str, session_id: str, turn: int) -> str:
+    """Where a turn's snapshot is kept. Ids made at about the same time begin alike, so their ends are taken."""
+    return f"{SNAPSHOTS}{agent}/{session_id[-_SHORT:].lower()}/{turn}"
+
+
+def undone_name(branch: str) -> str:
+    """Where the undone work of a branch is marked."""
+    return UNDONE_WORK + _flat(branch)
+
+
+def fence_ref(base: str) -> str:
+    """The whole name of a base's fence; a name that is too long for a file is replaced by its hash."""
+    name = _flat(base)
+    return SAVED + LEASES + (name if len(name) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest())
+
+
+def _flat(branch: str) -> str:
+    """A branch's name in one level: what is kept for `work` must not keep a ref for `work/more` from being made."""
+    return quote(branch, safe="", errors="surrogateescape")
