@@ -142,6 +142,7 @@ def test_text_that_fits(name: str, text: str, value: object) -> None:
         ("gates", "[{name: a"),
         ("gates", "[" * 50_000),
         ("gates", "{name: a, run: b}"),
+        ("gates", "{}"),
     ],
 )
 def test_text_that_does_not_fit(name: str, text: str) -> None:

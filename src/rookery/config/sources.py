@@ -185,7 +185,8 @@ class Source:
             raise _Stop(_unknown_key(name, keys()))
         key = keys()[name]
         if key.items:
-            return {key.name: self.parse(text) or []}
+            plain = self.parse(text)
+            return {key.name: [] if plain is None else plain}
         parts = [part.strip() for part in text.split(",") if part.strip()]
         bare = next((part for part in parts if "=" not in part), None)
         if key.kind is dict and bare is not None:
