@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.guard import tools
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
+from rookery.roles import tools
 from rookery.roles.model import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
 
 READERS = [role for role in ROLES.values() if role.writes == NOTHING]

@@ -8,9 +8,9 @@ import shlex
 import pytest
 
 from rookery.base.errors import InvalidInput
-from rookery.mail.model import TYPES
 from rookery.ops import index
 from rookery.ops.operation import Op, declared
+from rookery.roles.messages import TYPES
 from rookery.roles.model import PROFILES, ROLES, find_role, read_prompt
 from rookery.turns import protocol
 

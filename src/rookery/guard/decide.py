@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rookery.guard import tools
 from rookery.guard.case import Case, Denied
 from rookery.guard.model import DENY, Bounds, Call, Verdict
 from rookery.guard.paths import check_read, check_write
 from rookery.guard.shell.judge import judge_script
 from rookery.guard.shell.word import Word
+from rookery.roles import tools
 from rookery.roles.model import PROFILES, Role
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.guard import tools
 from rookery.guard.paths import ANYWHERE, AT_THE_TOP, SECRETS, SYSTEM_SECRETS
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.git import DENIED, READS, WRITES
 from rookery.ops.index import load_all
+from rookery.roles import tools
 from rookery.roles.model import NOTHING, RELAXED, STRICT, Role
 from rookery.roles.rights import ANY, reach_of, refuse
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from rookery.base.clock import parse_duration
 from rookery.mail import inbox, service
 from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened
-from rookery.mail.model import PRIORITIES, TYPES, Draft, Message, Sent
+from rookery.mail.model import PRIORITIES, Draft, Message, Sent
 from rookery.mail.validation import read_payload
 from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, arg, flag, op, option, options
+from rookery.roles.messages import TYPES
 
 BODY = option("body", "What there is to say.", long_text=True)
 TYPE = option(

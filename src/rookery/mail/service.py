@@ -14,9 +14,10 @@ from rookery.base.ids import MESSAGE, new_id
 from rookery.db.database import Database
 from rookery.mail import addressing, store
 from rookery.mail.inject import LIMITS, Limits, choose
-from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
+from rookery.mail.model import MAX_SUBJECT, SYSTEM, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
 from rookery.ops.caller import Caller, check_alive
+from rookery.roles.messages import TYPES
 
 _TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
 _TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}

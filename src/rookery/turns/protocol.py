@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.mail.model import TYPES
+from rookery.roles.messages import TYPES
 from rookery.roles.model import Role
 
 _FOR_EVERYBODY = ("status", "question", "result", "error", "escalation")
