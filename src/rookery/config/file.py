@@ -1,47 +1,16 @@
-"""One configuration file: read, parsed, and every mistake in it found at its line and column.
-
-The file is composed into nodes and never constructed into objects, because only nodes know where they stand.
-"""
+"""One configuration file: what it gives to which key, and every mistake in it at its line and column."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
-from yaml.reader import Reader
 
 from rookery.base.record import Record
-from rookery.base.text import one_line
-from rookery.config.schema import Key, keys, sections
-from rookery.config.values import BadValue, did_you_mean, from_node
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_BYTES = 256 * 1024
-_MAX_DEPTH = 16
-_MAX_MESSAGE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake(Record):
-    """Something that may not stand where it stands."""
-
-    where: str
-    """`path:line:column`, a variable or a flag."""
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {one_line(self.message, _MAX_MESSAGE)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Written(Record):
-    """A value that a file gives to a key, and where."""
-
-    value: Any
-    line: int
-    column: int
+from rookery.config.schema import keys, sections
+from rookery.config.values import did_you_mean
+from rookery.config.yaml_file import Mistake, Stop, Written, YamlFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,131 +30,36 @@ def read_file(path: str) -> Read:
     return Read(reader.values, tuple(reader.mistakes))
 
 
-class _Stop(Exception):
-    """The file cannot be read any further; the mistake is noted."""
-
-
-class _FileReader:
+class _FileReader(YamlFile):
     """Collects the values and the mistakes of one file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.values: dict[str, Written] = {}
-        self.mistakes: list[Mistake] = []
 
     def read(self) -> None:
         try:
-            root = self._compose(self._decode(self._load()))
-        except _Stop:
+            root = self.compose(self.read_text())
+        except Stop:
             return
         if root is None or _is_empty(root):
             return
-        for name, section_node in self._entries(root, "the file"):
+        for name, section_node in self.entries(root, "the file"):
             self._read_section(name, section_node)
-
-    def _load(self) -> bytes:
-        if os.path.exists(self.path) and not os.path.isfile(self.path):
-            raise self._stop("it is not a file")  # opening a pipe would wait for ever
-        try:
-            with open(self.path, "rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-        except OSError as error:
-            raise self._stop(f"it cannot be read: {error.strerror}") from error
-        if len(data) > _MAX_BYTES:
-            raise self._stop(f"it is larger than {_MAX_BYTES // 1024} KiB")
-        return data
-
-    def _decode(self, data: bytes) -> str:
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            before = data[: error.start].decode("utf-8", "replace")
-            raise self._stop("it is not UTF-8 from here on", *_position(before)) from error
-        unprintable = Reader.NON_PRINTABLE.search(text)
-        if unprintable:
-            character = f"U+{ord(unprintable.group()):04X}"
-            raise self._stop(f"the character {character} may not stand here", *_position(text[: unprintable.start()]))
-        return text
-
-    def _compose(self, text: str) -> yaml.Node | None:
-        try:
-            self._check_depth(text)
-            node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            said = ", ".join(part for part in (error.context, error.problem) if part)
-            raise self._stop(f"it is not YAML: {said}", *place) from error
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
-            # Without libyaml, an escape such as "\UFFFFFFFF" ends in a bare ValueError.
-            raise self._stop(f"it is not YAML: {' '.join(str(error).split())}") from error
-        return node
-
-    def _check_depth(self, text: str) -> None:
-        """Refuse deep nesting before composing: libyaml's composer recurses in C and ends the process."""
-        depth = 0
-        for event in yaml.parse(text, Loader=_LOADER):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            if depth > _MAX_DEPTH:
-                mark = event.start_mark
-                place = (mark.line + 1, mark.column + 1) if mark is not None else ()
-                raise self._stop("it is nested too deeply", *place)
 
     def _read_section(self, name: yaml.ScalarNode, node: yaml.Node) -> None:
         section = sections().get(name.value)
         if section is None:
-            self._note(name, _unknown_section(name.value))
+            self.note(name, _unknown_section(name.value))
             return
         if _is_empty(node):
             return
         if section.is_list:
-            self._read_value(section.keys[0], name, node)
+            self.read_value(section.keys[0], name, node)
             return
         known = {key.field: key for key in section.keys}
-        for field, value in self._entries(node, section.name):
+        for field, value in self.entries(node, section.name):
             key = known.get(field.value)
             if key is None:
-                self._note(field, unknown_key(f"{section.name}.{field.value}"))
+                self.note(field, unknown_key(f"{section.name}.{field.value}"))
             else:
-                self._read_value(key, field, value)
-
-    def _read_value(self, key: Key, field: yaml.ScalarNode, node: yaml.Node) -> None:
-        try:
-            value = from_node(key, node)
-        except BadValue as error:
-            self._note(error.node or node, error.message)
-        else:
-            self.values[key.name] = Written(value, field.start_mark.line + 1, field.start_mark.column + 1)
-
-    def _entries(self, node: yaml.Node, what: str) -> list[tuple[yaml.ScalarNode, yaml.Node]]:
-        """The entries of a mapping whose keys are text; every other one is a mistake."""
-        if not isinstance(node, yaml.MappingNode):
-            self._note(node, f"{what} must hold `key: value` lines")
-            return []
-        seen: dict[str, int] = {}
-        entries = []
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                self._note(key, "a key must be a word")
-            elif key.value in seen:
-                self._note(key, f"{key.value} is given twice; the first is on line {seen[key.value]}")
-            else:
-                seen[key.value] = key.start_mark.line + 1
-                entries.append((key, value))
-        return entries
-
-    def _note(self, node: yaml.Node, message: str) -> None:
-        self._add(message, node.start_mark.line + 1, node.start_mark.column + 1)
-
-    def _add(self, message: str, line: int, column: int) -> None:
-        self.mistakes.append(Mistake(f"{self.path}:{line}:{column}", message))
-
-    def _stop(self, message: str, line: int = 1, column: int = 1) -> _Stop:
-        self._add(message, line, column)
-        return _Stop()
+                self.read_value(key, field, value)
 
 
 def unknown_key(name: str) -> str:
@@ -205,8 +79,3 @@ def _unknown_section(name: str) -> str:
 
 def _is_empty(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
-
-
-def _position(before: str) -> tuple[int, int]:
-    """Line and column of what follows the text, from 1."""
-    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1

@@ -14,11 +14,12 @@ from rookery.base.errors import ConfigInvalid
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config.environ import Environ
-from rookery.config.file import Mistake, read_file, unknown_key
+from rookery.config.file import read_file, unknown_key
 from rookery.config.model import Config
 from rookery.config.project import FOLDER
 from rookery.config.schema import Key, keys, sections
 from rookery.config.values import BadValue, from_text
+from rookery.config.yaml_file import Mistake
 
 DEFAULT = "default"
 USER = "user"
