@@ -18,7 +18,14 @@ from support import add
 class Agent:
     """One of them."""
 
-    def __init__(self, root: Path, name: str, role: str = "builder", *, under: Agent | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        name: str,
+        role: str = "builder",
+        *,
+        under: Agent | None = None,
+    ) -> None:
         self.name = name
         self.root = root
         db = Database.open(database_path(str(root)))

@@ -19,6 +19,7 @@ from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent
 from rookery.ops.caller import PERSON, Caller, prove
 from rookery.processes.proctree import identify
+from rookery.roles.catalog import builtin_roles
 from support import child_environ, run_rook
 from templates import copy_database
 
@@ -75,7 +76,7 @@ class Hive:
             "worktree": "",
             "branch": "",
             "base_commit": "",
-            "settings": "{}",
+            "settings": json.dumps({"ends_with": builtin_roles()[role].ends_with}),
             "token_hash": hashlib.sha256(token.encode()).hexdigest(),
             "created_at": NOW,
             "updated_at": NOW,

@@ -13,7 +13,7 @@ from rookery.mail import service as mail
 from rookery.mail.model import Draft
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, INTEGER, PATH, TASKS, arg, flag, op, option, options
-from rookery.roles.model import PROFILES, ROLES
+from rookery.roles.model import PROFILES
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
@@ -44,7 +44,7 @@ class Nudged(Record):
 @op(
     "sling",
     arg("task", "The task that it is to do."),
-    option("role", "What kind of agent (builder).", choices=tuple(ROLES), default="builder"),
+    option("role", "What kind of agent (builder); `rook agents discover` lists the roles.", default="builder"),
     option("name", "Its name; by default the role and a number."),
     option("runtime", "The program that it runs on (config: agents.runtime).", choices=tuple(RUNTIMES)),
     option("model", "The model that it uses (config: agents.model)."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,9 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.processes import limits
 from rookery.processes.holder import myself
-from rookery.roles.model import Role, find_role
+from rookery.roles.catalog import find_role, list_roles
+from rookery.roles.model import Role
+from rookery.roles.permissions import ANY
 from rookery.sessions import store
 from rookery.sessions.credentials import write_token
 from rookery.sessions.model import (
@@ -59,14 +62,15 @@ class Request(Record):
 
 def reserve(ctx: Context, request: Request) -> Session:
     """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
-    role = find_role(request.role)
+    role = find_role(ctx.root, request.role)
+    slings = {each.name: each.slings for each in list_roles(ctx.root)}
     config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
     token = write_token(ctx, session_id)
     try:
         with ctx.db.write() as db:
-            parent, depth = _parent(ctx, request, role)
-            task = _task(ctx, request, now)
+            parent, depth = _parent(ctx, request, role, slings)
+            task = _task(ctx, request.task, role, now)
             name = check_name(request.name) if request.name else _free_name(ctx, role)
             _check_free(ctx, name, task)
             run = store.open_run(db) or _new_run(ctx, task, request.caller)
@@ -80,8 +84,8 @@ def reserve(ctx: Context, request: Request) -> Session:
                 run_id=run.id,
                 parent=parent,
                 depth=depth,
-                runtime=request.runtime or config.runtime,
-                model=request.model or (role.model if role.model != "default" else config.model),
+                runtime=request.runtime or role.runtime or config.runtime,
+                model=request.model or role.model or config.model,
                 mode=request.mode or config.mode,
                 profile=request.profile or role.profile,
                 state=BOOTING,
@@ -91,7 +95,9 @@ def reserve(ctx: Context, request: Request) -> Session:
                 worktree=path,
                 branch=branch,
                 base_commit=request.base_commit,
-                settings=request.settings.replace(is_new=not os.path.lexists(path), **_shell(db, request)),
+                settings=request.settings.replace(
+                    is_new=not os.path.lexists(path), ends_with=role.ends_with, **_shell(db, request)
+                ),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
                 runner_start=me.text,
@@ -123,7 +129,7 @@ def _shell(db: Database, request: Request) -> dict[str, Any]:
     }
 
 
-def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
+def _parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
     """Who the agent answers to, and how deep it is."""
     name = request.parent or request.caller
     if request.caller not in (HUMAN, name):
@@ -133,7 +139,7 @@ def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
     above = store.living(ctx.db, name)
     if above is None:
         raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` shows who is there")
-    if role.name not in find_role(above.role).spawns:
+    if role.name not in slings.get(above.role, ()) or role.rights.get("agent.write") == ANY:
         raise NotAllowedToSpawn(
             f"a {above.role} cannot sling a {role.name}", hint=f"ask {above.parent} by mail for what you need"
         )
@@ -145,9 +151,9 @@ def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
     return name, above.depth + 1
 
 
-def _task(ctx: Context, request: Request, now: str) -> Task:
+def _task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
     db = ctx.db
-    task = tasks.find(db, request.task)
+    task = tasks.find(db, wanted)
     holder = db.value("SELECT agent FROM sessions WHERE task_id = ? AND state <> 'ended'", (task.id,))
     if holder is not None:
         raise TaskTaken(f"{holder} is at work on {task.id}", hint=f"`rook stop {holder}` first, or choose another task")
@@ -159,10 +165,10 @@ def _task(ctx: Context, request: Request, now: str) -> Task:
     lifecycle.check_unblocked(db, task)
     if task.is_held(now):
         raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
-    if tasks.has_unfinished_children(db, task.id) and not find_role(request.role).can_spawn:
+    if tasks.has_unfinished_children(db, task.id) and not role.can_spawn:
         leaf = service.next_ready(db, now, task.id)
         hint = f"sling {leaf.task.id}, or a lead" if leaf else "sling a lead for it"
-        raise InvalidInput(f"{task.id} has unfinished children; a {request.role} does one task", hint=hint)
+        raise InvalidInput(f"{task.id} has unfinished children; a {role.name} does one task", hint=hint)
     return task
 
 

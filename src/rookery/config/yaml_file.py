@@ -62,14 +62,14 @@ class YamlFile:
 
     def _load(self) -> bytes:
         if os.path.exists(self.path) and not os.path.isfile(self.path):
-            raise self._stop("it is not a file")  # opening a pipe would wait for ever
+            raise self.stop("it is not a file")  # opening a pipe would wait for ever
         try:
             with open(self.path, "rb") as file:
                 data = file.read(_MAX_BYTES + 1)
         except OSError as error:
-            raise self._stop(f"it cannot be read: {error.strerror}") from error
+            raise self.stop(f"it cannot be read: {error.strerror}") from error
         if len(data) > _MAX_BYTES:
-            raise self._stop(f"it is larger than {_MAX_BYTES // 1024} KiB")
+            raise self.stop(f"it is larger than {_MAX_BYTES // 1024} KiB")
         return data
 
     def _decode(self, data: bytes) -> str:
@@ -77,11 +77,11 @@ class YamlFile:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             before = data[: error.start].decode("utf-8", "replace")
-            raise self._stop("it is not UTF-8 from here on", *_position(before)) from error
+            raise self.stop("it is not UTF-8 from here on", *_position(before)) from error
         unprintable = Reader.NON_PRINTABLE.search(text)
         if unprintable:
             character = f"U+{ord(unprintable.group()):04X}"
-            raise self._stop(f"the character {character} may not stand here", *_position(text[: unprintable.start()]))
+            raise self.stop(f"the character {character} may not stand here", *_position(text[: unprintable.start()]))
         return text
 
     def compose(self, text: str) -> yaml.Node | None:
@@ -93,10 +93,10 @@ class YamlFile:
             mark = error.problem_mark or error.context_mark
             place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             said = ", ".join(part for part in (error.context, error.problem) if part)
-            raise self._stop(f"it is not YAML: {said}", *place) from error
+            raise self.stop(f"it is not YAML: {said}", *place) from error
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             # Without libyaml, an escape such as "\UFFFFFFFF" ends in a bare ValueError.
-            raise self._stop(f"it is not YAML: {' '.join(str(error).split())}") from error
+            raise self.stop(f"it is not YAML: {' '.join(str(error).split())}") from error
         return node
 
     def _check_depth(self, text: str) -> None:
@@ -110,7 +110,7 @@ class YamlFile:
             if depth > _MAX_DEPTH:
                 mark = event.start_mark
                 place = (mark.line + 1, mark.column + 1) if mark is not None else ()
-                raise self._stop("it is nested too deeply", *place)
+                raise self.stop("it is nested too deeply", *place)
 
     def read_value(self, key: Key, field: yaml.ScalarNode, node: yaml.Node) -> None:
         """Keep what a node gives to a key, or note why it does not fit."""
@@ -140,13 +140,13 @@ class YamlFile:
 
     def note(self, node: yaml.Node, message: str) -> None:
         """Something is wrong at a node."""
-        self._add(message, node.start_mark.line + 1, node.start_mark.column + 1)
+        self.add(message, node.start_mark.line + 1, node.start_mark.column + 1)
 
-    def _add(self, message: str, line: int, column: int) -> None:
+    def add(self, message: str, line: int, column: int) -> None:
         self.mistakes.append(Mistake(f"{self.path}:{line}:{column}", message))
 
-    def _stop(self, message: str, line: int = 1, column: int = 1) -> Stop:
-        self._add(message, line, column)
+    def stop(self, message: str, line: int = 1, column: int = 1) -> Stop:
+        self.add(message, line, column)
         return Stop()
 
 

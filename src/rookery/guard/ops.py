@@ -16,7 +16,8 @@ from rookery.guard.ownership import check_owned
 from rookery.ops.caller import Caller
 from rookery.ops.context import Context
 from rookery.ops.operation import PATH, Op, Param, arg, op
-from rookery.roles.model import PROFILES, find_role
+from rookery.roles.catalog import find_role
+from rookery.roles.model import PROFILES
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.vcs.detect import open_vcs
@@ -40,15 +41,23 @@ def test(ctx: Context, role: str, tool: str, input: str, worktree: str | None, p
 
     In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
     """
-    found = find_role(role)
+    found = find_role(_root(ctx), role)
     return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
 
 
 @op("guard explain", _ROLE, _PROFILE, needs="guard.read", view="guard.explanation")
 def explain(ctx: Context, role: str, profile: str | None = None) -> Explanation:
     """Show what the guard allows, asks and denies to a role."""
-    found = find_role(role)
+    found = find_role(_root(ctx), role)
     return put_in_words(found, profile or found.profile)
+
+
+def _root(ctx: Context) -> str | None:
+    """The project whose roles count; None outside of one, where there are only Rookery's own."""
+    try:
+        return ctx.root
+    except NotInitialised:
+        return None
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from rookery.base.clock import stamp
+from rookery.base.errors import Refused
 from rookery.base.json import dumps
 from rookery.config.environ import now
 from rookery.db.database import Database
 from rookery.guard.decide import decide
-from rookery.guard.model import ALLOW, ASK, Bounds, Call
+from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.ops import caller as callers
 from rookery.ops.operation import Op
-from rookery.roles.model import find_role
+from rookery.roles.catalog import read_role
 from rookery.sessions.records import write_record
 
 _FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
@@ -28,7 +29,11 @@ def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]
     if not isinstance(tool, str) or not isinstance(given, dict):
         return refuse("the call cannot be read", "repeat it")
     bounds = bounds_of(root, db, caller, str(payload.get("cwd") or caller.worktree))
-    verdict = decide(find_role(caller.role), caller.profile, bounds, Call(tool, given))
+    try:
+        verdict = decide(read_role(root, caller.role), caller.profile, bounds, Call(tool, given))
+    except Refused as error:
+        reason = f"your role {caller.role} cannot be read: {error.message}"
+        verdict = Verdict(DENY, reason, "end your turn: a person has to fix the role", "role")
     data: dict[str, Any] = {"input": given, "id": payload.get("tool_use_id")}
     if verdict.verdict == ALLOW:
         write(root, caller, "call", tool, data=data)

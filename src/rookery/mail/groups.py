@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
+from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.events.store import publish
 from rookery.mail import addressing, directory
 from rookery.ops.caller import Caller, check_alive
+from rookery.roles.catalog import role_groups
 
 MAX_NAME = 48
 
@@ -25,7 +27,7 @@ class Group(Record):
 
 def create(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
     """Make a group of agents that are or were here."""
-    name = _check_name(name)
+    name = _check_name(root_of(db.path), name)
     with db.write():
         check_alive(db, caller)
         if directory.group_members(db, name):
@@ -104,11 +106,11 @@ def _tell_change(db: Database, before: Group, after: Group, actor: str, now: str
         publish(db, "group.changed", after.name, {"members": after.members}, actor=actor, at=now)
 
 
-def _check_name(text: str) -> str:
+def _check_name(root: str, text: str) -> str:
     name = text.removeprefix("@")
     bare = name.replace("-", "").replace("_", "")
     if not (bare.isascii() and bare.isalnum() and name[0].isalnum() and len(name) <= MAX_NAME):
         raise InvalidInput(f"{text!r} is no name for a group", hint=f"letters, digits, - and _, at most {MAX_NAME}")
-    if name.lower() in addressing.KIN_GROUPS or name.lower() in addressing.ROLE_GROUPS:
+    if name.lower() in addressing.KIN_GROUPS or name.lower() in role_groups(root):
         raise InvalidInput(f"@{name} is a group of Rookery's own", hint="choose another name")
     return name

@@ -22,12 +22,11 @@ class Field(Record):
 
 @dataclass(frozen=True, slots=True)
 class MessageType(Record):
-    """A kind of message: what it is for, what it carries, and whether it ends the sender's work."""
+    """A kind of message: what it is for, and what it carries."""
 
     name: str
     help: str
     fields: tuple[Field, ...] = ()
-    is_terminal: bool = False
     is_system: bool = False
     """Only Rookery itself sends it."""
 
@@ -63,7 +62,6 @@ TYPES: dict[str, MessageType] = {
                 _FILES,
                 Field("exit_status", "integer", False, "0 unless it failed"),
             ),
-            is_terminal=True,
         ),
         MessageType(
             "worker_died",

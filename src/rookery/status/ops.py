@@ -9,7 +9,7 @@ from rookery.base.errors import InvalidState
 from rookery.ops.context import Context
 from rookery.ops.operation import INTEGER, arg, flag, op, option, options
 from rookery.processes.detach import become
-from rookery.roles.model import ROLES
+from rookery.roles.catalog import find_role, list_roles
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store
 from rookery.sessions.model import Session
@@ -168,13 +168,14 @@ def metrics(ctx: Context, last: int) -> list[look.Metric]:
 
 @op(
     "agents discover",
-    option("role", "Only this role.", choices=tuple(ROLES)),
+    option("role", "Only this role."),
     needs="agent.read",
     view="agents.discovered",
 )
 def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
     """Show which roles there are, what they may do, and who of them is alive."""
     alive = look.status(ctx)
+    roles = list_roles(ctx.root) if role is None else [find_role(ctx.root, role)]
     return [
         {
             "role": each.name,
@@ -182,11 +183,10 @@ def discover(ctx: Context, role: str | None) -> list[dict[str, object]]:
             "purpose": each.purpose,
             "profile": each.profile,
             "writes": each.writes,
-            "spawns": list(each.spawns),
+            "spawns": list(each.slings),
             "alive": [one.agent for one in alive if one.role == each.name],
         }
-        for each in ROLES.values()
-        if role in (None, each.name)
+        for each in roles
     ]
 
 

@@ -13,7 +13,7 @@ from rookery.environment.service import project_environ
 from rookery.ops.context import Context
 from rookery.processes.holder import HolderId, of
 from rookery.processes.proctree import Identity, identify
-from rookery.roles.model import NOTHING, find_role
+from rookery.roles.catalog import read_role
 from rookery.runtimes.model import Launch
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
@@ -46,7 +46,7 @@ def launch_of(ctx: Context, session: Session) -> Launch:
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
         parent=session.parent,
-        may_write=find_role(session.role).writes != NOTHING,
+        may_write=read_role(ctx.root, session.role).can_write,
         environ=project_environ(ctx.root),
     )
 

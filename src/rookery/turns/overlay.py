@@ -10,11 +10,11 @@ from rookery.turns.protocol import describe
 MARK = "<!-- written by rook; not part of the repository -->"
 
 
-def compose(session: Session, role: Role, prompt: str, *, root: str, view: TaskView | None, spec: str | None) -> str:
+def compose(session: Session, role: Role, *, root: str, view: TaskView | None, spec: str | None) -> str:
     """The whole text, for the file that the runtime reads."""
     parts = [
         MARK,
-        prompt.strip(),
+        role.prompt.strip(),
         _assignment(session, root),
         _task(view),
         _spec(spec),

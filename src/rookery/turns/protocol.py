@@ -34,7 +34,7 @@ def describe(role: Role, *, agent: str, parent: str, task_id: str | None) -> str
             "",
             "## Your own agents",
             "",
-            f"You may sling: {', '.join(role.spawns)}. `rook sling TASK --role ROLE --name NAME`, with",
+            f"You may sling: {', '.join(role.slings)}. `rook sling TASK --role ROLE --name NAME`, with",
             "`--files`, `--spec` and `--sibling` where they help. `rook status` shows who does what,",
             "`rook nudge NAME` reminds one, `rook stop NAME` ends one.",
         ]
