@@ -11,7 +11,7 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import READY
+from rookery.sessions.model import READY, Settings
 from support import add
 
 
@@ -25,6 +25,7 @@ class Agent:
         role: str = "builder",
         *,
         under: Agent | None = None,
+        tools: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.root = root
@@ -33,7 +34,8 @@ class Agent:
         self.role = role
         self.task: str = add(db, f"work of {name}", None if under is None else under.task)
         parent = None if under is None else under.name
-        session = reserve(ctx, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent))
+        asked = Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent)
+        session = reserve(ctx, asked.replace(settings=Settings(tools=tools)))
         self.worktree = session.worktree
         without = {"runner_pid": None, "runner_start": None}
         with db.write():

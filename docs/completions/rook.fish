@@ -460,6 +460,7 @@ complete -c rook -n '__fish_seen_subcommand_from sling' -l base -r -d 'The branc
 complete -c rook -n '__fish_seen_subcommand_from sling' -l headless -d 'It lives turn by turn, without a terminal.'
 complete -c rook -n '__fish_seen_subcommand_from sling' -l tmux -d 'It lives interactively in tmux.'
 complete -c rook -n '__fish_seen_subcommand_from sling' -l profile -r -a 'strict relaxed yolo' -d 'How much it may do unasked; by default the role\'s.'
+complete -c rook -n '__fish_seen_subcommand_from sling' -l tools -r -d 'A tool of its role that it may use; without any, all of them.'
 complete -c rook -n '__fish_seen_subcommand_from sling' -l sibling -r -d 'An agent that works beside it.'
 complete -c rook -n '__fish_seen_subcommand_from sling' -l skip-review -d 'For a lead: no reviewer is needed.'
 complete -c rook -n '__fish_seen_subcommand_from sling' -l max-agents -r -d 'For a lead: how many agents it may sling in all.'

@@ -133,10 +133,9 @@ def test_only_people_sling_a_role_that_changes_agents_of_others(rook: Rook) -> N
         ("Bash", {"command": "python -m rookery status"}),
     ],
 )
-def test_a_tool_that_the_role_does_not_have_is_denied(rook: Rook, tool: str, given: dict[str, str]) -> None:
-    write_role(rook.folder, "reader", "extends: builder\ntools: [Read, Grep]")
-    write_role(rook.folder, "writer", "extends: builder\ntools: [Read, Edit, WebFetch, Bash, mcp__moon]")
-    agent, other = Agent(rook.folder, "bee", "reader"), Agent(rook.folder, "ant", "writer")
+def test_a_tool_that_a_sling_took_away_is_denied(rook: Rook, tool: str, given: dict[str, str]) -> None:
+    agent = Agent(rook.folder, "bee", tools=("Read", "Grep"))
+    other = Agent(rook.folder, "ant", tools=("Read", "Edit", "WebFetch", "Bash", "mcp__moon"))
     answer = ask_tool_hook(agent, tool, given)
     assert answer.status == DENIED
     assert f"{tool} is not among your tools" in answer.err
@@ -153,12 +152,27 @@ def test_a_tool_that_the_role_does_not_have_is_denied(rook: Rook, tool: str, giv
     ],
 )
 def test_what_is_left_and_what_an_agent_reports_by_is_allowed(rook: Rook, tool: str, given: dict[str, str]) -> None:
-    write_role(rook.folder, "reader", "extends: builder\ntools: [Read, Grep]")
-    agent = Agent(rook.folder, "bee", "reader")
+    agent = Agent(rook.folder, "bee", tools=("Read", "Grep"))
     assert ask_tool_hook(agent, tool, given).status == 0
 
 
-def test_the_tools_that_a_role_lacks_are_told(rook: Rook) -> None:
+def test_a_role_without_a_tool_is_denied_it_and_no_sling_gives_it_back(rook: Rook) -> None:
     write_role(rook.folder, "writer", "extends: builder\ntools: [Read, Edit, Bash]")
+    agent = Agent(rook.folder, "ink", "writer")
+    assert "WebFetch is not among your tools" in ask_tool_hook(agent, "WebFetch", {"url": "x"}).err
+    task = rook.json("task", "create", "Write").data["id"]
+    refused = rook.json("sling", task, "--role", "writer", "--tools", "Read,WebFetch").error
+    assert (refused["code"], refused["message"]) == ("invalid_input", "a writer has no WebFetch")
     denied = rook.json("guard", "explain", "writer").data["denied"]
     assert "WebFetch" in next(each for each in denied if "does not have" in each["what"])["names"]
+
+
+def test_the_narrowed_tools_are_kept_and_told(rook: Rook) -> None:
+    task = rook.json("task", "create", "Look").data["id"]
+    session = rook.json("sling", task, "--role", "scout", "--tools", "Read,Grep", "--tools", "Glob").data
+    assert session["settings"]["tools"] == ["Read", "Grep", "Glob"]
+    instructions = Path(rook.folder, ".rookery", "sessions", session["id"], "instructions.md").read_text()
+    assert "use only Read, Grep, Glob" in instructions
+    call = ("guard", "test", "scout", "Bash", '{"command": "ls"}', "--worktree", session["worktree"])
+    assert rook.json(*call).data["rule"] == "tool"
+    rook("stop", session["agent"])

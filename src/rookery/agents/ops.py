@@ -55,6 +55,7 @@ class Nudged(Record):
     flag("headless", "It lives turn by turn, without a terminal."),
     flag("tmux", "It lives interactively in tmux."),
     option("profile", "How much it may do unasked; by default the role's.", choices=PROFILES),
+    options("tools", "A tool of its role that it may use; without any, all of them."),
     options("sibling", "An agent that works beside it."),
     flag("skip_review", "For a lead: no reviewer is needed."),
     option("max_agents", "For a lead: how many agents it may sling in all.", kind=INTEGER),
@@ -77,6 +78,7 @@ def sling(
     headless: bool,
     tmux: bool,
     profile: str | None,
+    tools: tuple[str, ...],
     sibling: tuple[str, ...],
     skip_review: bool,
     max_agents: int | None,
@@ -103,7 +105,8 @@ def sling(
         profile=profile or "",
         parent=parent,
         settings=Settings(
-            files=tuple(each for text in files for each in text.split(",") if each),
+            files=_split(files),
+            tools=_split(tools),
             spec=_spec_path(ctx, spec),
             siblings=tuple(sibling),
             skip_review=skip_review,
@@ -151,6 +154,11 @@ def nudge(ctx: Context, name: str, message: str | None) -> Nudged:
     words = message or "Please say with a status message where you are and what you wait for."
     sent = mail.send(ctx.db, ctx.caller, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
     return Nudged(name, sent.messages[0].id)
+
+
+def _split(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """An option that can be given several times, or once with commas."""
+    return tuple(each.strip() for text in texts for each in text.split(",") if each.strip())
 
 
 def _base_commit(ctx: Context, base: str | None) -> str:

@@ -18,8 +18,9 @@ from rookery.ops.context import Context
 from rookery.processes import limits
 from rookery.processes.holder import myself
 from rookery.roles.catalog import find_role, list_roles
-from rookery.roles.model import Role
+from rookery.roles.model import PROFILES, Role
 from rookery.roles.permissions import ANY
+from rookery.roles.tools import has_tool, why_no_tool
 from rookery.sessions import store
 from rookery.sessions.credentials import write_token
 from rookery.sessions.model import (
@@ -63,6 +64,7 @@ class Request(Record):
 def reserve(ctx: Context, request: Request) -> Session:
     """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
     role = find_role(ctx.root, request.role)
+    _check_narrowed(role, request)
     slings = {each.name: each.slings for each in list_roles(ctx.root)}
     config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
@@ -115,6 +117,19 @@ def reserve(ctx: Context, request: Request) -> Session:
     except BaseException:
         _forget_token(ctx, session_id)
         raise
+
+
+def _check_narrowed(role: Role, request: Request) -> None:
+    """Raise InvalidInput if the caller asks for more than the role has: a sling narrows a role, and never widens it."""
+    for tool in request.settings.tools:
+        problem = why_no_tool(tool) or ("" if has_tool(role.tools, tool) else f"a {role.name} has no {tool}")
+        if problem:
+            raise InvalidInput(problem, hint=f"`rook guard explain {role.name}` shows what it has")
+    if request.profile and PROFILES.index(request.profile) > PROFILES.index(role.profile):
+        raise InvalidInput(
+            f"a {role.name} is {role.profile}, and {request.profile} is looser",
+            hint="leave --profile out, or add a role in .rookery/roles/ that has it",
+        )
 
 
 def _shell(db: Database, request: Request) -> dict[str, Any]:

@@ -35,8 +35,8 @@ class Case:
         return self.role.can_write
 
     def has_tool(self, tool: str) -> bool:
-        """True if the tool is the role's."""
-        return has_tool(self.role.tools, tool)
+        """True if the tool is the role's, and was left to the agent when it was slung."""
+        return has_tool(self.role.tools, tool) and has_tool(self.bounds.tools, tool)
 
     def deny(self, rule: str, reason: str, hint: str) -> NoReturn:
         """Refuse the call, whatever the profile."""

@@ -84,6 +84,7 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
     if session is not None:
         scope = tuple(session.settings.files)
         bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
+        bounds = bounds.replace(tools=session.settings.tools or bounds.tools)
         who = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
 
     def check_own(operation: Op, values: Mapping[str, Any], place: str, reach: str) -> None:

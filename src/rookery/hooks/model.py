@@ -31,6 +31,7 @@ class Caller(Record):
     branch: str
     base: str
     scope: tuple[str, ...]
+    tools: tuple[str, ...]
     task_id: str | None
     mode: str
     turn_id: str | None

@@ -16,6 +16,7 @@ from rookery.hooks import tool_events as tool_hooks
 from rookery.hooks import turn_events as turn_hooks
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.ops.state import open_state
+from rookery.roles.tools import ALL
 
 _ABOUT_A_TOOL = ("pre-tool", "post-tool", "post-tool-failure")
 _ONLY_TOLD = ("notification", "subagent-stop", "session-end")
@@ -59,9 +60,11 @@ def find_caller(db: Database, session_id: str, token: str | None) -> Caller | No
     if token is not None and hash_token(token) != token_hash:
         raise PermissionError("that is not this agent's token")
     told = loads(settings)
-    scope = tuple(told["files"])
+    scope, tools = tuple(told["files"]), tuple(told.get("tools") or (ALL,))
     worktree = from_stored(root_of(db.path), worktree)
-    return Caller(session_id, agent, role, profile, worktree, branch, told["base"], scope, task_id, mode, turn_id)
+    return Caller(
+        session_id, agent, role, profile, worktree, branch, told["base"], scope, tools, task_id, mode, turn_id
+    )
 
 
 def _read(payload: bytes) -> dict[str, Any]:

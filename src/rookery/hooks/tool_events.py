@@ -53,6 +53,7 @@ def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
         branch=caller.branch,
         base=caller.base,
         scope=caller.scope,
+        tools=caller.tools,
         task_id=caller.task_id,
         agent=caller.agent,
         cwd=cwd,

@@ -126,6 +126,8 @@ def _overrides(session: Session) -> str:
         told.append("- Sling no reviewer: read the diffs and run the checks yourself.")
     if settings.max_agents is not None:
         told.append(f"- Sling at most {settings.max_agents} agents in all.")
+    if settings.tools:
+        told.append(f"- Of your tools, use only {', '.join(settings.tools)}; `rook` itself always works.")
     if settings.instructions:
         told.append(settings.instructions.strip())
     return "\n".join(["## For this time", "", *told]) if told else ""
