@@ -101,6 +101,17 @@ def test_an_agent_whose_role_cannot_be_read_may_use_no_tool(rook: Rook) -> None:
     assert ask_hook(agent, ["status"]).status == 0
 
 
+def test_an_agent_whose_role_cannot_be_read_still_ends_and_its_task_is_open_again(rook: Rook) -> None:
+    agent = Agent(rook.folder, "bee")
+    for words in (("hook", "prompt"), ("mail", "send", "human", "--type", "worker_done", "--subject", "Done")):
+        assert rook(*words, env=agent.env).status == 0, words
+    write_role(rook.folder, "builder", "extends: wizard")
+    assert rook("hook", "stop", env=agent.env).status == 0
+    (found,) = rook.json("status", "--all").data
+    assert (found["state"], found["outcome"]) == ("ended", "completed")
+    assert rook.json("task", "get", agent.task).data["state"] == "PENDING"
+
+
 def test_a_role_in_a_worktree_counts_for_nothing(rook: Rook) -> None:
     agent = Agent(rook.folder, "bee")
     write_role(agent.worktree, "builder", "extends: builder\nrights: {run.write: any}")

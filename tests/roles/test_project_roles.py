@@ -158,6 +158,11 @@ def test_a_mistake_is_told_at_its_line(root: str, front: str, line: int | None, 
     assert said in found
 
 
+def test_one_mistake_is_told_once(root: str) -> None:
+    write_role(root, "writer", WHOLE.replace("relaxed", "reckless"), "You write.\n")
+    assert len(problem(root).splitlines()) == 1
+
+
 def test_front_matter_without_an_end(root: str) -> None:
     path = write_role(root, "writer")
     path.write_text("---\nextends: builder\n")

@@ -143,8 +143,8 @@ class _RoleFile(YamlFile):
             given[name] = "" if given.get(name) == _DEFAULT else given.get(name, getattr(base, name, ""))
         rights = {**(base.rights if base else {}), **given.get("rights", {})}
         rights |= {each: PROGRAM for each in PERMISSIONS if is_for_programs(each)}
-        missing = [] if base else [name for name in _REQUIRED if name not in given]
-        if missing:
+        missing = [name for name in _REQUIRED if name not in given]
+        if missing and base is None and not self.mistakes:
             self._note_key("", f"it lacks {', '.join(missing)}; `extends: ROLE` takes them from a built-in role")
         if not prompt.strip() and base is None:
             self._note_key("", "it has no prompt: write below the front matter how the role works")
