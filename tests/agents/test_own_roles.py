@@ -12,7 +12,7 @@ from den import DONE, Den
 from living import Agent
 from rookery.hooks import service as hooks
 from rookery.hooks.model import DENIED
-from support import write_role
+from support import wait_until, write_role
 
 WRITER = "extends: builder\naliases: [author]\npurpose: writes the documentation\nends_with: [result]"
 
@@ -47,6 +47,19 @@ def test_what_ends_a_role_ends_its_agents(den: Den) -> None:
     den.sling(task, "--role", "writer", "--name", "ink")
     den.wait_for("ink", "completed")
     assert "said result" in den.rook.json("inspect", "ink").out.decode()
+
+
+@pytest.mark.slow
+def test_an_agent_outlives_a_mistake_in_the_file_of_its_role(den: Den) -> None:
+    den.sling(den.task("Wait", [{"wait": "mail"}, {"wait": "mail"}, DONE]), "--name", "bee")
+    den.wait_for("bee", "waiting")
+    path = write_role(den.folder, "builder", "extends: wizard")
+    den.rook("mail", "send", "bee", "--subject", "Hello", "--body", "Are you there?")
+    wait_until(lambda: den.agent("bee")["turns"] == 2)
+    den.wait_for("bee", "waiting")
+    path.unlink()
+    den.rook("mail", "send", "bee", "--subject", "Hello", "--body", "Go on.")
+    den.wait_for("bee", "completed")
 
 
 def test_roles_of_the_project_are_discovered(rook: Rook) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from rookery.base import call as calls
-from rookery.base.errors import ProgramFailed
+from rookery.base.errors import ProgramFailed, Refused
 from rookery.config.compiled import section
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
@@ -46,9 +46,17 @@ def launch_of(ctx: Context, session: Session) -> Launch:
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
         parent=session.parent,
-        may_write=read_role(ctx.root, session.role).can_write,
+        may_write=_may_write(ctx, session),
         environ=project_environ(ctx.root),
     )
+
+
+def _may_write(ctx: Context, session: Session) -> bool:
+    """False also while the role's file cannot be used: the agent goes on, and the guard denies its tools."""
+    try:
+        return read_role(ctx.root, session.role).can_write
+    except Refused:
+        return False
 
 
 def start_terminal(ctx: Context, session: Session) -> HolderId:
