@@ -80,7 +80,12 @@ def ask_hook(agent: Agent, words: list[str], cwd: str | Path = "") -> Answer:
 
 def ask_shell_hook(agent: Agent, command: str, cwd: str | Path = "") -> Answer:
     """What the hook before a tool says to a line of shell."""
-    payload = {"tool_name": "Bash", "tool_input": {"command": command}, "cwd": str(cwd or agent.worktree)}
+    return ask_tool_hook(agent, "Bash", {"command": command}, cwd)
+
+
+def ask_tool_hook(agent: Agent, tool: str, given: dict[str, str], cwd: str | Path = "") -> Answer:
+    """What the hook before a tool says to any tool."""
+    payload = {"tool_name": tool, "tool_input": given, "cwd": str(cwd or agent.worktree)}
     token = agent.env["ROOKERY_TOKEN"]
     return hooks.handle(str(agent.root), agent.session_id, "pre-tool", json.dumps(payload).encode(), token)
 

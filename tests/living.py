@@ -11,14 +11,22 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.sessions import store
-from rookery.sessions.model import READY
+from rookery.sessions.model import READY, Settings
 from support import add
 
 
 class Agent:
     """One of them."""
 
-    def __init__(self, root: Path, name: str, role: str = "builder", *, under: Agent | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        name: str,
+        role: str = "builder",
+        *,
+        under: Agent | None = None,
+        tools: tuple[str, ...] = (),
+    ) -> None:
         self.name = name
         self.root = root
         db = Database.open(database_path(str(root)))
@@ -26,7 +34,8 @@ class Agent:
         self.role = role
         self.task: str = add(db, f"work of {name}", None if under is None else under.task)
         parent = None if under is None else under.name
-        session = reserve(ctx, Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent))
+        asked = Request(self.task, role, "human", "0" * 40, name=name, mode="tmux", parent=parent)
+        session = reserve(ctx, asked.replace(settings=Settings(tools=tools)))
         self.worktree = session.worktree
         without = {"runner_pid": None, "runner_start": None}
         with db.write():

@@ -287,3 +287,11 @@ def _describe(path: str) -> str:
     if os.path.isfile(path):
         content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     return f"{status.st_mode:o} {status.st_uid} {status.st_nlink if content else ''} {content}"
+
+
+def write_role(root: Path | str, name: str, front: str = "", prompt: str = "") -> Path:
+    """A role of the project's own: its front matter, and its prompt below that."""
+    path = Path(root, ".rookery", "roles", f"{name}.md")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\n{front}\n---\n{prompt}")
+    return path

@@ -95,8 +95,7 @@ _rook() {
     "vcs diff") words="--patch --json --quiet --no-color --directory --config" ;;
     "vcs log") words="--limit --json --quiet --no-color --directory --config" ;;
     "vcs status") words="--json --quiet --no-color --directory --config" ;;
-    "sling ") words="--role --name --runtime --model --files --spec --parent --base --headless --tmux --profile --sibling --skip-review --max-agents --instructions --json --quiet --no-color --directory --config" ;;
-    "sling  --role") words="coordinator lead builder scout reviewer merger monitor" ;;
+    "sling ") words="--role --name --runtime --model --files --spec --parent --base --headless --tmux --profile --tools --sibling --skip-review --max-agents --instructions --json --quiet --no-color --directory --config" ;;
     "sling  --runtime") words="scripted claude" ;;
     "sling  --profile") words="strict relaxed yolo" ;;
     "stop ") words="--clean --reason --json --quiet --no-color --directory --config" ;;
@@ -106,7 +105,6 @@ _rook() {
     "inspect ") words="--follow --limit --json --quiet --no-color --directory --config" ;;
     "attach ") words="--json --quiet --no-color --directory --config" ;;
     "agents discover") words="--role --json --quiet --no-color --directory --config" ;;
-    "agents discover --role") words="coordinator lead builder scout reviewer merger monitor" ;;
     "agents show") words="--json --quiet --no-color --directory --config" ;;
     "spec show") words="--json --quiet --no-color --directory --config" ;;
     "spec write") words="--body --json --quiet --no-color --directory --config" ;;

@@ -10,7 +10,7 @@ from conftest import Rook
 from daemons import run_as_guest
 from living import Agent
 from rookery.daemon.hello import Guest
-from rookery.roles.model import ROLES
+from rookery.roles.catalog import builtin_roles
 from support import child_environ
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def test_a_person_runs_gates(gate: Gate) -> None:
     assert gate.ran.exists()
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", builtin_roles())
 def test_no_agent_runs_gates(gate: Gate, role: str) -> None:
     agent = Agent(gate.rook.folder, "bee", role)
     refused = gate.rook.json("gate", "run", env=agent.env)

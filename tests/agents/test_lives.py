@@ -231,7 +231,10 @@ def test_stopping_a_lead_stops_its_agents(den: Den) -> None:
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        (("--role", "wizard"), "usage"),
+        (("--role", "wizard"), "invalid_input"),
+        (("--role", "scout", "--profile", "yolo"), "invalid_input"),
+        (("--tools", "Raed"), "invalid_input"),
+        (("--tools", "Read,Task"), "invalid_input"),
         (("--name", "../evil"), "invalid_input"),
         (("--name", "human"), "invalid_input"),
         (("--parent", "nobody"), "no_such_agent"),

@@ -21,16 +21,18 @@ from rookery.hooks.model import DENIED
 from rookery.ops import index
 from rookery.processes.proctable import has_proc
 from rookery.processes.python import module_command
-from rookery.roles.rights import PROGRAM, RIGHTS, reach_of
+from rookery.roles.catalog import builtin_roles
+from rookery.roles.permissions import PERMISSIONS, PROGRAM, is_for_programs
 from sandbox.cell import Cell, needs_bubblewrap
 from support import Ran, add, child_environ, run_rook
 from templates import copy_database, copy_repository
 
 OPERATIONS = {each.name: each for each in index.load_all()}
-BY_ROLE = sorted(name for name, each in OPERATIONS.items() if "builder" not in RIGHTS[each.needs])
-"""What the table gives to no builder: a new operation is among them by itself."""
-BY_PROGRAM = sorted(name for name, each in OPERATIONS.items() if reach_of("builder", each.needs) == PROGRAM)
-OF_PEOPLE = sorted(name for name, each in OPERATIONS.items() if not RIGHTS[each.needs])
+BUILDER = builtin_roles()["builder"]
+BY_ROLE = sorted(name for name, each in OPERATIONS.items() if each.needs not in BUILDER.rights)
+"""What no builder may: a new operation is among them by itself."""
+BY_PROGRAM = sorted(name for name, each in OPERATIONS.items() if is_for_programs(each.needs))
+OF_PEOPLE = sorted(name for name, each in OPERATIONS.items() if not PERMISSIONS[each.needs])
 CASES = [
     *((name, command) for name, commands in REFUSED.items() for command in commands),
     *(("bee", f"<{name}>") for name in BY_ROLE),
@@ -93,7 +95,9 @@ def check_refusal(code: str, message: str, hint: str, words: list[str]) -> None:
     if code == "not_permitted":
         operation, _ = index.find([word for word in words if word != "--json"])
         assert operation is not None
-        mays = [role for role, reach in RIGHTS[operation.needs].items() if reach != PROGRAM] or ["people"]
+        mays = [
+            name for name, role in builtin_roles().items() if role.rights.get(operation.needs, PROGRAM) != PROGRAM
+        ] or ["people"]
         assert all(each in message for each in mays), (words, message)
     else:
         owners = ("ada", "bee", "drone", "queen", "human", "merle", "is nobody's yet", "makes no epics", "to land")

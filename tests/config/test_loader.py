@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rookery.base.errors import ConfigInvalid
-from rookery.config import sources
+from rookery.config import yaml_file
 from rookery.config.environ import Environ, read_environ
 from rookery.config.loader import Loaded, load_config
 from rookery.config.model import Config, GateConfig
@@ -281,7 +281,7 @@ def test_anchors_are_fine(layers: Layers) -> None:
 def test_a_mistake_is_told_at_its_place(
     layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, text: str, place: str, said: str
 ) -> None:
-    monkeypatch.setattr(sources, "_LOADER", loader)
+    monkeypatch.setattr(yaml_file, "LOADER", loader)
     layers.project.write_text(text)
     (mistake,) = layers.mistakes()
     assert mistake.startswith(f"{layers.project}:{place}: ")
@@ -316,7 +316,7 @@ def test_a_file_that_may_not_be_read(layers: Layers) -> None:
 def test_deep_nesting_is_refused_before_it_ends_the_process(
     layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, bracket: str
 ) -> None:
-    monkeypatch.setattr(sources, "_LOADER", loader)
+    monkeypatch.setattr(yaml_file, "LOADER", loader)
     layers.project.write_text(bracket * 50_000)
     assert "nested too deeply" in layers.mistakes()[0]
 
@@ -428,7 +428,7 @@ def mistakes_or_none(environ: Environ, flags: dict[str, str]) -> list[str]:
 )
 def test_no_file_does_more_than_be_invalid(tmp_path: Path, loader: type, data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "_LOADER", loader)
+        patch.setattr(yaml_file, "LOADER", loader)
         path = tmp_path / "any.yaml"
         path.write_bytes(data)
         environ = read_environ({"HOME": str(tmp_path)}).replace(user_config=str(path))

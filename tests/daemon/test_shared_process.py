@@ -30,7 +30,7 @@ KEEPS = {
     "rookery.config.schema.sections": "one value",
     "rookery.config.schema.keys": "one value",
     "rookery.merge.resolve.languages._parser": "one for each language",
-    "rookery.roles.rights._PEOPLE": "an empty table",
+    "rookery.roles.catalog.builtin_roles": "one value",
     "rookery.guard.programs.table.FORBIDDEN": "programs that the guard knows",
     "rookery.processes.subreaper._adopting": "one value",
     "rookery.ops.operation._declared": "the operations",

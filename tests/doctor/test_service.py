@@ -130,10 +130,8 @@ def test_one_category_asks_no_other_module(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_unknown_category_names_those_there_are() -> None:
     with pytest.raises(InvalidInput) as caught:
         service.examine(PLACE, category="plumbing")
-    assert (
-        caught.value.hint
-        == "one of install, config, database, location, tasks, agents, loop, environment, sandbox, merge, vcs, terminal"
-    )
+    assert caught.value.hint == "one of " + ", ".join(service.CATEGORIES)
+    assert {"install", "roles", "terminal"} <= service.CATEGORIES.keys()
 
 
 def test_it_works_outside_a_project(tmp_path: Path) -> None:

@@ -10,14 +10,15 @@ import pytest
 from guard.corpus import BENEATH, CHECKS, FORBIDDEN, FOREIGN, OWN, READING, TELLING, WORKING, WRITING
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
-from rookery.roles.model import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
+from rookery.roles.catalog import builtin_roles
+from rookery.roles.model import NOTHING, PROFILES, RELAXED, STRICT, YOLO
 
 T = TypeVar("T")
-READERS = [role.name for role in ROLES.values() if role.writes == NOTHING]
+READERS = [role.name for role in builtin_roles().values() if role.writes == NOTHING]
 
 
 def judge(bounds: Bounds, role: str, command: str, profile: str | None = None) -> Verdict:
-    found = ROLES[role]
+    found = builtin_roles()[role]
     return decide(found, profile or found.profile, bounds, Call("Bash", {"command": command}))
 
 
@@ -39,7 +40,7 @@ def test_the_corpus_is_large() -> None:
 @pytest.mark.slow
 def test_reading_is_allowed_to_every_role_in_every_profile(bounds: Bounds) -> None:
     def check(command: str) -> None:
-        for role in ROLES:
+        for role in builtin_roles():
             for profile in PROFILES:
                 verdict = judge(bounds, role, command, profile)
                 assert verdict.verdict == ALLOW, f"{role}, {profile}: {verdict}"
@@ -60,7 +61,7 @@ def test_everyday_work_is_allowed_to_those_who_write(bounds: Bounds) -> None:
 def test_what_is_forbidden_is_denied_to_every_role_in_every_profile(bounds: Bounds) -> None:
     def check(case: tuple[str, str]) -> None:
         rule, command = case
-        for role in ROLES:
+        for role in builtin_roles():
             for profile in PROFILES:
                 verdict = judge(bounds, role, command, profile)
                 assert verdict.verdict == DENY, f"{role}, {profile}: {verdict}"
@@ -141,13 +142,13 @@ def test_a_lead_is_told_to_sling_a_builder(bounds: Bounds) -> None:
     ],
 )
 def test_no_place_or_setting_is_named_however_it_is_written(bounds: Bounds, words: str) -> None:
-    for role in ROLES:
+    for role in builtin_roles():
         assert judge(bounds, role, f"rook {words}", YOLO).rule == "rook"
 
 
 @pytest.mark.parametrize("words", ["epic delete x -h", "epic delete x --help", "-h epic delete x", "help epic", "epic"])
 def test_help_is_shown_to_everybody(bounds: Bounds, words: str) -> None:
-    for role in ROLES:
+    for role in builtin_roles():
         assert judge(bounds, role, f"rook {words}").verdict == ALLOW
     for hidden in ("x -- -h", "x --help=1", '"$x" --help', "--reason -h x", "x --reason=-h"):
         assert judge(bounds, "builder", f"rook epic cancel {hidden}").verdict == DENY

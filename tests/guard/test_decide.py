@@ -10,21 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.base import secret_paths
-from rookery.guard import tools
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
-from rookery.roles.model import NOTHING, PROFILES, RELAXED, ROLES, STRICT, YOLO
+from rookery.roles import tools
+from rookery.roles.catalog import builtin_roles
+from rookery.roles.model import NOTHING, PROFILES, RELAXED, STRICT, YOLO
 
-READERS = [role for role in ROLES.values() if role.writes == NOTHING]
+READERS = [role for role in builtin_roles().values() if role.writes == NOTHING]
 
 
 def call(bounds: Bounds, role: str, tool: str, profile: str | None = None, **given: Any) -> Verdict:
-    return decide(ROLES[role], profile or ROLES[role].profile, bounds, Call(tool, given))
+    return decide(builtin_roles()[role], profile or builtin_roles()[role].profile, bounds, Call(tool, given))
 
 
 @pytest.mark.parametrize("tool", tools.FORBIDDEN)
 def test_native_and_blocking_tools_are_denied_with_the_right_way(bounds: Bounds, tool: str) -> None:
-    for role in ROLES:
+    for role in builtin_roles():
         for profile in PROFILES:
             verdict = call(bounds, role, tool, profile)
             assert (verdict.verdict, bool(verdict.hint), bool(verdict.rule)) == (DENY, True, True)
@@ -46,7 +47,7 @@ def test_the_right_way_is_named(bounds: Bounds, tool: str, way: str) -> None:
 
 @pytest.mark.parametrize("tool", sorted(tools.HARMLESS))
 def test_harmless_tools_are_allowed(bounds: Bounds, tool: str) -> None:
-    assert all(call(bounds, role, tool, STRICT).verdict == ALLOW for role in ROLES)
+    assert all(call(bounds, role, tool, STRICT).verdict == ALLOW for role in builtin_roles())
 
 
 @pytest.mark.parametrize("tool", ["WebFetch", "WebSearch", "mcp__github__get_issue", "Skill"])
@@ -188,7 +189,7 @@ def test_scope_holds_for_commands(bounds: Bounds) -> None:
 
 
 def test_temporary_folders_are_everybodys(bounds: Bounds, tmp_path: Path) -> None:
-    for role in ROLES:
+    for role in builtin_roles():
         assert call(bounds, role, "Write", file_path="/tmp/note-of-bee.txt").verdict == ALLOW
         assert call(bounds.replace(temp=()), role, "Write", file_path="/tmp/note-of-bee.txt").verdict == DENY
         assert call(bounds, role, "Write", file_path="/tmp/rookery-0/x.sock").verdict == DENY
@@ -236,7 +237,7 @@ def test_every_secret_of_the_list_is_denied(bounds: Bounds, path: str) -> None:
 )
 def test_everything_else_is_read_by_all(bounds: Bounds, tool: str, given: dict[str, str]) -> None:
     filled = {name: value.format(root=bounds.root) for name, value in given.items()}
-    for role in ROLES:
+    for role in builtin_roles():
         assert call(bounds, role, tool, STRICT, **filled).verdict == ALLOW
 
 
@@ -292,17 +293,17 @@ GARBAGE: list[Any] = [
 @pytest.mark.parametrize("given", GARBAGE, ids=lambda value: repr(value)[:30])
 def test_garbage_is_denied_and_never_raises(bounds: Bounds, tool: str, given: Any) -> None:
     for role in ("builder", "scout"):
-        verdict = decide(ROLES[role], YOLO, bounds, Call(tool, given))
+        verdict = decide(builtin_roles()[role], YOLO, bounds, Call(tool, given))
         assert (verdict.verdict, bool(verdict.hint)) == (DENY, True)
 
 
 @pytest.mark.parametrize("tool", [None, 7, ["Bash"], {"a": 1}, b"Bash"])
 def test_a_tool_without_a_name_is_denied(bounds: Bounds, tool: Any) -> None:
-    assert decide(ROLES["builder"], YOLO, bounds, Call(tool, {"command": "ls"})).verdict == DENY
+    assert decide(builtin_roles()["builder"], YOLO, bounds, Call(tool, {"command": "ls"})).verdict == DENY
 
 
 def test_an_unknown_profile_is_denied(bounds: Bounds) -> None:
-    assert decide(ROLES["builder"], "reckless", bounds, Call("Bash", {"command": "ls"})).verdict == DENY
+    assert decide(builtin_roles()["builder"], "reckless", bounds, Call("Bash", {"command": "ls"})).verdict == DENY
 
 
 def test_bounds_without_a_worktree_are_denied() -> None:
@@ -317,7 +318,9 @@ def test_bounds_without_a_worktree_are_denied() -> None:
 def test_any_text_gets_a_verdict(bounds: Bounds, text: str) -> None:
     for tool in ("Bash", "Write", "Read", text):
         for value in (text, f"git {text}", f"{text} git push"):
-            verdict = decide(ROLES["builder"], YOLO, bounds, Call(tool, {"command": value, "file_path": value}))
+            verdict = decide(
+                builtin_roles()["builder"], YOLO, bounds, Call(tool, {"command": value, "file_path": value})
+            )
             assert verdict.verdict in (ALLOW, ASK, DENY)
             assert verdict.verdict == ALLOW or (verdict.reason and verdict.hint and verdict.rule)
 

@@ -12,7 +12,7 @@ from guard.conftest import make_worktree
 from guard.corpus import LEAVES_SRC, OWN, WRITES_ANYWHERE, WRITES_ELSEWHERE, WRITES_IN_SRC
 from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW, DENY, Bounds, Call, Verdict
-from rookery.roles.model import ROLES
+from rookery.roles.catalog import builtin_roles
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def worktree(tmp_path: Path) -> Path:
 def judge(worktree: Path, command: str, *scope: str, cwd: str = "") -> Verdict:
     root, here = str(worktree.parents[2]), str(worktree / cwd)
     bounds = Bounds(root, str(worktree), "rook/bee/task", "main", scope, OWN, agent="bee", temp=(), cwd=here)
-    role = ROLES["builder"]
+    role = builtin_roles()["builder"]
     return decide(role, role.profile, bounds, Call("Bash", {"command": command}))
 
 

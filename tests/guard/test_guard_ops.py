@@ -10,7 +10,8 @@ import pytest
 from conftest import Rook
 from den import Den
 from rookery.guard.explain import explain
-from rookery.roles.model import PROFILES, ROLES
+from rookery.roles.catalog import builtin_roles
+from rookery.roles.model import PROFILES
 from support import run_rook
 
 
@@ -93,10 +94,10 @@ def test_in_an_agents_worktree_its_own_bounds_hold(repo: Path) -> None:
     assert ask("git checkout rook/bee/other") == "git-branch"
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", builtin_roles())
 def test_a_role_is_explained(rook: Rook, role: str) -> None:
     data = rook.json("guard", "explain", role).data
-    assert data["profile"] == ROLES[role].profile
+    assert data["profile"] == builtin_roles()[role].profile
     shown = rook("guard", "explain", role).out.decode()
     for part in ("allowed", "denied", "~/.ssh", "git that only reads", "AskUserQuestion"):
         assert part in shown
@@ -104,7 +105,7 @@ def test_a_role_is_explained(rook: Rook, role: str) -> None:
 
 def test_what_is_explained_follows_from_role_and_profile() -> None:
     def names(role: str, profile: str, kind: str) -> str:
-        return " ".join(point.what for point in getattr(explain(ROLES[role], profile), kind))
+        return " ".join(point.what for point in getattr(explain(builtin_roles()[role], profile), kind))
 
     assert "writing in its worktree" in names("builder", "yolo", "allowed")
     assert "changing any file" in names("scout", "yolo", "denied")

@@ -21,6 +21,7 @@ from rookery.mail.model import Draft, Message, Sent
 from rookery.ops.caller import prove
 from rookery.ops.model import PERSON, Caller
 from rookery.processes.proctree import identify
+from rookery.roles.catalog import builtin_roles
 from rookery.sessions.model import Settings
 from support import child_environ, run_rook
 from templates import copy_database
@@ -78,7 +79,7 @@ class Hive:
             "worktree": "",
             "branch": "",
             "base_commit": "",
-            "settings": json.dumps(Settings().as_dict()),
+            "settings": json.dumps(Settings(ends_with=builtin_roles()[role].ends_with).as_dict()),
             "token_hash": hashlib.sha256(token.encode()).hexdigest(),
             "created_at": NOW,
             "updated_at": NOW,

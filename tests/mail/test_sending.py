@@ -13,13 +13,13 @@ from rookery.mail.model import (
     MAX_BODY,
     MAX_SUBJECT,
     PRIORITIES,
-    TYPES,
     Draft,
     EmptyGroup,
     InvalidPayload,
     UnknownRecipient,
 )
 from rookery.mail.validation import read_payload
+from rookery.roles.messages import TYPES
 from rookery.sessions.store import session
 
 from .hive import HUMAN, NOW, Agent, Hive

@@ -27,7 +27,7 @@ from rookery.ops.operation import (
     Ref,
     op,
 )
-from rookery.roles.model import PROFILES, ROLES
+from rookery.roles.model import PROFILES
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
@@ -60,7 +60,7 @@ def sling(
     ctx: Context,
     task: Annotated[str, Owns(TASKS), Doc("The task that it is to do.")],
     *,
-    role: Annotated[str, Choices(tuple(ROLES)), Doc("What kind of agent (builder).")] = "builder",
+    role: Annotated[str, Doc("What kind of agent (builder); `rook agents discover` lists the roles.")] = "builder",
     name: Annotated[str | None, Ref(AGENTS), Doc("Its name; by default the role and a number.")] = None,
     runtime: Annotated[
         str | None, Choices(tuple(RUNTIMES)), Doc("The program that it runs on (config: agents.runtime).")
@@ -79,6 +79,7 @@ def sling(
     headless: Annotated[bool, Doc("It lives turn by turn, without a terminal.")] = False,
     tmux: Annotated[bool, Doc("It lives interactively in tmux.")] = False,
     profile: Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")] = None,
+    tools: Annotated[tuple[str, ...], Doc("A tool of its role that it may use; without any, all of them.")] = (),
     sibling: Annotated[tuple[str, ...], Ref(AGENTS), Doc("An agent that works beside it.")] = (),
     skip_review: Annotated[bool, Doc("For a lead: no reviewer is needed.")] = False,
     max_agents: Annotated[int | None, Doc("For a lead: how many agents it may sling in all.")] = None,
@@ -105,7 +106,8 @@ def sling(
         profile=profile or "",
         parent=parent,
         settings=Settings(
-            files=tuple(each for text in files for each in text.split(",") if each),
+            files=_split(files),
+            tools=_split(tools),
             spec=_spec_path(ctx, spec),
             siblings=tuple(sibling),
             skip_review=skip_review,
@@ -148,6 +150,11 @@ def nudge(
     words = message or "Please say with a status message where you are and what you wait for."
     sent = mail.send(ctx.db, ctx.caller, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
     return Nudged(name, sent.messages[0].id)
+
+
+def _split(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """An option that can be given several times, or once with commas."""
+    return tuple(each.strip() for text in texts for each in text.split(",") if each.strip())
 
 
 def _base_commit(ctx: Context, base: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,10 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.processes import limits
 from rookery.processes.holder import myself
-from rookery.roles.model import Role, find_role
+from rookery.roles.catalog import find_role, list_roles
+from rookery.roles.model import PROFILES, Role
+from rookery.roles.permissions import ANY
+from rookery.roles.tools import has_tool, why_no_tool
 from rookery.sessions import store
 from rookery.sessions.credentials import write_token
 from rookery.sessions.model import (
@@ -59,14 +63,16 @@ class Request(Record):
 
 def reserve(ctx: Context, request: Request) -> Session:
     """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
-    role = find_role(request.role)
+    role = find_role(ctx.root, request.role)
+    _check_narrowed(role, request)
+    slings = {each.name: each.slings for each in list_roles(ctx.root)}
     config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
     token = write_token(ctx, session_id)
     try:
         with ctx.db.write() as db:
-            parent, depth = _parent(ctx, request, role)
-            task = _task(ctx, request, now)
+            parent, depth = _parent(ctx, request, role, slings)
+            task = _task(ctx, request.task, role, now)
             name = check_new_name(request.name) if request.name else _free_name(ctx, role)
             _check_free(ctx, name, task)
             run = store.open_run(db) or _new_run(ctx, task, request.caller)
@@ -80,8 +86,8 @@ def reserve(ctx: Context, request: Request) -> Session:
                 run_id=run.id,
                 parent=parent,
                 depth=depth,
-                runtime=request.runtime or config.runtime,
-                model=request.model or (role.model if role.model != "default" else config.model),
+                runtime=request.runtime or role.runtime or config.runtime,
+                model=request.model or role.model or config.model,
                 mode=request.mode or config.mode,
                 profile=request.profile or role.profile,
                 state=BOOTING,
@@ -91,7 +97,9 @@ def reserve(ctx: Context, request: Request) -> Session:
                 worktree=path,
                 branch=branch,
                 base_commit=request.base_commit,
-                settings=request.settings.replace(is_new=not os.path.lexists(path), **_shell(db, request)),
+                settings=request.settings.replace(
+                    is_new=not os.path.lexists(path), ends_with=role.ends_with, **_shell(db, request)
+                ),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
                 runner_start=me.text,
@@ -111,6 +119,19 @@ def reserve(ctx: Context, request: Request) -> Session:
         raise
 
 
+def _check_narrowed(role: Role, request: Request) -> None:
+    """Raise InvalidInput if the caller asks for more than the role has: a sling narrows a role, and never widens it."""
+    for tool in request.settings.tools:
+        problem = why_no_tool(tool) or ("" if has_tool(role.tools, tool) else f"a {role.name} has no {tool}")
+        if problem:
+            raise InvalidInput(problem, hint=f"`rook guard explain {role.name}` shows what it has")
+    if request.profile and PROFILES.index(request.profile) > PROFILES.index(role.profile):
+        raise InvalidInput(
+            f"a {role.name} is {role.profile}, and {request.profile} is looser",
+            hint="leave --profile out, or add a role in .rookery/roles/ that has it",
+        )
+
+
 def _shell(db: Database, request: Request) -> dict[str, Any]:
     """The umask and limits of the person's shell; those of the agent's own session if an agent slings."""
     caller = None if request.caller == HUMAN else store.living(db, request.caller)
@@ -123,7 +144,7 @@ def _shell(db: Database, request: Request) -> dict[str, Any]:
     }
 
 
-def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
+def _parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
     """Who the agent answers to, and how deep it is."""
     name = request.parent or request.caller
     if request.caller not in (HUMAN, name):
@@ -133,7 +154,7 @@ def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
     above = store.living(ctx.db, name)
     if above is None:
         raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` shows who is there")
-    if role.name not in find_role(above.role).spawns:
+    if role.name not in slings.get(above.role, ()) or role.rights.get("agent.write") == ANY:
         raise NotAllowedToSpawn(
             f"a {above.role} cannot sling a {role.name}", hint=f"ask {above.parent} by mail for what you need"
         )
@@ -145,9 +166,9 @@ def _parent(ctx: Context, request: Request, role: Role) -> tuple[str, int]:
     return name, above.depth + 1
 
 
-def _task(ctx: Context, request: Request, now: str) -> Task:
+def _task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
     db = ctx.db
-    task = tasks.find(db, request.task)
+    task = tasks.find(db, wanted)
     for holder in store.sessions(db, alive=True, task_id=task.id):
         hint = f"`rook stop {holder.agent}` first, or choose another task"
         raise TaskTaken(f"{holder.agent} is at work on {task.id}", hint=hint)
@@ -159,10 +180,10 @@ def _task(ctx: Context, request: Request, now: str) -> Task:
     lifecycle.check_unblocked(db, task)
     if task.is_held(now):
         raise TaskTaken(f"{task.assignee} holds {task.id}", hint=f"`rook task release {task.id}` first")
-    if tasks.has_unfinished_children(db, task.id) and not find_role(request.role).can_spawn:
+    if tasks.has_unfinished_children(db, task.id) and not role.can_spawn:
         leaf = service.next_ready(db, now, task.id)
         hint = f"sling {leaf.task.id}, or a lead" if leaf else "sling a lead for it"
-        raise InvalidInput(f"{task.id} has unfinished children; a {request.role} does one task", hint=hint)
+        raise InvalidInput(f"{task.id} has unfinished children; a {role.name} does one task", hint=hint)
     return task
 
 

@@ -21,7 +21,7 @@ from rookery.ops.context import Context
 from rookery.ops.location import check_can_run_agents
 from rookery.processes.proctable import MARK, SLING
 from rookery.processes.proctree import end_tree
-from rookery.roles.model import find_role, read_prompt
+from rookery.roles.catalog import find_role, read_role
 from rookery.runtimes.model import HEADLESS, Command
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.model import BUBBLEWRAP
@@ -42,7 +42,7 @@ from rookery.worktrees.provision import Enclose
 def sling(ctx: Context, request: Request) -> Session:
     """Bring an agent to life on a task, or leave everything as it was."""
     check_can_run_agents(ctx.root, ctx.db)
-    name = request.runtime or ctx.config.agents.runtime
+    name = request.runtime or find_role(ctx.root, request.role).runtime or ctx.config.agents.runtime
     open_runtime(name).check_installed(section(ctx.config, name), sling_path(ctx.root, request.caller))
     settings = request.settings.replace(sandbox=decide(ctx))
     session = reserve(ctx, request.replace(settings=settings))
@@ -144,11 +144,9 @@ def _enclosing(ctx: Context, session: Session) -> Enclose | None:
 
 def instruct(ctx: Context, session: Session) -> None:
     """Write the instructions where the runtime reads them, out of sight of commits."""
-    role = find_role(session.role)
+    role = read_role(ctx.root, session.role)
     view = None if session.task_id is None else service.get(ctx.db, session.task_id)
-    text = overlay.compose(
-        session, role, read_prompt(role, ctx.root), root=ctx.root, view=view, spec=_read_spec(ctx, session)
-    )
+    text = overlay.compose(session, role, root=ctx.root, view=view, spec=_read_spec(ctx, session))
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
     _write_private(ctx, session, layout.SESSION_INSTRUCTIONS, text)

@@ -14,17 +14,15 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
-from yaml.reader import Reader
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
+from rookery.config import yaml_file
 from rookery.config.model import Config
 from rookery.config.schema import Key, keys, sections
 from rookery.config.values import Unquoted, did_you_mean
+from rookery.config.yaml_file import MAX_DEPTH, Stop, compose, place_of
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_BYTES = 256 * 1024
-_MAX_DEPTH = 16
 _MAX_VALUES = 10_000
 _MAX_MESSAGE = 500
 _SHOWN = {list: "a list", dict: "a mapping", type(None): "nothing"}
@@ -60,7 +58,7 @@ def read_file(layer: str, path: str) -> Source:
     """Read a configuration file. One that is not there, or holds comments only, says nothing."""
     source = Source(layer, path, is_file=True)
     if os.path.lexists(path):
-        source.read(lambda: source.parse(_decode(_load(path))))
+        source.read(lambda: source.parse(yaml_file.read_text(path)))
     return source
 
 
@@ -69,76 +67,6 @@ def read_text(layer: str, name: str, key: str, text: str) -> Source:
     source = Source(layer, name)
     source.read(lambda: source.split(key, text))
     return source
-
-
-class _Stop(Exception):
-    """The source cannot be read any further."""
-
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
-        super().__init__(message)
-        self.message = message
-        self.place = (line, column)
-
-
-def _load(path: str) -> bytes:
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise _Stop("it is not a file")  # opening a pipe would wait for ever
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise _Stop(f"it cannot be read: {error.strerror}") from error
-    if len(data) > _MAX_BYTES:
-        raise _Stop(f"it is larger than {_MAX_BYTES // 1024} KiB")
-    return data
-
-
-def _decode(data: bytes) -> str:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8", "replace")
-        raise _Stop("it is not UTF-8 from here on", *_position(before)) from error
-    unprintable = Reader.NON_PRINTABLE.search(text)
-    if unprintable:
-        character = f"U+{ord(unprintable.group()):04X}"
-        raise _Stop(f"the character {character} may not stand here", *_position(text[: unprintable.start()]))
-    return text
-
-
-def _position(before: str) -> tuple[int, int]:
-    """Line and column of what follows the text, from 1."""
-    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-
-
-def _compose(text: str) -> yaml.Node | None:
-    try:
-        _check_depth(text)
-        node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as error:
-        problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise _Stop(f"it is not YAML: {problem}", *_place(error.problem_mark or error.context_mark)) from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # Without libyaml, an escape such as "\UFFFFFFFF" ends in a bare ValueError.
-        raise _Stop(f"it is not YAML: {' '.join(str(error).split())}") from error
-    return node
-
-
-def _check_depth(text: str) -> None:
-    """Refuse deep nesting before composing: libyaml's composer recurses in C and ends the process."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MAX_DEPTH:
-            raise _Stop("it is nested too deeply", *_place(event.start_mark))
-
-
-def _place(mark: Any) -> tuple[int, int]:
-    """Line and column of a mark, from 1."""
-    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
 class Source:
@@ -164,12 +92,12 @@ class Source:
         """Check what the source holds."""
         try:
             self._check(make_tree())
-        except _Stop as stop:
+        except Stop as stop:
             self._mistakes.append((*stop.place, stop.message))
 
     def parse(self, text: str) -> Any:
         """What YAML holds, as lists, mappings and texts; a section without keys is left out."""
-        root = _compose(text)
+        root = compose(text)
         plain = None if root is None else self._plain(root, ())
         if isinstance(plain, dict):
             return {name: value for name, value in plain.items() if value is not None}
@@ -182,7 +110,7 @@ class Source:
         in a file, on one line.
         """
         if name not in keys():
-            raise _Stop(_unknown_key(name, keys()))
+            raise Stop(_unknown_key(name, keys()))
         key = keys()[name]
         if key.items:
             plain = self.parse(text)
@@ -190,7 +118,7 @@ class Source:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         bare = next((part for part in parts if "=" not in part), None)
         if key.kind is dict and bare is not None:
-            raise _Stop(f"{name} holds {bare!r}; write NAME=text, separated by commas")
+            raise Stop(f"{name} holds {bare!r}; write NAME=text, separated by commas")
         by_kind: dict[type, Any] = {tuple: parts, dict: dict(part.partition("=")[::2] for part in parts)}
         return {key.section: {key.field: by_kind.get(key.kind, text)}}
 
@@ -201,27 +129,27 @@ class Source:
             for details in error.errors(include_url=False):
                 is_unknown = details["type"] == "unexpected_keyword_argument"
                 path = (*details["loc"], _KEY) if is_unknown else details["loc"]
-                self._mistakes.append((*self._place(path), _describe(details)))
+                self._mistakes.append((*self.place_of(path), _describe(details)))
             return
         for key in keys().values():
             if key.section not in (tree or {}) or (key.field and key.field not in tree[key.section]):
                 continue
             section = getattr(config, key.section)
-            place = self._place((*key.name.split("."), _KEY)) if self._is_file else ()
+            place = self.place_of((*key.name.split("."), _KEY)) if self._is_file else ()
             origin = Origin(self._layer, self._name, *place)
             self.said[key.name] = Said(getattr(section, key.field) if key.field else section, origin)
 
-    def _place(self, path: Path) -> tuple[int, int]:
+    def place_of(self, path: Path) -> tuple[int, int]:
         """Line and column of what a path leads to, or of the nearest thing above it."""
         while path and path not in self._nodes:
             path = path[:-1]
-        return _place(self._nodes[path].start_mark if path in self._nodes else None)
+        return place_of(self._nodes[path].start_mark if path in self._nodes else None)
 
     def _plain(self, node: yaml.Node, path: Path) -> Any:
         self._nodes[path] = node
         # An alias may stand for a whole tree, the one around it too.
-        if len(path) > _MAX_DEPTH or len(self._nodes) > _MAX_VALUES:
-            raise _Stop("it holds too many values", *_place(node.start_mark))
+        if len(path) > MAX_DEPTH or len(self._nodes) > _MAX_VALUES:
+            raise Stop("it holds too many values", *place_of(node.start_mark))
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
@@ -233,7 +161,7 @@ class Source:
     def _entries(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
         """The entries of a mapping whose keys are words; every other one is a mistake."""
         for key, value in node.value:
-            place = _place(key.start_mark)
+            place = place_of(key.start_mark)
             if not isinstance(key, yaml.ScalarNode):
                 self._mistakes.append((*place, "a key must be a word"))
                 continue
@@ -241,7 +169,7 @@ class Source:
             if first is key:
                 yield key, value
             else:
-                line = _place(first.start_mark)[0]
+                line = place_of(first.start_mark)[0]
                 self._mistakes.append((*place, f"{key.value} is given twice; the first is on line {line}"))
 
 

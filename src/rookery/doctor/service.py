@@ -18,6 +18,7 @@ CATEGORIES = {
     "config": "rookery.config.checks",
     "database": "rookery.db.checks",
     "location": "rookery.location.checks",
+    "roles": "rookery.roles.checks",
     "tasks": "rookery.tasks.checks",
     "agents": "rookery.agents.checks",
     "loop": "rookery.flows.checks",

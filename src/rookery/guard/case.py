@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Verdict
-from rookery.roles.model import NOTHING, STRICT, YOLO, Role
+from rookery.roles.model import STRICT, YOLO, Role
+from rookery.roles.tools import has_tool
 
 _LONGEST = 400
 WRITE_IT_OUT = "write it out plainly, without variables or tricks, so that it can be judged"
@@ -31,7 +32,11 @@ class Case:
     @property
     def is_writer(self) -> bool:
         """True if the role may change files at all."""
-        return self.role.writes != NOTHING
+        return self.role.can_write
+
+    def has_tool(self, tool: str) -> bool:
+        """True if the tool is the role's, and was left to the agent when it was slung."""
+        return has_tool(self.role.tools, tool) and has_tool(self.bounds.tools, tool)
 
     def deny(self, rule: str, reason: str, hint: str) -> NoReturn:
         """Refuse the call, whatever the profile."""

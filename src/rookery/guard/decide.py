@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rookery.guard import tools
 from rookery.guard.case import Case, Denied
 from rookery.guard.model import DENY, Bounds, Call, Verdict
 from rookery.guard.paths import check_read, check_write
 from rookery.guard.shell.judge import judge_script
+from rookery.guard.shell.syntax import is_one_command
 from rookery.guard.shell.word import Word
+from rookery.roles import tools
 from rookery.roles.model import PROFILES, Role
 
 
@@ -38,6 +39,8 @@ def _judge(case: Case, call: Call) -> None:
         case.deny("broken", "it is not known where the agent works", "report it by mail")
     if tool in tools.HARMLESS:
         return
+    if not case.has_tool(tool) and not tools.why_no_tool(tool) and not _is_plain_rook(case, tool, given):
+        case.deny("tool", f"{tool} is not among your tools", "do without it, or ask by mail: `rook` itself still works")
     if tool in tools.SHELL:
         _judge_shell(case, given)
     elif tool in tools.READERS:
@@ -53,6 +56,12 @@ def _judge(case: Case, call: Call) -> None:
         _judge_server(case, tool)
     else:
         case.deny("unknown-tool", f"the guard does not know {tool[:80]}", "use Bash, Read, Edit, Write, Grep or Glob")
+
+
+def _is_plain_rook(case: Case, tool: str, given: dict[str, Any]) -> bool:
+    """True for one call of `rook` and nothing beside it: an agent without Bash reports by it, too."""
+    command = given.get("command")
+    return tool in tools.SHELL and isinstance(command, str) and is_one_command(case, command, "rook")
 
 
 def _judge_shell(case: Case, given: dict[str, Any]) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from rookery.base import secret_paths
 from rookery.base.record import Record
-from rookery.guard import tools
 from rookery.guard.paths import ANYWHERE, AT_THE_TOP
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.git import DENIED, READS, WRITES
 from rookery.ops.index import load_all
-from rookery.roles.model import NOTHING, RELAXED, STRICT, Role
-from rookery.roles.rights import ANY, reach_of, refuse
+from rookery.roles import tools
+from rookery.roles.model import RELAXED, STRICT, Role
+from rookery.roles.permissions import ANY
+from rookery.roles.rights import reach_of, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Explanation(Record):
 
 def explain(role: Role, profile: str) -> Explanation:
     """What the guard says to an agent of that role."""
-    writes = role.writes != NOTHING
+    writes = role.can_write
     checks = Point("the project's own tests and checks", ("pytest", "npm test", "cargo test", "make check", "…"))
     reaching = (
         Point("tools that reach beyond the project, and other programs' MCP tools", _sorted(tools.OUTSIDE)),
@@ -77,15 +78,17 @@ def _allowed(writes: bool) -> tuple[Point, ...]:
 
 def _denied(role: Role, writes: bool) -> tuple[Point, ...]:
     operations = load_all()
-    refused = [each.name for each in operations if refuse(role.name, each, as_command=True)]
-    owned = [each.name for each in operations if each.owns and reach_of(role.name, each.needs) not in ("", ANY)]
+    refused = [each.name for each in operations if refuse(role, each, as_command=True)]
+    owned = [each.name for each in operations if each.owns and reach_of(role, each.needs) not in ("", ANY)]
     beyond = "what is not its own" + (" or under it" if role.can_spawn else "")
     reading = (
         Point("changing any file of the repository, by tool or command", _sorted(tools.WRITERS)),
         Point("git that changes anything", _sorted(WRITES)),
         Point("programs that are not known only to read"),
     )
+    missing = [each for each in sorted(tools.USABLE) if not tools.has_tool(role.tools, each)]
     return (
+        *((Point("tools that the role does not have", tuple(missing)),) if missing else ()),
         *(() if writes else reading),
         Point("writing outside of the worktree and the scope"),
         Point("what steers agents and version control", _sorted(ANYWHERE | AT_THE_TOP)),

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.base.errors import Refused
+from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.mail import service as mail
 from rookery.mail import store as messages
 from rookery.ops.model import Caller
-from rookery.roles.model import NOTHING, find_role
+from rookery.roles.catalog import read_role
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.tasks import store as tasks
@@ -75,8 +76,12 @@ def _open_matters(db: Database, session: Session) -> list[tuple[str, str]]:
 
 
 def _is_to_land(db: Database, worker: Session) -> bool:
-    """True if the worker's role makes commits, and its task is not over and done with already."""
-    if find_role(worker.role).writes == NOTHING or worker.role == "merger" or worker.task_id is None:
+    """True if the worker's role makes commits that others land, and its task is not over and done with already."""
+    try:
+        role = read_role(root_of(db.path), worker.role)
+    except Refused:  # its file cannot be used just now; what it made before may well have to land
+        role = None
+    if (role is not None and (role.can_land or not role.can_write)) or worker.task_id is None:
         return False
     task = tasks.existing(db, worker.task_id)
     return task is not None and task.state not in FINISHED

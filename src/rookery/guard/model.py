@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.record import Record
 from rookery.ops.operation import Op
+from rookery.roles.tools import ALL
 
 ALLOW, DENY, ASK = "allow", "deny", "ask"
 
@@ -39,6 +40,8 @@ class Bounds(Record):
     """Folders outside of the project that anybody may write to."""
     cwd: str = ""
     """Where the shell stands; the worktree if empty."""
+    tools: tuple[str, ...] = (ALL,)
+    """The only tools of its role that it was slung with."""
     check_own: Callable[[Op, Mapping[str, Any], str, str], None] | None = None
     """Asks the state: raises, as `ownership.check_owned` does, if a call changes what is another's. It is given the
     operation, its values, the folder and the reach. Without it, `rook` changes nothing that may be somebody's."""

@@ -16,7 +16,8 @@ from rookery.guard.ownership import check_owned
 from rookery.ops.context import Context
 from rookery.ops.model import Caller
 from rookery.ops.operation import FILE, LONG_TEXT, Choices, Doc, Op, op
-from rookery.roles.model import PROFILES, find_role
+from rookery.roles.catalog import find_role
+from rookery.roles.model import PROFILES
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.vcs.detect import open_vcs
@@ -39,15 +40,23 @@ def try_call(
 
     In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
     """
-    found = find_role(role)
+    found = find_role(_root(ctx), role)
     return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
 
 
 @op("guard explain", needs="guard.read", view="guard.explanation")
 def explain(ctx: Context, role: RoleArg, *, profile: ProfileOption = None) -> Explanation:
     """Show what the guard allows, asks and denies to a role."""
-    found = find_role(role)
+    found = find_role(_root(ctx), role)
     return put_in_words(found, profile or found.profile)
+
+
+def _root(ctx: Context) -> str | None:
+    """The project whose roles count; None outside of one, where there are only Rookery's own."""
+    try:
+        return ctx.root
+    except NotInitialised:
+        return None
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -74,6 +83,7 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
     if session is not None:
         scope = tuple(session.settings.files)
         bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
+        bounds = bounds.replace(tools=session.settings.tools or bounds.tools)
         who = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
 
     def check_own(operation: Op, values: Mapping[str, Any], place: str, reach: str) -> None:

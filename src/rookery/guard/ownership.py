@@ -15,7 +15,7 @@ from rookery.db.database import Database
 from rookery.events.store import last_actor
 from rookery.ops.model import Caller
 from rookery.ops.operation import AGENTS, BRANCHES, CHECKOUTS, HERE, LEARNINGS, MAIL_GROUPS, MOVES, PLACES, TASKS, Op
-from rookery.roles.rights import ANY, BENEATH
+from rookery.roles.permissions import ANY, BENEATH
 from rookery.sessions import store as sessions
 from rookery.tasks import store as tasks
 

@@ -11,7 +11,7 @@ from rookery.base.text import one_line
 from rookery.config import layout
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
-from rookery.roles.model import find_role, read_prompt
+from rookery.roles.catalog import read_role
 from rookery.status import service as look
 from rookery.status.service import AgentStatus
 from rookery.tasks import service
@@ -56,7 +56,7 @@ def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
     if waiting:
         parts.append(f"Mail for you: {waiting} new. `rook mail check`")
     if not compact:
-        parts.append(_instructions(path) or read_prompt(find_role(session.role), ctx.root).strip())
+        parts.append(_instructions(path) or read_role(ctx.root, session.role).prompt.strip())
     return "\n\n".join(parts)
 
 

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from rookery.base.clock import stamp
+from rookery.base.errors import Refused
 from rookery.base.json import dumps
 from rookery.config.environ import now
 from rookery.db.database import Database
 from rookery.guard.decide import decide
-from rookery.guard.model import ALLOW, ASK, Bounds, Call
+from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.ops import model as callers
 from rookery.ops.operation import Op
-from rookery.roles.model import find_role
+from rookery.roles.catalog import read_role
+from rookery.roles.tools import ALL
 from rookery.sessions.records import write_record
 
 _FILE_TOOLS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
@@ -27,8 +29,13 @@ def before_tool(root: str, db: Database, caller: Caller, payload: dict[str, Any]
     tool, given = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(tool, str) or not isinstance(given, dict):
         return refuse("the call cannot be read", "repeat it")
-    bounds = bounds_of(root, db, caller, str(payload.get("cwd") or caller.session.worktree))
-    verdict = decide(find_role(caller.session.role), caller.session.profile, bounds, Call(tool, given))
+    session = caller.session
+    bounds = bounds_of(root, db, caller, str(payload.get("cwd") or session.worktree))
+    try:
+        verdict = decide(read_role(root, session.role), session.profile, bounds, Call(tool, given))
+    except Refused as error:
+        reason = f"your role {session.role} cannot be read: {error.message}"
+        verdict = Verdict(DENY, reason, "end your turn: a person has to fix the role", "role")
     data: dict[str, Any] = {"input": given, "id": payload.get("tool_use_id")}
     if verdict.verdict == ALLOW:
         write(root, caller, "call", tool, data=data)
@@ -48,6 +55,7 @@ def bounds_of(root: str, db: Database, caller: Caller, cwd: str) -> Bounds:
         branch=caller.session.branch,
         base=caller.session.settings.base,
         scope=caller.session.settings.files,
+        tools=caller.session.settings.tools or (ALL,),
         task_id=caller.session.task_id,
         agent=caller.session.agent,
         cwd=cwd,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
@@ -14,18 +14,6 @@ from rookery.ops.model import Caller
 from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
 
-ROLE_GROUPS = {
-    "coordinators": "coordinator",
-    "orchestrators": "coordinator",
-    "leads": "lead",
-    "supervisors": "lead",
-    "builders": "builder",
-    "workers": "builder",
-    "scouts": "scout",
-    "reviewers": "reviewer",
-    "mergers": "merger",
-    "monitors": "monitor",
-}
 KIN_GROUPS = ("all", "children", "siblings", "lead", "parent")
 
 
@@ -38,11 +26,14 @@ class Addressee(Record):
     is_alive: bool
 
 
-def resolve(db: Database, caller: Caller, texts: Iterable[str]) -> list[Addressee]:
-    """Everybody that the texts name, each once. One unknown name, or an empty group, refuses them all."""
+def resolve(db: Database, caller: Caller, texts: Iterable[str], roles: Mapping[str, str]) -> list[Addressee]:
+    """Everybody that the texts name, each once. One unknown name, or an empty group, refuses them all.
+
+    `roles` names the role that each group of a role stands for, as `role_groups` read them before the transaction.
+    """
     found: dict[str, Addressee] = {}
     for text in texts:
-        for each in _expand(db, caller, text.strip()):
+        for each in _expand(db, caller, text.strip(), roles):
             known = found.get(each.name)
             if known is None or each.audience is None:
                 found[each.name] = each
@@ -63,13 +54,13 @@ def find_person(db: Database, name: str) -> Addressee:
     return Addressee(name, None, session.is_alive)
 
 
-def _expand(db: Database, caller: Caller, text: str) -> list[Addressee]:
+def _expand(db: Database, caller: Caller, text: str, roles: Mapping[str, str]) -> list[Addressee]:
     if text == "parent":
         text = "@lead"
     if not text.startswith("@"):
         return [find_person(db, text)]
     group = "@" + " ".join(text[1:].split())
-    members = [each for each in _members(db, caller, group) if each != caller.name]
+    members = [each for each in _members(db, caller, group, roles) if each != caller.name]
     if not members:
         raise EmptyGroup(
             f"nobody but the sender is in {group}" if group == "@all" else f"nobody is in {group} just now",
@@ -78,12 +69,10 @@ def _expand(db: Database, caller: Caller, text: str) -> list[Addressee]:
     return [find_person(db, name).replace(audience=group) for name in members]
 
 
-def _members(db: Database, caller: Caller, group: str) -> list[str]:
+def _members(db: Database, caller: Caller, group: str, roles: Mapping[str, str]) -> list[str]:
     word = group[1:].lower()
     if word == "all":
         return [each.agent for each in _living(db)]
-    if word in ROLE_GROUPS:
-        return [each.agent for each in _living(db) if each.role == ROLE_GROUPS[word]]
     if word == "children":
         return [each.agent for each in _living(db) if each.parent == caller.name]
     if word == "siblings":
@@ -94,9 +83,11 @@ def _members(db: Database, caller: Caller, group: str) -> list[str]:
     for start in ("lead:", "lead of "):
         if word.startswith(start):
             return [_parent(db, group[1 + len(start) :].strip())]
+    if word in roles:
+        return [each.agent for each in _living(db) if each.role == roles[word]]
     members = store.group_members(db, group[1:])
     if not members:
-        raise UnknownRecipient(f"there is no group {group}", hint=_suggestion(db, group))
+        raise UnknownRecipient(f"there is no group {group}", hint=_suggestion(db, group, roles))
     return members
 
 
@@ -114,10 +105,10 @@ def _parent(db: Database, name: str) -> str:
     return session.parent
 
 
-def _suggestion(db: Database, text: str) -> str:
+def _suggestion(db: Database, text: str, roles: Iterable[str] = ()) -> str:
     import difflib
 
     names = [HUMAN, *sessions.agent_names(db)]
-    groups = [f"@{each}" for each in (*KIN_GROUPS, *ROLE_GROUPS, *store.group_names(db))]
+    groups = [f"@{each}" for each in (*KIN_GROUPS, *roles, *store.group_names(db))]
     near = difflib.get_close_matches(text, [*names, *groups], 1)
     return f"did you mean `{near[0]}`?" if near else "write to an agent, to `human`, or to a group such as @all"

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.base.record import Record
 from rookery.base.text import check_name
+from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.events.store import publish
 from rookery.mail import addressing, store
 from rookery.ops.caller import check_alive
 from rookery.ops.model import Caller
+from rookery.roles.catalog import role_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Group(Record):
 
 def create(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
     """Make a group of agents that are or were here."""
-    name = _check_name(name)
+    name = _check_name(root_of(db.path), name)
     with db.write():
         check_alive(db, caller)
         if store.group_members(db, name):
@@ -99,8 +101,8 @@ def _tell_change(db: Database, before: Group, after: Group, actor: str, now: str
         publish(db, "group.changed", after.name, {"members": after.members}, actor=actor, at=now)
 
 
-def _check_name(text: str) -> str:
+def _check_name(root: str, text: str) -> str:
     name = check_name("a group", text.removeprefix("@"))
-    if name.lower() in addressing.KIN_GROUPS or name.lower() in addressing.ROLE_GROUPS:
+    if name.lower() in addressing.KIN_GROUPS or name.lower() in role_groups(root):
         raise InvalidInput(f"@{name} is a group of Rookery's own", hint="choose another name")
     return name

@@ -1,4 +1,4 @@
-"""Messages, their types, and what a protocol message must carry. The role prompts' protocol part derives from this."""
+"""Messages between agents and people; which types there are is in `roles.messages`."""
 
 from __future__ import annotations
 
@@ -47,93 +47,6 @@ class TurnOver(Refused):
 
     code = "turn_over"
     default_hint = "a later turn sees the mail; what a turn leaves running must not take it away"
-
-
-@dataclass(frozen=True, slots=True)
-class Field(Record):
-    """One entry of a payload: its type (`text`, `integer`, `list`), whether it has to be there, and what it says."""
-
-    name: str
-    kind: str
-    required: bool
-    help: str
-
-
-@dataclass(frozen=True, slots=True)
-class MessageType(Record):
-    """A kind of message: what it is for, what it carries, and whether it ends the sender's work."""
-
-    name: str
-    help: str
-    fields: tuple[Field, ...] = ()
-    is_terminal: bool = False
-    is_system: bool = False
-    """Only Rookery itself sends it."""
-
-
-_BRANCH = Field("branch", "text", True, "the branch that holds the work")
-_TASK = Field("task_id", "text", True, "the task")
-_FILES = Field("files", "list", False, "the files that changed")
-_REASON = Field("reason", "text", True, "why")
-
-TYPES: dict[str, MessageType] = {
-    each.name: each
-    for each in (
-        MessageType("status", "How it goes; needs no answer."),
-        MessageType("question", "Something that the recipient has to decide or knows; the asker waits for the reply."),
-        MessageType("result", "What was found or made, without ending the work."),
-        MessageType("error", "Something is in the way."),
-        MessageType(
-            "dispatch",
-            "A piece of work for an agent that is there already.",
-            (
-                Field("task_id", "text", False, "the task"),
-                Field("spec", "text", False, "where the specification is"),
-                Field("files", "list", False, "the files that it may touch"),
-            ),
-        ),
-        MessageType("assign", "A task is now the recipient's.", (_TASK,)),
-        MessageType(
-            "worker_done",
-            "The sender's work is finished; it is the last thing that an agent says.",
-            (
-                Field("task_id", "text", False, "the task"),
-                Field("branch", "text", False, "the branch that holds the work"),
-                _FILES,
-                Field("exit_status", "integer", False, "0 unless it failed"),
-            ),
-            is_terminal=True,
-        ),
-        MessageType(
-            "worker_died",
-            "An agent ended without having finished; sent by Rookery.",
-            (Field("agent", "text", True, "who"), Field("task_id", "text", False, "the task"), _REASON),
-            is_system=True,
-        ),
-        MessageType("merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES)),
-        MessageType(
-            "merged", "A branch has landed.", (_BRANCH, Field("commit", "text", False, "the commit on the base"))
-        ),
-        MessageType("merge_failed", "A branch could not land.", (_BRANCH, _REASON, _FILES)),
-        MessageType(
-            "escalation",
-            "Something that somebody above has to decide.",
-            (Field("severity", "text", False, "warning, error or critical"),),
-        ),
-        MessageType("health_check", "Are you there? Answer with a status."),
-        MessageType(
-            "decision_gate",
-            "Work stops until the recipient chooses.",
-            (Field("options", "list", True, "what can be chosen"),),
-        ),
-        MessageType(
-            "rebase_request",
-            "The base moved under a branch; rebase it.",
-            (_BRANCH, Field("base", "text", True, "what to rebase on")),
-        ),
-        MessageType("review_request", "Please review a branch.", (_BRANCH, _TASK)),
-    )
-}
 
 
 @dataclass(frozen=True, slots=True)

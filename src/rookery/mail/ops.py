@@ -7,10 +7,11 @@ from typing import Annotated
 from rookery.base.clock import parse_duration
 from rookery.mail import inbox, service
 from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened, Purged
-from rookery.mail.model import PRIORITIES, TYPES, Draft, Message, Sent
+from rookery.mail.model import PRIORITIES, Draft, Message, Sent
 from rookery.mail.validation import read_payload
 from rookery.ops.context import Context
 from rookery.ops.operation import ADDRESSES, AGENTS, LONG_TEXT, MESSAGES, NOTHING, PROCESS, Choices, Doc, Ref, op
+from rookery.roles.messages import TYPES
 
 BodyOption = Annotated[str | None, LONG_TEXT, Doc("What there is to say.")]
 TypeOption = Annotated[

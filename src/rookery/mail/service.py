@@ -6,31 +6,35 @@ A message that a turn has seen counts as read only when that turn ends well: `de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rookery.base.errors import InvalidInput
 from rookery.base.ids import MESSAGE, new_id
+from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.mail import addressing, store
 from rookery.mail.inject import LIMITS, Limits, choose
-from rookery.mail.model import MAX_SUBJECT, SYSTEM, TYPES, Draft, Message, NotYourMail, Sent
+from rookery.mail.model import MAX_SUBJECT, SYSTEM, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
 from rookery.ops.caller import check_alive
 from rookery.ops.model import Caller
+from rookery.roles.catalog import role_groups
 from rookery.sessions.model import Session
 
-_TERMINAL = tuple(each.name for each in TYPES.values() if each.is_terminal)
-_TERMINAL_OF_ROLE = {"merger": (*_TERMINAL, "merged", "merge_failed")}
+_ENDS_WITH = ("worker_done",)
+"""What ends a session that was slung before sessions kept it."""
 
 
 def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
     """Send a message as the caller to everybody that it names, or to nobody."""
     check_draft(draft)
+    roles = role_groups(root_of(db.path)) if any(each.strip().startswith("@") for each in draft.to) else {}
     with db.write():
         check_alive(db, caller)
         thread_id = None if draft.thread is None else find_thread(db, caller, draft.thread)
-        return _post(db, caller, draft, thread_id, None, now)
+        return _post(db, caller, draft, thread_id, None, now, roles)
 
 
 def send_from_system(
@@ -45,7 +49,7 @@ def send_from_system(
     thread: str | None = None,
     now: str,
 ) -> Sent:
-    """Send what Rookery itself has to say, within the caller's transaction if there is one. Nobody is woken."""
+    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group."""
     names = (to,) if isinstance(to, str) else tuple(to)
     draft = Draft(names, subject, body, type, priority, payload, thread)
     check_draft(draft, from_system=True)
@@ -101,7 +105,7 @@ def redeliver(db: Database, turn_id: str, now: str) -> int:
 
 def terminal_message(db: Database, session: Session) -> Message | None:
     """The message with which a session said that its work is over, if it did."""
-    return store.last_of_types(db, session, _TERMINAL_OF_ROLE.get(session.role, _TERMINAL))
+    return store.last_of_types(db, session, session.settings.ends_with)
 
 
 def find_message(db: Database, caller: Caller, text: str) -> Message:
@@ -129,8 +133,16 @@ def find_inbox(db: Database, caller: Caller, agent: str | None) -> str:
     return agent if agent == SYSTEM else addressing.find_person(db, agent).name
 
 
-def _post(db: Database, caller: Caller, draft: Draft, thread_id: str | None, reply_to: str | None, now: str) -> Sent:
-    addressees = addressing.resolve(db, caller, draft.to)
+def _post(
+    db: Database,
+    caller: Caller,
+    draft: Draft,
+    thread_id: str | None,
+    reply_to: str | None,
+    now: str,
+    roles: Mapping[str, str] = MappingProxyType({}),
+) -> Sent:
+    addressees = addressing.resolve(db, caller, draft.to, roles)
     messages = []
     for each in addressees:
         message_id = new_id(MESSAGE)

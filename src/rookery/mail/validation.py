@@ -7,7 +7,8 @@ from typing import Any
 from rookery.base.errors import InvalidInput
 from rookery.base.json import dumps, loads
 from rookery.base.text import check_text
-from rookery.mail.model import MAX_BODY, MAX_SUBJECT, PRIORITIES, TYPES, Draft, Field, InvalidPayload, MessageType
+from rookery.mail.model import MAX_BODY, MAX_SUBJECT, PRIORITIES, Draft, InvalidPayload
+from rookery.roles.messages import TYPES, Field, MessageType
 
 _KINDS = {"text": "text", "integer": "a whole number", "list": "a list of texts"}
 _EXAMPLES = {"text": "…", "integer": 0, "list": ["…"]}

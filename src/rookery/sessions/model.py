@@ -86,6 +86,10 @@ class Settings(Record):
     instructions: str = ""
     base: str = ""
     """The branch that it started from, and may take in again."""
+    tools: tuple[str, ...] = ()
+    """The only tools of its role that it may use this time; all of them if empty."""
+    ends_with: tuple[str, ...] = ("worker_done",)
+    """The messages that end its work, as its instructions told it when it was slung."""
     ports: tuple[int, int] | None = None
     """First port and how many."""
     sandbox: str = ""

@@ -235,8 +235,9 @@ def _session(db: Database, row: Row) -> Session:
     settings = loads(values["settings"])
     if settings["spec"] is not None:
         settings["spec"] = from_stored(root, settings["spec"])
-    for name in ("files", "siblings", "ports"):
-        settings[name] = tuple(settings[name]) if settings[name] is not None else None
+    for name in ("files", "siblings", "ports", "tools", "ends_with"):
+        if settings.get(name) is not None:
+            settings[name] = tuple(settings[name])
     return Session(**(values | {"settings": Settings(**settings)}))
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rookery.base.errors import NoRepository, ProgramFailed, Refused, StorageFailed
+from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import steps
 from rookery.costs import store as costs
 from rookery.mail import service as mail
 from rookery.mail import store as messages
 from rookery.ops.context import Context
-from rookery.roles.model import NOTHING, find_role
+from rookery.roles.catalog import read_role
+from rookery.roles.model import Role
 from rookery.sessions import journal, store
 from rookery.sessions.model import COMPLETED, ENDED, TURN_LOST, Session
 from rookery.status.identity import renew_identity
@@ -23,11 +26,20 @@ from rookery.turns.usage import read_spent
 from rookery.worktrees import service as worktrees
 
 
+@dataclass(frozen=True, slots=True)
+class Work(Record):
+    """What an agent leaves: the commit that holds it, and the role that it did it in."""
+
+    commit: str | None
+    role: Role | None
+    """None if the role's file cannot be used: then its task is open again, and its branch is kept."""
+
+
 def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
     """End a life once; whoever comes second finds it ended."""
     found = store.session(ctx.db, session_id)
     turn = store.running_turn(ctx.db, session_id)
-    commit, spent = find_tip(ctx, found), read_spent(ctx, found, turn)
+    work, spent = find_work(ctx, found), read_spent(ctx, found, turn)
     with ctx.db.write() as db:
         session = store.session(db, session_id)
         if session.state == ENDED:
@@ -38,7 +50,7 @@ def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tel
             store.change_turn(db, running, state=TURN_LOST, ended_at=now)
             costs.add_usage(db, running.id, spent)
             mail.redeliver(db, running.id, now)
-        ended = settle_end(ctx, session, outcome, reason, commit, tell_parent=tell_parent)
+        ended = settle_end(ctx, session, outcome, reason, work, tell_parent=tell_parent)
     if turn is not None:
         journal.remove(ctx.root, turn.id)
     finish_end(ctx, ended)
@@ -50,12 +62,12 @@ def settle_end(
     session: Session,
     outcome: str,
     reason: str,
-    commit: str | None,
+    work: Work,
     *,
     tell_parent: bool = True,
     is_swept: bool = True,
 ) -> Session:
-    """Within the caller's transaction: the life is over; `commit` holds its work, as `find_tip` found it before.
+    """Within the caller's transaction: the life is over; `work` is what `find_work` found before.
 
     If not `is_swept`, the loop ends the processes that are left. `finish_end` follows after the transaction.
     """
@@ -74,7 +86,7 @@ def settle_end(
         runner_pid=None,
         runner_start=None,
     )
-    _settle_task(ctx, ended, commit, Author(session.agent, now))
+    _settle_task(ctx, ended, work, Author(session.agent, now))
     if tell_parent and outcome != COMPLETED:
         mail.send_from_system(
             db,
@@ -101,29 +113,31 @@ def finish_end(ctx: Context, session: Session) -> None:
         renew_identity(ctx, session.agent)
 
 
-def _settle_task(ctx: Context, session: Session, commit: str | None, author: Author) -> None:
+def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> None:
     """What becomes of the task that the agent held, if it did not say so itself."""
     db = ctx.db
     task = tasks.existing(db, session.task_id)
     if task is None or task.state != IN_PROGRESS or task.assignee != session.agent:
         return
-    role = find_role(session.role)
+    role = work.role
     open_children = tasks.has_unfinished_children(db, task.id)
-    if session.outcome != COMPLETED or (role.can_spawn and open_children):
+    if session.outcome != COMPLETED or role is None or (role.can_spawn and open_children):
         lifecycle.release(db, task.id, author, agent=session.agent)
-    elif role.writes == NOTHING:
+    elif not role.can_write:
         report = messages.last_body(db, session.agent, session.id)
         try:
             lifecycle.complete(db, task.id, author, agent=session.agent, result=report)
         except Refused:  # it was blocked meanwhile: others may take it up again when it no longer is
             lifecycle.release(db, task.id, author, agent=session.agent)
     else:
-        lifecycle.submit(db, task, author, commit=commit)
+        lifecycle.submit(db, task, author, commit=work.commit)
 
 
-def find_tip(ctx: Context, session: Session) -> str | None:
-    """The commit that holds the agent's work."""
-    try:
-        return worktrees.open_repository(ctx.root, ctx.config.vcs).branch_tip(session.branch)
-    except (NoRepository, ProgramFailed):
-        return None  # the end of a life must not depend on it
+def find_work(ctx: Context, session: Session) -> Work:
+    """What decides about the agent's task at its end; the end itself must not depend on it."""
+    commit, role = None, None
+    with suppress(NoRepository, ProgramFailed):
+        commit = worktrees.open_repository(ctx.root, ctx.config.vcs).branch_tip(session.branch)
+    with suppress(Refused):
+        role = read_role(ctx.root, session.role)
+    return Work(commit, role)

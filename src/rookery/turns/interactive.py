@@ -11,7 +11,7 @@ from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, Turn, is_stopping
 from rookery.terminal.tmux import Tmux
-from rookery.turns.ending import end_session, find_tip, finish_end, settle_end
+from rookery.turns.ending import end_session, find_work, finish_end, settle_end
 from rookery.turns.service import BEGIN, MAIL, open_turn, take_snapshot
 from rookery.turns.stop import end_processes
 from rookery.turns.usage import read_spent
@@ -49,7 +49,7 @@ def end_turn(ctx: Context, session_id: str) -> None:
     if turn is None:
         return
     snapshot, spent = take_snapshot(ctx, session, turn.number), read_spent(ctx, session, turn)
-    tip = find_tip(ctx, session)
+    work = find_work(ctx, session)
     with ctx.db.write() as db:
         running = store.running_turn(db, session.id)
         if running is None or running.id != turn.id:
@@ -60,7 +60,7 @@ def end_turn(ctx: Context, session_id: str) -> None:
         finished = mail.terminal_message(db, session)
         session = store.session(db, session.id)
         if finished:  # the program still runs, and calls us: the loop ends it
-            settle_end(ctx, session, COMPLETED, f"said {finished.type}", tip, is_swept=False)
+            settle_end(ctx, session, COMPLETED, f"said {finished.type}", work, is_swept=False)
         else:
             store.change_session(db, session, "agent.waiting", actor=session.agent, at=ctx.now(), move="wait")
             return

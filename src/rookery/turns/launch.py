@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 
 from rookery.base import call as calls
-from rookery.base.errors import ProgramFailed
+from rookery.base.errors import ProgramFailed, Refused
 from rookery.config import layout
 from rookery.config.loader import section
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
 from rookery.processes.holder import HolderId, of
 from rookery.processes.proctree import Identity, identify
-from rookery.roles.model import NOTHING, find_role
+from rookery.roles.catalog import read_role
 from rookery.runtimes.model import Launch
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
@@ -47,9 +47,17 @@ def launch_of(ctx: Context, session: Session) -> Launch:
         | ({"spec": session.settings.spec} if session.settings.spec else {}),
         task_id=session.task_id,
         parent=session.parent,
-        may_write=find_role(session.role).writes != NOTHING,
+        may_write=_may_write(ctx, session),
         environ=project_environ(ctx.root),
     )
+
+
+def _may_write(ctx: Context, session: Session) -> bool:
+    """False also while the role's file cannot be used: the agent goes on, and the guard denies its tools."""
+    try:
+        return read_role(ctx.root, session.role).can_write
+    except Refused:
+        return False
 
 
 def start_terminal(ctx: Context, session: Session) -> HolderId:

@@ -10,11 +10,11 @@ from rookery.turns.protocol import describe
 MARK = "<!-- written by rook; not part of the repository -->"
 
 
-def compose(session: Session, role: Role, prompt: str, *, root: str, view: TaskView | None, spec: str | None) -> str:
+def compose(session: Session, role: Role, *, root: str, view: TaskView | None, spec: str | None) -> str:
     """The whole text, for the file that the runtime reads."""
     parts = [
         MARK,
-        prompt.strip(),
+        role.prompt.strip(),
         _assignment(session, root),
         _task(view),
         _spec(spec),
@@ -126,6 +126,8 @@ def _overrides(session: Session) -> str:
         told.append("- Sling no reviewer: read the diffs and run the checks yourself.")
     if settings.max_agents is not None:
         told.append(f"- Sling at most {settings.max_agents} agents in all.")
+    if settings.tools:
+        told.append(f"- Of your tools, use only {', '.join(settings.tools)}; `rook` itself always works.")
     if settings.instructions:
         told.append(settings.instructions.strip())
     return "\n".join(["## For this time", "", *told]) if told else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rookery.mail.model import TYPES
+from rookery.roles.messages import TYPES
 from rookery.roles.model import Role
 
 _FOR_EVERYBODY = ("status", "question", "result", "error", "escalation")
@@ -34,7 +34,7 @@ def describe(role: Role, *, agent: str, parent: str, task_id: str | None) -> str
             "",
             "## Your own agents",
             "",
-            f"You may sling: {', '.join(role.spawns)}. `rook sling TASK --role ROLE --name NAME`, with",
+            f"You may sling: {', '.join(role.slings)}. `rook sling TASK --role ROLE --name NAME`, with",
             "`--files`, `--spec` and `--sibling` where they help. `rook status` shows who does what,",
             "`rook nudge NAME` reminds one, `rook stop NAME` ends one.",
         ]

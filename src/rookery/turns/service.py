@@ -51,7 +51,7 @@ from rookery.sessions.model import (
     is_stopping,
 )
 from rookery.sessions.records import write_record
-from rookery.turns.ending import find_tip, finish_end, settle_end
+from rookery.turns.ending import find_work, finish_end, settle_end
 from rookery.turns.launch import launch_of
 from rookery.turns.overlay import first_prompt
 from rookery.turns.runner import Order
@@ -318,7 +318,7 @@ def _lose(ctx: Context, session: Session, turn: Turn) -> None:
 
 
 def _settle(ctx: Context, session: Session, turn: Turn, end: dict[str, Any], snapshot: str | None) -> None:
-    spent, tip = read_spent(ctx, session, turn), find_tip(ctx, session)
+    spent, work = read_spent(ctx, session, turn), find_work(ctx, session)
     usage = [price(each, session.model, ctx.config) for each in end["usage"]] or spent
     with ctx.db.write() as db:
         now = ctx.now()
@@ -345,10 +345,10 @@ def _settle(ctx: Context, session: Session, turn: Turn, end: dict[str, Any], sna
         else:
             mail.redeliver(db, turn.id, now)
         if finished:
-            settle_end(ctx, session, COMPLETED, f"said {finished.type}", tip)
+            settle_end(ctx, session, COMPLETED, f"said {finished.type}", work)
         elif not is_ok and not by:
             words = end["last_words"] or "no last words"
-            settle_end(ctx, session, CRASHED, f"exit status {end['status']}: {words}", tip)
+            settle_end(ctx, session, CRASHED, f"exit status {end['status']}: {words}", work)
         else:
             store.change_session(db, session, "agent.waiting", actor=session.agent, at=now, move="wait")
             return

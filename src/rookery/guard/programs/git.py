@@ -293,7 +293,7 @@ def _integrate(
     if options.has(*denied):
         case.deny("git-option", f"that option makes git {what} do more", f"call git {what} without it")
     refs = [word.text for word in (*options.operands, *options.values("--onto"))]
-    if case.role.name != "merger" and not all(_is_own(case, each) for each in refs):
+    if not case.role.can_land and not all(_is_own(case, each) for each in refs):
         base = case.bounds.base or "the base"
         case.deny("git-foreign", f"only {base} comes into your branch", f"git {what} {base}".strip())
 

@@ -20,7 +20,8 @@ from rookery.ops import index
 from rookery.ops.operation import FLAG, TEXT, Op
 from rookery.ops.options import Globals, HelpAsked
 from rookery.ops.words import read_globals, read_words
-from rookery.roles.rights import OWN, reach_of, refuse
+from rookery.roles.permissions import OWN
+from rookery.roles.rights import reach_of, refuse
 
 _POLLED = names("mail status inspect events feed logs task agents run trace")
 _READING = names("check list get show status")
@@ -117,7 +118,7 @@ def _read(case: Case, operation: Op, words: list[Word], before: Globals) -> dict
 
 
 def _check_role(case: Case, operation: Op) -> None:
-    refusal = refuse(case.role.name, operation, as_command=True)
+    refusal = refuse(case.role, operation, as_command=True)
     if refusal is not None:
         case.deny("rook", refusal.reason, refusal.hint)
 
@@ -151,7 +152,7 @@ def _check_acts_itself(case: Case, operation: Op, values: dict[str, Any]) -> Non
 def _check_owned(case: Case, operation: Op, values: dict[str, Any], scene: Scene) -> None:
     """Deny what is another's, with the words of `ownership`."""
     owns = operation.owns or {}
-    reach = reach_of(case.role.name, operation.needs)
+    reach = reach_of(case.role, operation.needs)
     known = {name: kind for name, kind in owns.items() if not _is_unknown(values.get(name))}
     for name in owns.keys() - known.keys() if reach == OWN else ():
         case.deny_unknown(f"the {owns[name]}")

@@ -30,6 +30,7 @@ _KNOWN = names(
     "binary_expression unary_expression postfix_expression ternary_expression parenthesized_expression "
     "test_operator"
 )
+_PLAIN = names("program command command_name word number string string_content raw_string concatenation")
 _OPAQUE = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "heredoc_body"})
 """Leaves in which nothing is expanded; a here-document without children has a quoted end, or nothing to expand."""
 _LOOSE = frozenset({"string", "heredoc_body", "translated_string"})
@@ -56,6 +57,19 @@ _KEYWORDS = names("! { } if while until for case select function then do done fi
 _ASCII = bytes(range(128)) + b"x" * 128
 
 _parser: Parser | None = None
+
+
+def is_one_command(case: Case, text: str, program: str) -> bool:
+    """True if the script is one plain call of a program: nothing before, after or within it that a shell would do."""
+    root, _ = parse(case, text.encode())
+    if [each.type for each in root.children] != ["command"]:
+        return False
+    name = root.children[0].child_by_field_name("name")
+    return name is not None and name.text == program.encode() and _is_plain(root)
+
+
+def _is_plain(node: Node) -> bool:
+    return node.type in _PLAIN and all(_is_plain(each) for each in node.named_children)
 
 
 def parse(case: Case, source: bytes) -> tuple[Node, bytes]:

@@ -5,6 +5,11 @@ Names as Claude Code 2.1 offers them; older names that other versions still use 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+ALL = "all"
+"""Instead of names: every tool that agents may use."""
+
 SHELL = frozenset({"Bash"})
 READERS = {
     "Read": ("file_path",),
@@ -104,3 +109,28 @@ FORBIDDEN = {
     "WebBrowser": ("browser", "use WebFetch"),
 }
 """Tools that no agent may use: the rule, and the right way."""
+
+USABLE = SHELL | READERS.keys() | WRITERS.keys() | OUTSIDE | HARMLESS
+"""Tools that can be given to an agent by name."""
+
+
+def has_tool(names: Iterable[str], tool: str) -> bool:
+    """True if the names cover a tool. What belongs to the agent's own session, and Rookery's own, it always has."""
+    return (
+        tool in HARMLESS
+        or tool.startswith(OWN_SERVERS)
+        or any(name in (ALL, tool) or (_is_of_server(name) and tool.startswith(f"{name}__")) for name in names)
+    )
+
+
+def why_no_tool(name: str) -> str:
+    """Why a tool cannot be given to an agent; empty if it can."""
+    if name in USABLE or _is_of_server(name):
+        return ""
+    if name in FORBIDDEN:
+        return f"no agent may use {name}: {FORBIDDEN[name][1]}"
+    return f"there is no tool {name}; one of {', '.join(sorted(USABLE))}, or mcp__SERVER for those of an MCP server"
+
+
+def _is_of_server(name: str) -> bool:
+    return name.startswith(SERVER) and len(name) > len(SERVER)
