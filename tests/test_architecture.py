@@ -442,14 +442,9 @@ def _is_store(module: Module) -> bool:
 
 def _texts(module: Module) -> Iterator[tuple[str, int]]:
     """Every string, with its line: an f-string as one, with `{}` for what is filled in."""
-    inside = {
-        id(part)
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.JoinedStr)
-        for part in ast.walk(node)
-        if part is not node
-    }
-    for node in ast.walk(module.tree):
+    nodes = list(ast.walk(module.tree))
+    inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
         if id(node) in inside:
             continue
         if isinstance(node, ast.JoinedStr):
@@ -709,6 +704,11 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
         sql_outside_of_stores,
         {"tasks/a.py": "sql = f'UPDATE {table} SET {columns}'\n"},
         "UPDATE {} SET",
+    ),
+    "a statement within an f-string": (
+        sql_outside_of_stores,
+        {"tasks/a.py": "sql = f'{any_of(\"SELECT id FROM tasks\")} LIMIT 1'\n"},
+        "SELECT id FROM tasks",
     ),
     "a table of another room": (
         tables_of_others,
