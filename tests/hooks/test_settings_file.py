@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from conftest import Rook
-from rookery.hooks.settings import EVENTS, PATH
+from rookery.hooks.settings import EVENTS
+from rookery.runtimes.claude_folder import PERSONAL_SETTINGS as PATH
 from support import child_environ
 
 THEIRS = """{

@@ -15,10 +15,10 @@ from rookery.base.errors import InvalidState
 from rookery.base.json import loads
 from rookery.base.record import Record
 from rookery.config import layout
-from rookery.runtimes.hooks import HOOKS, MODULE, PRE_COMPACT, PROMPT, SESSION_START, hook_command
+from rookery.runtimes.claude_folder import PERSONAL_SETTINGS, event_name, hook_entry
+from rookery.runtimes.hooks import HOOKS, MODULE, PRE_COMPACT, PROMPT, SESSION_START, Hook
 
-PATH = os.path.join(".claude", "settings.local.json")
-EVENTS = {"SessionStart": SESSION_START, "UserPromptSubmit": PROMPT, "PreCompact": PRE_COMPACT}
+EVENTS = {event_name(hook.event): hook for hook in HOOKS if hook.event in (SESSION_START, PROMPT, PRE_COMPACT)}
 """What a person's session calls us for; at their tool calls we have nothing to say."""
 
 
@@ -36,9 +36,9 @@ class Installed(Record):
 
 def status(root: str) -> Installed:
     """Which of our hooks are there."""
-    path = os.path.join(root, PATH)
+    path = os.path.join(root, PERSONAL_SETTINGS)
     found = _ours(_read(path))
-    return Installed(path, tuple(found), found == {name: [_entry(event)] for name, event in EVENTS.items()})
+    return Installed(path, tuple(found), found == {name: [_entry(hook)] for name, hook in EVENTS.items()})
 
 
 def install(root: str) -> Installed:
@@ -49,8 +49,8 @@ def install(root: str) -> Installed:
     original = _text(before.path)
     settings = _without_ours(_read(before.path))
     hooks = settings.setdefault("hooks", {})
-    for name, event in EVENTS.items():
-        hooks.setdefault(name, []).append(_entry(event))
+    for name, hook in EVENTS.items():
+        hooks.setdefault(name, []).append(_entry(hook))
     _keep(root, original if not before.events else None)
     _write(before.path, settings)
     return status(root).replace(changed=True)
@@ -73,10 +73,8 @@ def uninstall(root: str) -> Installed:
     return status(root).replace(changed=True)
 
 
-def _entry(event: str) -> dict[str, Any]:
-    argv = hook_command(event)
-    timeout = next(each.timeout for each in HOOKS if each.event == event)
-    return {"hooks": [{"type": "command", "command": argv[0], "args": list(argv[1:]), "timeout": timeout}]}
+def _entry(hook: Hook) -> dict[str, Any]:
+    return {"hooks": [hook_entry(hook)]}
 
 
 def _ours(settings: dict[str, Any]) -> dict[str, list[Any]]:

@@ -13,9 +13,11 @@ from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.config.environ import child_environ
-from rookery.runtimes.hooks import HOOKS, hook_command
+from rookery.runtimes.hooks import HOOKS, Hook, hook_command
 from rookery.runtimes.model import HEADLESS, MODES, Launch
 
+PERSONAL_SETTINGS = os.path.join(".claude", "settings.local.json")
+"""In a checkout: what a person's own program is to do there, and nobody else's."""
 LOGINS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
@@ -58,13 +60,17 @@ def compose_settings(mode: str, command: Callable[[str], tuple[str, ...]]) -> di
         matcher = hook.headless if mode == HEADLESS else ""
         if matcher is None:
             continue
-        program, *words = command(hook.event)
-        entry = {"type": "command", "command": program, "args": words, "timeout": hook.timeout}
-        hooks[_event_name(hook.event)] = [{"matcher": matcher, "hooks": [entry]}]
+        hooks[event_name(hook.event)] = [{"matcher": matcher, "hooks": [hook_entry(hook, command)]}]
     return {"disableAllHooks": False, "hooks": hooks}
 
 
-def _event_name(event: str) -> str:
+def hook_entry(hook: Hook, command: Callable[[str], tuple[str, ...]] = hook_command) -> dict[str, Any]:
+    """How settings name the command of a hook."""
+    program, *words = command(hook.event)
+    return {"type": "command", "command": program, "args": words, "timeout": hook.timeout}
+
+
+def event_name(event: str) -> str:
     """The program's own name for an event: `PreToolUse` for `pre-tool`."""
     special = {"prompt": "UserPromptSubmit", "pre-tool": "PreToolUse", "post-tool": "PostToolUse"}
     special["post-tool-failure"] = "PostToolUseFailure"
