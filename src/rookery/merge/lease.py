@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rookery.base import call as calls
@@ -161,9 +162,16 @@ class Renewal:
 
 def renew(merger: Merger, lease: Lease) -> None:
     """Give a sign of life; raises LostLease if another merger has taken over."""
+    with writing(merger, lease) as db:
+        db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (_until(merger), lease.base))
+
+
+@contextmanager
+def writing(merger: Merger, lease: Lease) -> Iterator[Database]:
+    """A transaction that begins only while the lease is ours; raises LostLease."""
     with merger.ctx.db.write() as db:
         check(db, lease)
-        db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (_until(merger), lease.base))
+        yield db
 
 
 def check(db: Database, lease: Lease) -> None:
