@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from den import Den
 
+from den import Den
 from rookery.terminal.tmux import Tmux, socket_path
 
 

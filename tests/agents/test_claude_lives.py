@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
-from den import DONE, Den
 from dev.model_server import ModelServer
 
 from claude import model as model
 from claude import settings_for
 from conftest import git
+from den import DONE, Den
 from rookery.processes.proctree import send
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until

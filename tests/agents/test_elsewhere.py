@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from den import Den
 
+from den import Den
 from rookery.processes import holder, proctable
 from rookery.processes.holder import HolderId
 from rookery.processes.proctree import Identity, identify, marked

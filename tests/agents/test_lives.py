@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from den import DONE, Den
 
 from conftest import git
+from den import DONE, Den
 from invented import SECRETS
 from rookery.events.redact import HIDDEN
 from support import wait_until

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from den import DONE, Den
-from sandbox.cell import Cell, needs_bubblewrap
 
 from actions import HIDDEN, REFUSED, STRIPPED, Scene, ask_hook, ask_shell_hook, calls_on, make_scene
 from conftest import git
 from daemons import OwnDaemon, has_daemon
+from den import DONE, Den
 from living import Agent
 from rookery.daemon.hello import Guest
 from rookery.daemon.routing import is_short
@@ -24,6 +23,7 @@ from rookery.ops import index
 from rookery.processes.proctable import has_proc
 from rookery.processes.python import module_command
 from rookery.roles.rights import PROGRAM, RIGHTS, reach_of
+from sandbox.cell import Cell, needs_bubblewrap
 from support import Ran, add, child_environ, run_rook
 from templates import copy_database, copy_repository
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import apsw
 import pytest
-from den import DONE, Den
 
+from den import DONE, Den
 from places import make_place
 from rookery.config.project import database_path, from_stored, to_stored
 from rookery.db import migrate
