@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from rookery.merge.resolve import lockfile_kinds, loss
 from rookery.merge.resolve.files import Settings
 from rookery.merge.resolve.lockfile_kinds import Lockfile
 from rookery.merge.resolve.loss import Loss
 from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
+from rookery.merge.tiers import case
 
 seen: list[Sides] = []
 
@@ -45,28 +45,16 @@ def check(sides: Sides, result: bytes, _covered: Any = ()) -> list[Loss]:
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put it where the real one is loaded from."""
+    """Put it where the tiers find the real one."""
     seen.clear()
-    parts: dict[str, dict[str, Any]] = {
-        "model": {"Sides": Sides, "Resolved": Resolved},
-        "mechanical": {"resolve": resolve, "lineage_of": lineage_of, "Settings": Settings},
-        "loss": {"check": check},
-        "markers": {
-            "has_markers": lambda content: b"<<<<<<<" in content,
-            "parses": lambda path, content: b"syntax error" not in content if path.endswith(".py") else None,
-        },
-        "lockfiles": {
-            "lockfile_of": lambda path: (
-                Lockfile("x.lock", ("x.toml",), "sh", ("sh", "-c", "sort x.toml > x.lock"))
-                if path.endswith("x.lock")
-                else None
-            )
-        },
-    }
-    package = types.ModuleType("rookery.merge.resolve")
-    monkeypatch.setitem(sys.modules, package.__name__, package)
-    for name, content in parts.items():
-        module = types.ModuleType(f"{package.__name__}.{name}")
-        vars(module).update(content)
-        vars(package)[name] = module
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(case, "resolve", resolve)
+    monkeypatch.setattr(case, "lineage_of", lineage_of)
+    monkeypatch.setattr(case, "has_markers", lambda content: b"<<<<<<<" in content)
+    monkeypatch.setattr(case, "parses", _parses)
+    monkeypatch.setattr(loss, "check", check)
+    own = Lockfile("x.lock", ("x.toml",), "sh", ("sh", "-c", "sort x.toml > x.lock"))
+    monkeypatch.setattr(lockfile_kinds, "_BY_NAME", {own.name: own})
+
+
+def _parses(path: str, content: bytes) -> bool | None:
+    return b"syntax error" not in content if path.endswith(".py") else None

@@ -15,7 +15,7 @@ from rookery.merge.landing.landed import landed_branches
 from rookery.merge.landing.protected import protected_paths
 from rookery.merge.merger import Merger
 from rookery.merge.model import AGENT, CLEAN, HUMAN, LANDED, MECHANICAL, PROTECTED, REIMAGINE, UNKNOWN, Entry
-from rookery.merge.tiers import case as cases
+from rookery.merge.resolve.lockfile_kinds import lockfile_of
 from rookery.merge.tiers import mechanical
 from rookery.merge.tiers.case import Case
 from rookery.vcs.git.merge_tree import UNRELATED
@@ -119,7 +119,7 @@ def _predict(merger: Merger, entry: Entry, base: str) -> Predicted:
         settled = mechanical.predict(merger, case)
         left = tuple(each for each in left if each.path not in settled)
         if not left:
-            locks = [each.path for each in merged.conflicts if cases.lockfile_of(each.path) is not None]
+            locks = [each.path for each in merged.conflicts if lockfile_of(each.path) is not None]
             reason = f"lock files would be made anew: {', '.join(locks)}" if locks else "rules settle every conflict"
             return _of(entry, MECHANICAL, paths, kinds, needs_agent=False, reason=reason)
     why = f"{len(left)} of {len(merged.conflicts)} files need somebody to decide: {', '.join(e.path for e in left[:3])}"

@@ -18,7 +18,7 @@ from rookery.merge.gates import scratch
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
-from rookery.merge.resolve.lockfile_kinds import Lockfile
+from rookery.merge.resolve.lockfile_kinds import Lockfile, lockfile_of
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers.case import Case
 from rookery.processes.process import start
@@ -48,7 +48,7 @@ _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
 
 def can_regenerate(merger: Merger, path: str) -> bool:
     """True if the program that owns a lock file is here."""
-    lock = cases.lockfile_of(path)
+    lock = lockfile_of(path)
     if lock is None:
         return False
     search = own_environ(merger.ctx.root).get("PATH", os.defpath)
@@ -68,7 +68,7 @@ def regenerate(
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         for conflict in locks:
             found = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
-            lock = cases.lockfile_of(conflict.path)
+            lock = lockfile_of(conflict.path)
             assert lock is not None  # noqa: S101 - it is why the path came here
             shown = " ".join(lock.command)
             try:

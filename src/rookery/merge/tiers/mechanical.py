@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.merge.resolve import loss
+from rookery.merge.resolve.lockfile_kinds import lockfile_of
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import lockfiles
@@ -37,7 +39,7 @@ def predict(merger: Merger, case: Case) -> set[str]:
 
 
 def _is_lock(conflict: Conflict) -> bool:
-    return conflict.kind in _TEXT and cases.lockfile_of(conflict.path) is not None
+    return conflict.kind in _TEXT and lockfile_of(conflict.path) is not None
 
 
 def _resolve(merger: Merger, case: Case, conflicts: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
@@ -68,7 +70,7 @@ def _told(
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)
-    lost = cases.losses_of(sides, answer.content, answer.covers)
+    lost = loss.check(sides, answer.content, answer.covers)
     if lost:
         return None, found.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
     there = conflict.theirs or conflict.ours
