@@ -42,7 +42,6 @@ AGENT = "agent"
 REIMAGINE = "reimagine"
 HUMAN = "human"
 UNKNOWN = "unknown"
-TIERS = (CLEAN, MECHANICAL, AGENT, REIMAGINE, HUMAN)
 
 MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
 
