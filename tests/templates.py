@@ -70,4 +70,5 @@ def _project() -> Path:
 
 
 def _git(folder: Path, *args: str) -> None:
-    subprocess.run(["git", *args], cwd=folder, check=True, capture_output=True, env=os.environ)
+    who = ("-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *who, *args], cwd=folder, check=True, capture_output=True, env=os.environ)

@@ -31,11 +31,6 @@ def living(db: Database) -> list[Life]:
     return list(_lives(db, f"{_SELECT} WHERE state <> 'ended' ORDER BY agent"))
 
 
-def find_living(db: Database, agent: str) -> Life | None:
-    """The life that the agent is in now."""
-    return next(_lives(db, f"{_SELECT} WHERE agent = ? AND state <> 'ended'", agent), None)
-
-
 def find(db: Database, agent: str) -> Life | None:
     """The agent's newest life, ended or not."""
     return next(_lives(db, f"{_SELECT} WHERE agent = ? ORDER BY seq DESC LIMIT 1", agent), None)

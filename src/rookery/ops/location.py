@@ -133,12 +133,6 @@ def can_run_agents(root: str, db: Database) -> bool:
     return _look_closer(root, db).verdict == HERE
 
 
-def is_other_place(db: Database) -> bool:
-    """True if the project belongs to another host or container than this one, which only sees it."""
-    before = read(db)
-    return before is not None and _is_other_place(before)
-
-
 def _is_other_place(before: Location) -> bool:
     me = holders.myself()
     return before.host not in ("", me.host) or before.namespace not in ("", me.namespace)
