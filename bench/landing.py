@@ -102,7 +102,7 @@ def _steps(folder: str, rounds: int) -> Iterator[Figure]:
     for name in names:
         bare.append(_timed(lambda name=name: _git(folder, "merge-tree", "--write-tree", "main", name, check=False)))
         entry = service.draft(merger, name, "main")
-        ours.append(_timed(lambda entry=entry: predict.predict(merger, entry)))
+        ours.append(_timed(lambda entry=entry: predict.predict_all(merger, [entry])))
     yield Figure("prediction", statistics.median(ours), statistics.median(bare), min(ours))
     merger.ctx.db.close()
     yield from _clean_landings(folder, rounds)

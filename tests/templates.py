@@ -82,5 +82,6 @@ def _project() -> Path:
 
 
 def _git(folder: Path, *args: str) -> None:
-    done = subprocess.run(["git", *args], cwd=folder, check=False, capture_output=True, env=os.environ | _AUTHOR)
+    who = ("-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", *who, *args], cwd=folder, check=False, capture_output=True, env=os.environ)
     assert done.returncode == 0, (args, done.stderr)

@@ -10,6 +10,7 @@ import pytest
 
 from rookery.base import lockfiles
 from rookery.base.lockfiles import Lockfile
+from rookery.merge.resolve import loss
 from rookery.merge.resolve.files import Settings
 from rookery.merge.resolve.loss import Loss
 from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
@@ -45,15 +46,15 @@ def check(sides: Sides, result: bytes, _covered: Any = ()) -> list[Loss]:
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put it where the tiers use the real one."""
+    """Put it where the tiers find the real one."""
     seen.clear()
     monkeypatch.setattr(case, "resolve", resolve)
     monkeypatch.setattr(case, "lineage_of", lineage_of)
-    monkeypatch.setattr(case, "check", check)
     monkeypatch.setattr(case, "has_markers", lambda content: b"<<<<<<<" in content)
     monkeypatch.setattr(case, "parses", _parses)
-    lock = Lockfile("x.lock", ("x.toml",), ("sh", "-c", "sort x.toml > x.lock"))
-    monkeypatch.setattr(lockfiles, "_BY_NAME", {lock.name: lock})
+    monkeypatch.setattr(loss, "check", check)
+    own = Lockfile("x.lock", ("x.toml",), ("sh", "-c", "sort x.toml > x.lock"))
+    monkeypatch.setattr(lockfiles, "_BY_NAME", {own.name: own})
 
 
 def _parses(path: str, content: bytes) -> bool | None:

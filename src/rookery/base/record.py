@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from typing import Any, ClassVar, Self, get_type_hints
 
 
@@ -15,7 +16,6 @@ class Record:
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    __match_args__: ClassVar[tuple[str, ...]]
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     SHOWN: ClassVar[tuple[str, ...]] = ()
     JSON_NAMES: ClassVar[dict[str, str]] = {}
@@ -23,15 +23,15 @@ class Record:
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
         """The names of the fields, in the order of declaration."""
-        return cls.__match_args__
+        return _field_names(cls)
 
     def as_tuple(self) -> tuple[Any, ...]:
         """The values alone."""
-        return tuple(getattr(self, name) for name in self.__match_args__)
+        return tuple(getattr(self, name) for name in _field_names(type(self)))
 
     def as_dict(self) -> dict[str, Any]:
         """Field names and values, one level deep, in the order of declaration."""
-        return {name: getattr(self, name) for name in self.__match_args__}
+        return {name: getattr(self, name) for name in _field_names(type(self))}
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
@@ -44,7 +44,7 @@ class Record:
 
     @classmethod
     def _json_names(cls) -> list[str]:
-        return [*(name for name in cls.__match_args__ if name not in cls.HIDDEN), *cls.SHOWN]
+        return [*(name for name in _field_names(cls) if name not in cls.HIDDEN), *cls.SHOWN]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -61,6 +61,11 @@ class Record:
             for name in cls._json_names()
         }
         return handler.generate_schema(TypedDict(cls.__name__, types))  # type: ignore[operator]
+
+
+@cache
+def _field_names(record: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(record))
 
 
 def _returned(property: Any) -> Any:

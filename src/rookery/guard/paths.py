@@ -10,25 +10,13 @@ from rookery.base import secret_paths
 from rookery.config import layout
 from rookery.config.environ import read_environ
 from rookery.guard.case import Case
-from rookery.guard.shell.word import Word
+from rookery.guard.shell.word import Word, names
 
 ANYWHERE = frozenset({".git"})
 """Never written, however deep it lies."""
-AT_THE_TOP = frozenset(
-    {
-        layout.FOLDER,
-        ".jj",
-        ".claude",
-        ".codex",
-        ".gemini",
-        ".opencode",
-        ".mcp.json",
-        ".envrc",
-        "agents.md",
-        "claude.md",
-        "claude.local.md",
-        "gemini.md",
-    }
+AT_THE_TOP = names(
+    f"{layout.FOLDER} .jj .claude .codex .gemini .opencode .mcp.json .envrc "
+    "agents.md claude.md claude.local.md gemini.md"
 )
 """Never written at the top of a worktree: what steers agents, and Rookery's own. Compared in lower case."""
 INSTRUCTIONS = frozenset({"agents.md", "claude.md", "gemini.md"})
@@ -54,6 +42,12 @@ def check_write(
         case.deny("path", "the path is empty or broken", "name a file within your worktree")
     for cwd in sorted(cwds, key=lambda each: (each is None, each or "")):  # the same answer every time
         _check_write_from(case, word, cwd, removes, makes_folder)
+
+
+def check_writes(case: Case, words: Iterable[Word], cwds: Iterable[str | None], *, removes: bool = False) -> None:
+    """Deny unless every one of the paths may be written."""
+    for word in words:
+        check_write(case, word, cwds, removes=removes)
 
 
 def _check_write_from(case: Case, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rookery.base import call as calls
@@ -156,9 +157,16 @@ class Renewal:
 
 def renew(merger: Merger, lease: Lease) -> None:
     """Give a sign of life; raises LostLease if another merger has taken over."""
+    with writing(merger, lease) as db:
+        lease_store.extend(db, lease.base, _until(merger))
+
+
+@contextmanager
+def writing(merger: Merger, lease: Lease) -> Iterator[Database]:
+    """A transaction that begins only while the lease is ours; raises LostLease."""
     with merger.ctx.db.write() as db:
         check(db, lease)
-        lease_store.extend(db, lease.base, _until(merger))
+        yield db
 
 
 def check(db: Database, lease: Lease) -> None:

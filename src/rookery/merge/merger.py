@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from rookery.base.errors import InvalidInput, InvalidState
 from rookery.config import layout
-from rookery.merge.model import GateRun
+from rookery.merge import store
+from rookery.merge.model import Entry, GateRun
 from rookery.ops.context import Context
 from rookery.worktrees import service as worktrees
 
@@ -38,6 +40,10 @@ class Merger:
         if self.vcs.branch_tip(branch) is None:
             raise InvalidInput(f"there is no branch {branch} to land on", hint="`rook vcs status` shows where you are")
         return branch
+
+    def change(self, entry: Entry, step: str, **changes: Any) -> Entry:
+        """Within a transaction: take an entry one step on, now, if it is still as the caller saw it."""
+        return store.change(self.ctx.db, entry, step, actor=self.actor, at=self.ctx.now(), **changes)
 
     def scratch(self, name: str) -> str:
         """A folder for something that is thrown away."""

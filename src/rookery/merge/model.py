@@ -67,7 +67,7 @@ class NothingToLand(Refused):
     code = "nothing_to_land"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry(Record):
     """One branch on its way to one base. In `landing` and after, `candidate` is the commit that the base gets."""
 
@@ -81,22 +81,22 @@ class Entry(Record):
     lead: str | None
     run_id: str | None
     priority: int
-    state: str
-    attempts: int
-    tier: str | None
-    strategy: str | None
-    base_before: str | None
-    candidate: str | None
-    kind: str | None
-    reason: str | None
-    files: tuple[str, ...]
+    state: str = QUEUED
+    attempts: int = 0
+    tier: str | None = None
+    strategy: str | None = None
+    base_before: str | None = None
+    candidate: str | None = None
+    kind: str | None = None
+    reason: str | None = None
+    files: tuple[str, ...] = ()
     requested_by: str
     created_at: str
     updated_at: str
-    landed_at: str | None
-    cleaned_at: str | None
+    landed_at: str | None = None
+    cleaned_at: str | None = None
     """When its worktree was seen to."""
-    followed_at: str | None
+    followed_at: str | None = None
     """When those whose work it touches were asked to rebase."""
     forced: bool = False
     """A person wanted it although its task was given up or had a later attempt; it completes nothing."""

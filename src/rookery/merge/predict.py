@@ -32,11 +32,6 @@ from rookery.vcs.git.merging import CannotMerge
 SKIPPED = "skipped"
 
 
-def predict(merger: Merger, entry: Entry) -> Predicted:
-    """What would become of a branch if it were landed now, by itself."""
-    return predict_all(merger, [entry])[0]
-
-
 def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
     """What would become of branches that land on one base in this order: each on top of those that go together."""
     if not entries:
@@ -70,12 +65,8 @@ def _predict_all(merger: Merger, entries: Sequence[Entry], tips: dict[str, str],
             if not merged.is_clean:
                 later.append(entry)
                 continue
-            changed = merger.merging.changed_paths([(onto, merged.tree)])[0]
-            if protected_paths(changed):
-                found[entry.branch] = _protected(entry, changed)
-                continue
-            found[entry.branch] = _of(entry, CLEAN, changed, needs_agent=False, reason="both sides go together")
-            if len(entries) > 1:
+            found[entry.branch] = clean = _clean(merger, entry, onto, merged.tree, "both sides go together")
+            if len(entries) > 1 and clean.tier == CLEAN:
                 onto = merger.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
     # What conflicts is brought in last, as the queue does it.
     found |= {entry.branch: _predict(merger, entry, onto) for entry in later}
@@ -85,10 +76,7 @@ def _predict_all(merger: Merger, entries: Sequence[Entry], tips: dict[str, str],
 def _predict(merger: Merger, entry: Entry, base: str) -> Predicted:
     merged = candidate.merge(merger, entry, base)
     if merged.is_clean:
-        changed = merger.merging.changed_paths([(base, merged.tree)])[0]
-        if protected_paths(changed):
-            return _protected(entry, changed)
-        return _of(entry, CLEAN, changed, needs_agent=False, reason="it goes together with all before it")
+        return _clean(merger, entry, base, merged.tree, "it goes together with all before it")
     kinds = tuple({"path": each.path, "kind": each.kind} for each in merged.conflicts)
     paths = tuple(each.path for each in merged.conflicts)
     allowed = merger.ctx.config.merge.tiers
@@ -110,9 +98,12 @@ def _predict(merger: Merger, entry: Entry, base: str) -> Predicted:
     return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason=why)
 
 
-def _protected(entry: Entry, changed: tuple[str, ...]) -> Predicted:
-    reason = "it changes Rookery's own folder, so it does not land"
-    return _of(entry, PROTECTED, protected_paths(changed), needs_agent=False, reason=reason)
+def _clean(merger: Merger, entry: Entry, onto: str, tree: str, reason: str) -> Predicted:
+    changed = merger.merging.changed_paths([(onto, tree)])[0]
+    protected = protected_paths(changed)
+    if protected:
+        reason = "it changes Rookery's own folder, so it does not land"
+    return _of(entry, PROTECTED if protected else CLEAN, protected or changed, needs_agent=False, reason=reason)
 
 
 def skipped(found: Skipped, base: str) -> Predicted:

@@ -16,6 +16,7 @@ from rookery.merge.landing.landed import start_of
 from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
 from rookery.sessions.model import WORKING, NoSuchAgent
+from rookery.vcs.git import forward as git_forward
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, rescue_name
 from rookery.worktrees import service as worktrees
@@ -68,11 +69,9 @@ def rebase(merger: Merger, agent: str, base: str) -> Rebased:
     try:
         merging.move(session.branch, made, old, f"rebase onto {base}")
     except BaseException:
-        for each in begun:
-            each.take_back()
+        git_forward.end(begun, has_moved=False)
         raise
-    for each in begun:
-        each.finish()
+    git_forward.end(begun, has_moved=True)
     merging.settle()
     found = result.replace(after=made, commits=merging.store.count_commits(made, onto), rescue=SAVED + rescue)
     with merger.ctx.db.write() as db:

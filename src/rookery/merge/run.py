@@ -145,14 +145,8 @@ class Run:
         return self._size
 
     def _take(self, entries: list[Entry]) -> dict[str, Entry]:
-        with self.merger.ctx.db.write() as db:
-            leases.check(db, self.lease)
-            taken = {
-                each.id: store.change(
-                    db, store.get(db, each.id), "take", actor=self.merger.actor, at=self.merger.ctx.now(), tip=each.tip
-                )
-                for each in entries
-            }
+        with leases.writing(self.merger, self.lease) as db:
+            taken = {each.id: self.merger.change(store.get(db, each.id), "take", tip=each.tip) for each in entries}
         self.seen.update(dict.fromkeys(taken))
         steps.reached("taken")
         return taken
@@ -277,18 +271,8 @@ class Run:
         """A person has landed it by hand."""
         merger = self.merger
         taken = self._take([entry.replace(tip=tip)])[entry.id]
-        with merger.ctx.db.write() as db:
-            leases.check(db, self.lease)
-            ready = store.change(
-                db,
-                taken,
-                "go ahead",
-                actor=merger.actor,
-                at=merger.ctx.now(),
-                candidate=tip,
-                base_before=None,
-                tier=None,
-            )
+        with leases.writing(merger, self.lease):
+            ready = merger.change(taken, "go ahead", candidate=tip, base_before=None, tier=None)
             land.record_landed(merger, ready, merger.ctx.now())
         self._follow_up()
 
@@ -342,8 +326,7 @@ class Run:
             self.merger.merging.keep(LANDINGS + entry.id, candidate.commit)  # so that it can be looked at
             files = self.merger.merging.changed_paths([(candidate.onto, candidate.commit)])[0]
         self.seen[entry.id] = None
-        with self.merger.ctx.db.write() as db:
-            leases.check(db, self.lease)
+        with self.merger.ctx.db.write():
             failed = self._change(
                 entry.id,
                 "fail",
@@ -359,11 +342,8 @@ class Run:
         self.merger.say(f"{failed.branch} could not land: {reason}\n")
 
     def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
-        with self.merger.ctx.db.write() as db:
-            leases.check(db, self.lease)
-            return store.change(
-                db, store.get(db, merge_id), step, actor=self.merger.actor, at=self.merger.ctx.now(), **changes
-            )
+        with leases.writing(self.merger, self.lease) as db:
+            return self.merger.change(store.get(db, merge_id), step, **changes)
 
 
 def _files(paths: tuple[str, ...]) -> str:

@@ -51,21 +51,9 @@ def draft(merger: Merger, name: str, base: str, *, priority: int | None = None, 
         lead=None if session is None else session.parent,
         run_id=None if session is None else session.run_id,
         priority=check_priority(priority) if priority is not None else task.priority if task else DEFAULT_PRIORITY,
-        state=QUEUED,
-        attempts=0,
-        tier=None,
-        strategy=None,
-        base_before=None,
-        candidate=None,
-        kind=None,
-        reason=None,
-        files=(),
         requested_by=merger.actor,
         created_at=now,
         updated_at=now,
-        landed_at=None,
-        cleaned_at=None,
-        followed_at=None,
         forced=force and bool(objection(merger.ctx.db, branch, task_id)),
     )
 
@@ -151,7 +139,7 @@ def cancel(merger: Merger, text: str) -> Entry:
     """Take an entry out of the queue."""
     with merger.ctx.db.write() as db:
         entry = store.get(db, store.resolve(db, text))
-        return store.change(db, entry, "cancel", actor=merger.actor, at=merger.ctx.now())
+        return merger.change(entry, "cancel")
 
 
 def retry(merger: Merger, text: str) -> Entry:
@@ -167,19 +155,8 @@ def retry(merger: Merger, text: str) -> Entry:
         there = store.open_entry(db, entry.branch, entry.base)
         if there is not None and there.id != entry.id:
             return there
-        return store.change(
-            db,
-            store.get(db, entry.id),
-            "retry",
-            actor=merger.actor,
-            at=merger.ctx.now(),
-            tip=tip,
-            kind=None,
-            reason=None,
-            files=(),
-            candidate=None,
-            base_before=None,
-        )
+        blank = {"kind": None, "reason": None, "files": (), "candidate": None, "base_before": None}
+        return merger.change(store.get(db, entry.id), "retry", tip=tip, **blank)
 
 
 def find(merger: Merger, text: str) -> Entry:

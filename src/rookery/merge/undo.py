@@ -18,6 +18,7 @@ from rookery.merge.landing import land, news, settle
 from rookery.merge.lease import Holder, Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
+from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.landed import UNDO_TRAILER
 from rookery.vcs.git.moves import Fenced, keep_refs
 from rookery.vcs.ref_names import HEADS, RESCUE_UNDO, SAVED, UNDOINGS, undone_name
@@ -70,8 +71,7 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
         _gate(merger, lease, entry, new, tip)
     rescue = RESCUE_UNDO + entry.id
     keep_refs(merging.store, {rescue: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip})
-    with merger.ctx.db.write() as db:
-        leases.check(db, lease)
+    with leases.writing(merger, lease) as db:
         store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
     begun = merging.begin_forward(entry.base, tip, new)
@@ -80,16 +80,11 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
         steps.reached("undo checked")
         merging.move(entry.base, new, tip, f"undo {entry.branch}", fence=lease.fence)
         steps.reached("undo moved")
-        with merger.ctx.db.write() as db:
-            leases.check(db, lease)
+        with leases.writing(merger, lease):
             undone = _record(merger, entry, how)
     except BaseException as error:
         has_moved = merging.tip(entry.base) == new
-        for each in begun:
-            if has_moved:
-                each.finish()
-            else:
-                each.take_back()
+        git_forward.end(begun, has_moved=has_moved)
         if isinstance(error, Fenced):
             raise leases.lost(lease) from None
         if has_moved and isinstance(error, StorageFailed):
@@ -98,8 +93,7 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
     try:
         steps.reached("undo written")
     finally:  # also when interrupted: with the lease let go, no later command would look for this
-        for each in begun:
-            each.finish()
+        git_forward.end(begun, has_moved=True)
         merging.settle()
     _bring_branch_back(merger, entry)
     return Undone(undone, how, new, SAVED + rescue)
@@ -117,17 +111,9 @@ def _bring_branch_back(merger: Merger, entry: Entry) -> None:
 
 
 def _record(merger: Merger, entry: Entry, how: str) -> Entry:
-    undone = store.change(
-        merger.ctx.db,
-        store.get(merger.ctx.db, entry.id),
-        "undo",
-        actor=merger.actor,
-        at=merger.ctx.now(),
-        kind=None,
-        reason=f"{how} by {merger.actor}",
-    )
-    is_open_again = settle.reopen_task(merger, undone)
-    news.tell_undone(merger, undone, is_open_again=is_open_again)
+    now = store.get(merger.ctx.db, entry.id)
+    undone = merger.change(now, "undo", kind=None, reason=f"{how} by {merger.actor}")
+    news.tell_undone(merger, undone, is_open_again=settle.reopen_task(merger, undone))
     return undone
 
 
@@ -145,8 +131,7 @@ def recover(merger: Merger, lease: Lease) -> None:
             is_through = is_through and not merging.store.contains(str(entry.candidate), str(tip))
         if is_through:  # before the rows: killed in between, the next one comes here again
             _bring_branch_back(merger, entry)
-        with merger.ctx.db.write() as db:
-            leases.check(db, lease)
+        with leases.writing(merger, lease) as db:
             if is_through:
                 _record(merger, entry, how)
             else:

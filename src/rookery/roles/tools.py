@@ -72,41 +72,21 @@ _WORKTREE = "you have a worktree of your own, and work in no other"
 _TELL = "report by mail: `rook mail send`"
 
 FORBIDDEN = {
-    "Task": ("native-agents", _SLING),
-    "Agent": ("native-agents", _SLING),
-    "ListAgents": ("native-agents", "`rook status` shows who does what"),
-    "TeamCreate": ("native-agents", _SLING),
-    "TeamDelete": ("native-agents", _SLING),
-    "SendMessage": ("native-agents", _SLING),
-    "Workflow": ("native-agents", _SLING),
-    "RemoteTrigger": ("native-agents", _SLING),
-    "TaskCreate": ("native-tasks", _TASKS),
-    "TaskGet": ("native-tasks", _TASKS),
-    "TaskList": ("native-tasks", _TASKS),
-    "TaskUpdate": ("native-tasks", _TASKS),
-    "AskUserQuestion": ("blocking", _ASK),
-    "EnterPlanMode": ("blocking", _PLAN),
-    "ExitPlanMode": ("blocking", _PLAN),
-    "ShowOnboardingRolePicker": ("blocking", _ASK),
-    "CronCreate": ("scheduling", _WAIT),
-    "CronDelete": ("scheduling", _WAIT),
-    "CronList": ("scheduling", _WAIT),
-    "ScheduleWakeup": ("scheduling", _WAIT),
-    "Sleep": ("scheduling", _WAIT),
-    "Monitor": ("scheduling", _WAIT),
-    "EnterWorktree": ("native-worktree", _WORKTREE),
-    "ExitWorktree": ("native-worktree", _WORKTREE),
-    "WorktreeCreate": ("native-worktree", _WORKTREE),
-    "SendUserMessage": ("native-message", _TELL),
-    "SendUserFile": ("native-message", _TELL),
-    "Brief": ("native-message", _TELL),
-    "PushNotification": ("native-message", _TELL),
-    "Artifact": ("native-message", _TELL),
-    "Projects": ("native-message", _TELL),
-    "Config": ("settings", "settings are changed by people"),
-    "PowerShell": ("shell", "use Bash"),
-    "REPL": ("shell", "use Bash"),
-    "WebBrowser": ("browser", "use WebFetch"),
+    name: (rule, hint)
+    for listed, rule, hint in (
+        ("Task Agent TeamCreate TeamDelete SendMessage Workflow RemoteTrigger", "native-agents", _SLING),
+        ("ListAgents", "native-agents", "`rook status` shows who does what"),
+        ("TaskCreate TaskGet TaskList TaskUpdate", "native-tasks", _TASKS),
+        ("AskUserQuestion ShowOnboardingRolePicker", "blocking", _ASK),
+        ("EnterPlanMode ExitPlanMode", "blocking", _PLAN),
+        ("CronCreate CronDelete CronList ScheduleWakeup Sleep Monitor", "scheduling", _WAIT),
+        ("EnterWorktree ExitWorktree WorktreeCreate", "native-worktree", _WORKTREE),
+        ("SendUserMessage SendUserFile Brief PushNotification Artifact Projects", "native-message", _TELL),
+        ("Config", "settings", "settings are changed by people"),
+        ("PowerShell REPL", "shell", "use Bash"),
+        ("WebBrowser", "browser", "use WebFetch"),
+    )
+    for name in listed.split()
 }
 """Tools that no agent may use: the rule, and the right way."""
 

@@ -27,13 +27,8 @@ Env = Mapping[str, str]
 QUIET = tuple(
     word
     for setting in (
-        "core.hooksPath=/dev/null",
-        "core.fsmonitor=false",
-        "core.untrackedCache=false",
-        "core.splitIndex=false",
-        "core.safecrlf=false",
-        "submodule.recurse=false",
-        "advice.addEmbeddedRepo=false",
+        *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false"),
+        *("core.safecrlf=false", "submodule.recurse=false", "advice.addEmbeddedRepo=false"),
     )
     for word in ("-c", setting)
 )

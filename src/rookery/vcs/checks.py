@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
@@ -26,17 +26,7 @@ _JJ = (0, 38)  # templates that tell a workspace's folder came with it
 
 def check_git(_place: Place) -> Iterator[Finding]:
     """Git is installed, and new enough to predict merges."""
-    try:
-        version = git_version()
-    except ProgramFailed as error:
-        yield Finding(CATEGORY, "git", ERROR, error.message, hint=error.hint)
-        return
-    if _numbers(version) < _GIT:
-        yield Finding(
-            CATEGORY, "git", WARNING, f"git {version} cannot predict merges", hint="install git 2.38 or newer"
-        )
-        return
-    yield Finding(CATEGORY, "git", OK, f"git {version}")
+    yield _check_version("git", git_version, _GIT, "cannot predict merges", "")
 
 
 def check_jj(place: Place) -> Iterator[Finding]:
@@ -44,16 +34,19 @@ def check_jj(place: Place) -> Iterator[Finding]:
     found = detect(place.root or place.cwd)
     if found is None or found[0] != JJ:
         return
+    hint = "install jj, or set vcs.backend to git where there is a `.git` too"
+    yield _check_version("jj", jj_version, _JJ, "is too old", hint)
+
+
+def _check_version(name: str, ask: Callable[[], str], least: tuple[int, int], fault: str, hint: str) -> Finding:
     try:
-        version = jj_version()
+        version = ask()
     except ProgramFailed as error:
-        hint = "install jj, or set vcs.backend to git where there is a `.git` too"
-        yield Finding(CATEGORY, "jj", ERROR, error.message, hint=hint)
-        return
-    if _numbers(version) < _JJ:
-        yield Finding(CATEGORY, "jj", WARNING, f"jj {version} is too old", hint="install jj 0.38 or newer")
-        return
-    yield Finding(CATEGORY, "jj", OK, f"jj {version}")
+        return Finding(CATEGORY, name, ERROR, error.message, hint=hint or error.hint)
+    if _numbers(version) < least:
+        newer = f"install {name} {least[0]}.{least[1]} or newer"
+        return Finding(CATEGORY, name, WARNING, f"{name} {version} {fault}", hint=newer)
+    return Finding(CATEGORY, name, OK, f"{name} {version}")
 
 
 def check_repository(place: Place) -> Iterator[Finding]:

@@ -35,6 +35,15 @@ def is_empty(folder: str) -> bool:
     return os.path.isdir(folder) and not os.path.islink(folder) and not os.listdir(folder)
 
 
+def read_line(path: str) -> str:
+    """The line in a file of git's or jj's; empty if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def put_aside(folder: str) -> None:
     """Take the folder from its place at once, so that a kill never leaves a half of it there."""
     delete_aside(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rookery.guard.case import Case
-from rookery.guard.paths import check_read, check_write, is_own_place
+from rookery.guard.paths import check_read, check_write, check_writes, is_own_place
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.options import Options, read
 from rookery.guard.scene import Scene
@@ -33,8 +33,7 @@ def judge(case: Case, name: str, words: list[Word], scene: Scene) -> None:
         for word in options.operands:
             check_write(case, word, scene.cwds, removes=name in programs.REMOVERS, makes_folder=name == "mkdir")
     elif name in programs.CHANGERS:
-        for word in options.operands if options.has("--reference") else options.operands[1:]:
-            check_write(case, word, scene.cwds)
+        check_writes(case, options.operands if options.has("--reference") else options.operands[1:], scene.cwds)
     elif name in programs.COPIERS:
         _judge_copy(case, name, options, scene)
     elif name in programs.PACKERS:
@@ -46,11 +45,10 @@ def judge(case: Case, name: str, words: list[Word], scene: Scene) -> None:
             elif not word.known and "=" not in word.text:
                 case.deny_unknown("what dd writes")
     elif name == "mktemp":
-        for word in (*options.values("-p", "--tmpdir"), *options.operands):
-            check_write(case, word, scene.cwds)
+        check_writes(case, (*options.values("-p", "--tmpdir"), *options.operands), scene.cwds)
     else:
-        for word in (*options.values("-d", "-o", "-B", "-r"), *(options.operands if name != "patch" else ())):
-            check_write(case, word, scene.cwds)
+        written = options.operands if name != "patch" else ()
+        check_writes(case, (*options.values("-d", "-o", "-B", "-r"), *written), scene.cwds)
         check_write(case, "x.orig", scene.cwds)
 
 
@@ -111,14 +109,12 @@ def _judge_pack(case: Case, name: str, words: list[Word], scene: Scene) -> None:
         targets = options.operands[:1] if name == "zip" else options.operands[1:2]
         if options.has("-T", "-TT", "--unzip-command"):
             case.deny("option", f"{name} would run another program", f"call {name} without it")
-        for word in targets:
-            check_write(case, word, scene.cwds)
+        check_writes(case, targets, scene.cwds)
         if name != "zip":
             check_write(case, _HERE, scene.cwds)
         return
     if not options.has("-c", "-l", "-t", "--stdout", "--to-stdout", "--list", "--test"):
-        for word in options.operands:
-            check_write(case, word, scene.cwds)
+        check_writes(case, options.operands, scene.cwds)
 
 
 def _judge_tar(case: Case, words: list[Word], scene: Scene) -> None:
@@ -136,12 +132,10 @@ def _judge_tar(case: Case, words: list[Word], scene: Scene) -> None:
         case.deny("option", "tar would run another program, or leave its folder", "call tar without that option")
     folders = options.values("-C", "--directory")
     if options.has("-x", "--extract", "--get"):
-        for word in folders or [_HERE]:
-            check_write(case, word, scene.cwds)
+        check_writes(case, folders or [_HERE], scene.cwds)
     elif options.has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--delete", "--concatenate"):
         for word in options.values("-f", "--file"):
             if word.text != "-":
                 check_write(case, word, scene.cwds)
         if options.has("--remove-files"):
-            for word in options.operands:
-                check_write(case, word, scene.cwds, removes=True)
+            check_writes(case, options.operands, scene.cwds, removes=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rookery.guard.case import Case
 from rookery.guard.paths import check_read, check_write, folder_of, is_in_worktree
-from rookery.guard.programs.options import read
+from rookery.guard.programs.options import Options, read
 from rookery.guard.scene import Scene
 from rookery.guard.shell.word import Word, names
 
@@ -138,24 +138,22 @@ def _words(rest: list[Word]) -> list[str]:
     return [word.text for word in rest]
 
 
-def _lists_branches(rest: list[Word]) -> bool:
-    values = ("--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--sort", "--format")
-    options = read(rest, "", values)
-    flags = {"-a", "-r", "-v", "-l", "-i", "--all", "--remotes", "--list", "--verbose", "--show-current", "--color"}
-    flags |= {"--no-color", "--column", "--no-column", "--ignore-case", "--abbrev", "--no-abbrev", *values}
-    if not all(word.known for word in rest) or not all(name in flags for name, _ in options.given):
+_FILTERS = ("--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--sort", "--format")
+_BRANCH_FLAGS = names("-a -r -v -l -i --all --remotes --list --verbose --show-current --color --no-color --column "
+    "--no-column --ignore-case --abbrev --no-abbrev")  # fmt: skip
+
+
+def _lists(rest: list[Word], takes: str, flags: frozenset[str]) -> bool:
+    """True if branches or tags are only listed."""
+    options = read(rest, takes, _FILTERS)
+    if not all(word.known for word in rest) or not {name for name, _ in options.given} <= flags.union(_FILTERS):
         return False
     return not options.operands or options.has("-l", "--list")
 
 
-def _lists_tags(rest: list[Word]) -> bool:
-    values = ("--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--sort", "--format")
-    options = read(rest, "n", values)
-    if not all(word.known for word in rest) or not all(
-        name in {"-l", "--list", "-n", *values} for name, _ in options.given
-    ):
-        return False
-    return not options.operands or options.has("-l", "--list")
+_READING_SETTINGS = names("--get --get-all --get-regexp --list -l --get-urlmatch")
+_HARMLESS_SETTINGS = _READING_SETTINGS | names("--global --local --system --worktree --show-origin --name-only "
+    "--show-scope --type --bool --int --path -z --null --includes --default --all")  # fmt: skip
 
 
 def _reads_settings(rest: list[Word]) -> bool:
@@ -164,34 +162,14 @@ def _reads_settings(rest: list[Word]) -> bool:
         return False
     plain = [word for word in words if not word.startswith("-")]
     flags = {word.partition("=")[0] for word in words if word.startswith("-")}
-    reading = {"--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch"}
-    harmless = reading | {
-        "--global",
-        "--local",
-        "--system",
-        "--worktree",
-        "--show-origin",
-        "--name-only",
-        "--show-scope",
-    }
-    if not flags <= harmless | {
-        "--type",
-        "--bool",
-        "--int",
-        "--path",
-        "-z",
-        "--null",
-        "--includes",
-        "--default",
-        "--all",
-    }:
+    if not flags <= _HARMLESS_SETTINGS:
         return False
-    return bool(flags & reading) or plain[:1] in (["get"], ["list"]) or len(plain) == 1
+    return bool(flags & _READING_SETTINGS) or plain[:1] in (["get"], ["list"]) or len(plain) == 1
 
 
 _LISTINGS: dict[str, Callable[[list[Word]], bool]] = {
-    "branch": _lists_branches,
-    "tag": _lists_tags,
+    "branch": lambda rest: _lists(rest, "", _BRANCH_FLAGS),
+    "tag": lambda rest: _lists(rest, "n", names("-l --list -n")),
     "config": _reads_settings,
     "stash": lambda rest: _words(rest)[:1] in (["list"], ["show"]) and all(word.known for word in rest),
     "worktree": lambda rest: _words(rest)[:1] == ["list"],
@@ -286,7 +264,7 @@ def _reset(case: Case, rest: list[Word], _scene: Scene) -> None:
 
 def _integrate(
     case: Case, rest: list[Word], takes: str, longs: tuple[str, ...], denied: tuple[str, ...], what: str
-) -> None:
+) -> Options:
     options = read(rest, takes, longs)
     if options.may_hide_options or any(not word.known for word in rest):
         case.deny_unknown(f"what is {what}d")
@@ -296,6 +274,7 @@ def _integrate(
     if not case.role.can_land and not all(_is_own(case, each) for each in refs):
         base = case.bounds.base or "the base"
         case.deny("git-foreign", f"only {base} comes into your branch", f"git {what} {base}".strip())
+    return options
 
 
 def _is_own(case: Case, ref: str) -> bool:
@@ -309,8 +288,8 @@ def _is_own(case: Case, ref: str) -> bool:
 
 def _rebase(case: Case, rest: list[Word], _scene: Scene) -> None:
     denied = ("-x", "--exec", "--update-refs", "-s", "--strategy", "--root")
-    _integrate(case, rest, "xsXC", ("--onto", "--exec", "--strategy", "--strategy-option", "--empty"), denied, "rebase")
-    operands = read(rest, "xsXC", ("--onto", "--exec", "--strategy", "--strategy-option", "--empty")).operands
+    longs = ("--onto", "--exec", "--strategy", "--strategy-option", "--empty")
+    operands = _integrate(case, rest, "xsXC", longs, denied, "rebase").operands
     if len(operands) > 1 and operands[1].text not in (case.bounds.branch, "HEAD"):
         case.deny("git-branch", "that would rebase another branch", _OWN_BRANCH)
 

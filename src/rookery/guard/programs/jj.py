@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.guard.case import Case
-from rookery.guard.paths import check_write, is_in_worktree
+from rookery.guard.paths import check_writes, is_in_worktree
 from rookery.guard.programs.options import read
 from rookery.guard.scene import Scene
 from rookery.guard.shell.word import Word, names
@@ -68,8 +68,7 @@ def judge(case: Case, words: list[Word], scene: Scene) -> None:
         )
     options = read(words[at + 1 :], "mrdsbofti", _VALUED)
     if first.text == "restore":
-        for word in options.operands:
-            check_write(case, word, scene.cwds)
+        check_writes(case, options.operands, scene.cwds)
 
 
 def _words(words: list[Word]) -> list[str]:

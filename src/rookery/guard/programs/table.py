@@ -160,21 +160,8 @@ PACKERS = names("tar gtar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zst
 OTHER_WRITERS = names("dd patch split csplit mktemp sed gsed awk gawk mawk nawk sleep kill shopt")
 VERSION_CONTROL = names("git jj rook hub")
 
-KNOWN = (
-    PLAIN
-    | CAREFUL.keys()
-    | FORBIDDEN.keys()
-    | NETWORK
-    | SHELLS
-    | INTERPRETERS
-    | WRAPPERS
-    | REMOVERS
-    | MAKERS
-    | CHANGERS
-    | COPIERS
-    | PACKERS
-    | OTHER_WRITERS
-    | VERSION_CONTROL
-    | {"cd", "pushd", "popd"}
+KNOWN = frozenset({"cd", "pushd", "popd"}).union(
+    *(PLAIN, CAREFUL, FORBIDDEN, NETWORK, SHELLS, INTERPRETERS, WRAPPERS, REMOVERS, MAKERS, CHANGERS, COPIERS),
+    *(PACKERS, OTHER_WRITERS, VERSION_CONTROL),
 )
 """Names that a function may not take."""

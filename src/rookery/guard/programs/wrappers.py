@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable
 
 from rookery.guard.case import Case
-from rookery.guard.paths import check_read, check_write, folder_of, is_own_place
+from rookery.guard.paths import check_read, check_write, check_writes, folder_of, is_own_place
 from rookery.guard.programs import table as programs
-from rookery.guard.programs.find import judge
+from rookery.guard.programs.find import judge as judge_find
 from rookery.guard.programs.options import read
 from rookery.guard.scene import Scene
 from rookery.guard.shell.assignments import OWN, check_name
 from rookery.guard.shell.expand import UNKNOWN
-from rookery.guard.shell.word import Word
+from rookery.guard.shell.word import Word, names
 
 Inner = list[tuple[list[Word], Scene]]
 
@@ -21,28 +21,17 @@ _LONGEST_BLOCK = 600.0
 
 _PREFIXES: dict[str, tuple[str, tuple[str, ...], int]] = {
     # the letters and long options that take a value, and how many operands stand before the command
-    "nohup": ("", (), 0),
-    "setsid": ("", (), 0),
+    **dict.fromkeys(names("nohup setsid command builtin busybox toybox noglob nocorrect chronic bunx"), ("", (), 0)),
+    **dict.fromkeys(names("chrt taskset repeat"), ("", (), 1)),
     "time": ("of", ("--output", "--format"), 0),
-    "command": ("", (), 0),
-    "builtin": ("", (), 0),
     "nice": ("n", ("--adjustment",), 0),
     "ionice": ("cnpPu", ("--class", "--classdata"), 0),
     "stdbuf": ("ioe", ("--input", "--output", "--error"), 0),
-    "chrt": ("", (), 1),
-    "taskset": ("", (), 1),
-    "busybox": ("", (), 0),
-    "toybox": ("", (), 0),
-    "noglob": ("", (), 0),
-    "nocorrect": ("", (), 0),
-    "repeat": ("", (), 1),
     "caffeinate": ("tw", (), 0),
-    "chronic": ("", (), 0),
     "strace": ("oepPaEsuUbISX", (), 0),
     "ltrace": ("oepasuSX", (), 0),
     "npx": ("pw", ("--package", "--workspace"), 0),
     "pnpx": ("p", ("--package",), 0),
-    "bunx": ("", (), 0),
     "uvx": ("p", ("--from", "--with", "--python"), 0),
 }
 _RUNNERS = {
@@ -90,8 +79,7 @@ def _prefix(case: Case, name: str, words: list[Word], scene: Scene) -> Inner:
     command = _skip(words, takes, longs)
     own = read(words[: len(words) - len(command)], takes, longs)
     if name in ("strace", "ltrace", "time"):
-        for word in own.values("-o", "--output"):
-            check_write(case, word, scene.cwds)
+        check_writes(case, own.values("-o", "--output"), scene.cwds)
     if name == "npx" and own.has("-c", "--call"):
         for word in own.values("--call") or command[:1]:
             _script(case, word, scene)
@@ -138,8 +126,8 @@ def _skip_env_option(case: Case, words: list[Word], at: int) -> int:
         case.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
     if "u" not in letters:
         return at + 1
-    names = words[at + 1 : at + 2] if value is None else [word.replace(text=value)]
-    if not names or not names[0].known or names[0].text.startswith(OWN):
+    given = words[at + 1 : at + 2] if value is None else [word.replace(text=value)]
+    if not given or not given[0].known or given[0].text.startswith(OWN):
         case.deny("identity", "that is not yours to unset", "leave the environment as it is")
     return at + (2 if value is None else 1)
 
@@ -298,10 +286,6 @@ def judge_shell(case: Case, name: str, words: list[Word], scene: Scene) -> bool:
     return True
 
 
-def _find(case: Case, words: list[Word], scene: Scene) -> Inner:
-    return judge(case, words, scene)
-
-
 def _fd(case: Case, words: list[Word], scene: Scene) -> Inner:
     if any(not word.known and not word.text for word in words):
         case.deny_unknown("an option of fd")
@@ -328,7 +312,7 @@ _SPECIAL: dict[str, Callable[[Case, list[Word], Scene], Inner]] = {
     "trap": _trap,
     "source": _source,
     ".": _source,
-    "find": _find,
+    "find": judge_find,
     "fd": _fd,
     "fdfind": _fd,
 }

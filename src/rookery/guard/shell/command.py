@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rookery.guard.case import Case, Denied
-from rookery.guard.paths import check_read, check_write, is_elsewhere, is_guarded, is_own_place
+from rookery.guard.paths import check_read, check_write, check_writes, is_elsewhere, is_guarded, is_own_place
 from rookery.guard.programs import files, git, jj, rook, wrappers
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.options import read
@@ -133,8 +133,7 @@ def _judge_careful(case: Case, name: str, rest: list[Word], scene: Scene) -> Non
         case.deny_unknown(f"an option of {name}")
     if rules.runs and options.has(*rules.runs):
         case.deny("option", f"{name} does more than read with that option", f"call {name} without it")
-    for word in options.values(*rules.writes):
-        check_write(case, word, scene.cwds)
+    check_writes(case, options.values(*rules.writes), scene.cwds)
     if name == "tail" and options.has("-f", "-F", "--follow") and not scene.may_block:
         case.deny("polling", "tail would follow the file without end", "read the file as it is: `tail -n 50 FILE`")
     for word in options.operands[rules.most :]:
@@ -226,12 +225,11 @@ def _judge_network(case: Case, name: str, words: list[Word], scene: Scene) -> No
         if len(verbs) < 2 or verbs[1] not in programs.FORGE_READS:
             case.deny("forge", f"{name} changes what others see", "hand your work over by mail; `rook merge` lands it")
     options = read(words[1:], "oOPTKxXHdFubAeEmw" if name == "curl" else "oOPaie", ("--output", "--output-document"))
-    for word in options.values("-o", "--output", "--output-document", "--directory-prefix", "--output-dir"):
-        check_write(case, word, scene.cwds)
+    named = options.values("-o", "--output", "--output-document", "--directory-prefix", "--output-dir")
+    check_writes(case, named, scene.cwds)
     if name == "wget" and not options.values("-O", "--output-document"):
         check_write(case, "index.html", scene.cwds)
-    for word in options.values("-P") if name == "wget" else []:
-        check_write(case, word, scene.cwds)
+    check_writes(case, options.values("-P") if name == "wget" else [], scene.cwds)
     for word in options.values("-O") if name == "wget" else []:
         if word.text != "-":
             check_write(case, word, scene.cwds)

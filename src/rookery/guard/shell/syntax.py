@@ -6,13 +6,14 @@ lines, ends here-documents early. Each of these would let a command pass unseen,
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
-from tree_sitter import Node, Parser
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
 
 from rookery.guard.case import Case
 from rookery.guard.shell.expand import decode_ansi_c
-from rookery.guard.shell.grammar import load_parser
 from rookery.guard.shell.word import names
 
 LONGEST = 1_000_000
@@ -56,8 +57,6 @@ _KEYWORDS = names("! { } if while until for case select function then do done fi
 # they are letters like any other.
 _ASCII = bytes(range(128)) + b"x" * 128
 
-_parser: Parser | None = None
-
 
 def is_one_command(case: Case, text: str, program: str) -> bool:
     """True if the script is one plain call of a program: nothing before, after or within it that a shell would do."""
@@ -79,7 +78,7 @@ def parse(case: Case, source: bytes) -> tuple[Node, bytes]:
     if any((byte < 32 and byte not in (9, 10)) or byte == 127 for byte in source):
         case.deny("syntax", "the command has control characters in it", "leave them out, or write $'\\x1b' in quotes")
     for _ in range(_MOST_MENDINGS):
-        root = _load().parse(source.translate(_ASCII)).root_node
+        root = _parser().parse(source.translate(_ASCII)).root_node
         torn = _torn_variables(root, source)
         if root.has_error or not torn:
             break
@@ -109,11 +108,9 @@ def _torn_variables(root: Node, source: bytes) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _load() -> Parser:
-    global _parser
-    if _parser is None:
-        _parser = load_parser()
-    return _parser
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_bash.language()))
 
 
 def _inspect(case: Case, root: Node, source: bytes) -> None:

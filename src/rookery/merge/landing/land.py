@@ -26,6 +26,7 @@ from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
 from rookery.ops.state import keep_answer, last_answer
+from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.forward import Forward, InTheWay
 from rookery.vcs.git.moves import Fenced
 from rookery.vcs.model import RefMoved
@@ -61,24 +62,17 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
     try:
         _move(merger, lease, entries, old, new)
         landed = _record(merger, lease, entries)
-    except RefMoved:
-        _end_forward(begun, has_moved=False)
-        return Moved()
-    except Fenced:
-        _end_forward(begun, has_moved=False)
-        raise leases.lost(lease) from None
-    except ProgramFailed as error:
-        has_moved = merger.merging.tip(lease.base) == new
-        _end_forward(begun, has_moved=has_moved)
-        if has_moved:
-            raise
-        return Held(error.message, ())  # a hook of the user's has something against it
-    except StorageFailed as error:
-        has_moved = merger.merging.tip(lease.base) == new
-        _end_forward(begun, has_moved=has_moved)
-        raise (unrecorded(error, lease.base, new) if has_moved else error) from error
-    except BaseException:
-        _end_forward(begun, has_moved=merger.merging.tip(lease.base) == new)
+    except BaseException as error:
+        has_moved = not isinstance(error, RefMoved | Fenced) and merger.merging.tip(lease.base) == new
+        git_forward.end(begun, has_moved=has_moved)
+        if isinstance(error, RefMoved):
+            return Moved()
+        if isinstance(error, Fenced):
+            raise leases.lost(lease) from None
+        if isinstance(error, ProgramFailed) and not has_moved:
+            return Held(error.message, ())  # a hook of the user's has something against it
+        if isinstance(error, StorageFailed) and has_moved:
+            raise unrecorded(error, lease.base, new) from error
         raise
     try:
         steps.reached("landing written")
@@ -90,21 +84,15 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
 
 
 def _announce(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
-    with merger.ctx.db.write() as db:
-        leases.check(db, lease)
+    strategy = merger.ctx.config.merge.strategy
+    with leases.writing(merger, lease) as db:
         entries = [store.get(db, each.entry.id) for each in stack]
         check_current(db, entries)
         return [
-            store.change(
-                db,
+            merger.change(
                 _taken(merger, entry, each.entry.tip),
                 "go ahead",
-                actor=merger.actor,
-                at=merger.ctx.now(),
-                candidate=each.commit,
-                base_before=each.onto,
-                tier=each.tier,
-                strategy=merger.ctx.config.merge.strategy,
+                **{"candidate": each.commit, "base_before": each.onto, "tier": each.tier, "strategy": strategy},
             )
             for entry, each in zip(entries, stack, strict=True)
         ]
@@ -116,7 +104,7 @@ def _taken(merger: Merger, entry: Entry, tip: str) -> Entry:
         return entry
     if entry.state not in (QUEUED, WAITING):
         raise Withdrawn(f"{entry.branch} was taken out of the queue", hint="`rook merge list --all` shows it")
-    return store.change(merger.ctx.db, entry, "take", actor=merger.actor, at=merger.ctx.now(), tip=tip)
+    return merger.change(entry, "take", tip=tip)
 
 
 def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> None:
@@ -130,8 +118,7 @@ def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new:
 
 def _record(merger: Merger, lease: Lease, entries: Sequence[Entry]) -> list[Entry]:
     """The base has moved. If the lease was lost just after that, its new holder writes this down."""
-    with merger.ctx.db.write() as db:
-        leases.check(db, lease)
+    with leases.writing(merger, lease):
         now = merger.ctx.now()
         return [record_landed(merger, each, now) for each in entries]
 
@@ -148,17 +135,8 @@ def unrecorded(error: StorageFailed, base: str, commit: str) -> StorageFailed:
 def record_landed(merger: Merger, entry: Entry, now: str) -> Entry:
     """Within a transaction: the base contains the candidate, as git says. What landed at once has one time."""
     note = settle.complete_task(merger, entry)
-    landed = store.change(
-        merger.ctx.db,
-        entry,
-        "land",
-        actor=merger.actor,
-        at=now,
-        landed_at=now,
-        kind=None,
-        reason=note or None,
-        files=(),
-    )
+    changes = {"landed_at": now, "kind": None, "reason": note or None, "files": ()}
+    landed = store.change(merger.ctx.db, entry, "land", actor=merger.actor, at=now, **changes)
     news.tell_landed(merger, landed)
     after.mark_settled(merger, landed, now)
     return landed
@@ -173,14 +151,6 @@ def _finish(begun: Sequence[Forward], root: str, answer: bytes | None) -> None:
             each.finish(while_locked=partial(keep_answer, root, answer, each.own_index))
         else:
             each.finish()
-
-
-def _end_forward(begun: Sequence[Forward], *, has_moved: bool) -> None:
-    for each in begun:
-        if has_moved:
-            each.finish()
-        else:
-            each.take_back()
 
 
 def recover(merger: Merger, lease: Lease) -> list[Entry]:
@@ -199,12 +169,11 @@ def recover(merger: Merger, lease: Lease) -> list[Entry]:
             and tip is not None
             and merger.merging.store.contains(entry.candidate, tip)
         )
-        with merger.ctx.db.write() as db:
-            leases.check(db, lease)
+        with leases.writing(merger, lease):
             if through:
                 settled.append(record_landed(merger, entry, merger.ctx.now()))
             else:
-                settled.append(store.change(db, entry, "put back", actor=merger.actor, at=merger.ctx.now()))
+                settled.append(merger.change(entry, "put back"))
         steps.reached("recovered one")
     scratch.sweep(merger)
     merger.merging.settle()

@@ -7,26 +7,11 @@ from importlib import import_module
 
 from tree_sitter import Parser, Tree
 
-_BY_ENDING = {
-    "py": "python",
-    "pyi": "python",
-    "js": "javascript",
-    "jsx": "javascript",
-    "mjs": "javascript",
-    "cjs": "javascript",
-    "ts": "typescript",
-    "mts": "typescript",
-    "cts": "typescript",
-    "tsx": "tsx",
-    "go": "go",
-    "rs": "rust",
-    "json": "json",
-    "yaml": "yaml",
-    "yml": "yaml",
-    "toml": "toml",
-    "sh": "bash",
-    "bash": "bash",
+_ENDINGS = {
+    **{"python": "py pyi", "javascript": "js jsx mjs cjs", "typescript": "ts mts cts", "tsx": "tsx", "go": "go"},
+    **{"rust": "rs", "json": "json", "yaml": "yaml yml", "toml": "toml", "bash": "sh bash"},
 }
+_BY_ENDING = {ending: language for language, endings in _ENDINGS.items() for ending in endings.split()}
 _GRAMMARS = {
     "typescript": ("tree_sitter_typescript", "language_typescript"),
     "tsx": ("tree_sitter_typescript", "language_tsx"),

@@ -25,19 +25,10 @@ _DEFINITIONS = frozenset(
 )
 _COLLECTIONS = frozenset(
     (
-        *(
-            "list",
-            "set",
-            "dictionary",
-            "array",
-            "object",
-            "argument_list",
-            "arguments",
-            "interface_body",
-            "object_type",
-        ),
-        *("enum_body", "enum_variant_list", "field_declaration_list", "literal_value", "field_initializer_list"),
-        *("block_mapping", "block_sequence", "table", "document", "flow_mapping", "match_block"),
+        *("list", "set", "dictionary", "array", "object", "argument_list", "arguments", "interface_body"),
+        *("object_type", "enum_body", "enum_variant_list", "field_declaration_list", "literal_value"),
+        *("field_initializer_list", "block_mapping", "block_sequence", "table", "document", "flow_mapping"),
+        *("match_block",),
     )
 )
 _HUSKS = frozenset(("document", "block_node", "block_mapping", "block_sequence"))

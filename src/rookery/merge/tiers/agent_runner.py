@@ -72,7 +72,7 @@ def work(order: Order) -> dict[str, Any]:
         if order.talks:
             child.send(order.stdin or "")
         with open(order.log, "wb") as file:
-            failure = _listen(order, child, _Transcript(file, Mask(hidden)), used)
+            failure = _listen(order, child, file, Mask(hidden), used)
         status = child.wait(_LAST_SECONDS)
         last_words = child.last_words
     except ProgramFailed as error:  # it has ended before it was told anything
@@ -88,7 +88,7 @@ def work(order: Order) -> dict[str, Any]:
     }
 
 
-def _listen(order: Order, child: Child, transcript: _Transcript, used: list[dict[str, Any]]) -> str | None:
+def _listen(order: Order, child: Child, log: IO[bytes], hiding: Mask, used: list[dict[str, Any]]) -> str | None:
     """Read the program to its end: what went wrong, nothing, or None if it had a result and would not end.
 
     What it says that it has used is added to `used`.
@@ -103,7 +103,7 @@ def _listen(order: Order, child: Child, transcript: _Transcript, used: list[dict
     for chunk in child.chunks(time_left):
         if time.monotonic() > deadline:
             return None if has_result else f"the agent did not end within {order.timeout:g} s (merge.agent_timeout)"
-        transcript.write(chunk)
+        log.write(hiding.take(chunk))
         *lines, rest = (rest + chunk).split(b"\n")
         rest = rest[-_MOST_LINE:]
         for line in lines:
@@ -115,7 +115,7 @@ def _listen(order: Order, child: Child, transcript: _Transcript, used: list[dict
                     has_result = True
                     child.close_input()
                     deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
-    transcript.end()
+    log.write(hiding.end())
     return f"the agent failed: {failure}" if failure else ""
 
 
@@ -126,22 +126,6 @@ def _failure(event: TurnEvent) -> str:
     if event.kind == RESULT and event.data.get("ok") is False:
         return str(event.data.get("text", "")) or "the turn failed"
     return ""
-
-
-class _Transcript:
-    """What the program says, without credentials."""
-
-    def __init__(self, file: IO[bytes], hiding: Mask) -> None:
-        self._file = file
-        self._hiding = hiding
-
-    def write(self, chunk: bytes) -> None:
-        """Write some more."""
-        self._file.write(self._hiding.take(chunk))
-
-    def end(self) -> None:
-        """Write what was held back."""
-        self._file.write(self._hiding.end())
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ from rookery.base.record import Record
 from rookery.merge import store
 from rookery.merge.gates.service import Verdict
 from rookery.merge.merger import Merger
-from rookery.merge.model import REFUSED, RESOLVED, SAID, Entry, FileOutcome
+from rookery.merge.model import DECLINED, REFUSED, RESOLVED, SAID, Entry, FileOutcome
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
-from rookery.merge.resolve.loss import Loss, check
 from rookery.merge.resolve.markers import has_markers, parses
-from rookery.merge.resolve.model import Cover, Declined, Hunk, Resolved, Sides
+from rookery.merge.resolve.model import Declined, Hunk, Resolved, Sides
 from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
 _VERSIONS = 40
@@ -45,6 +44,10 @@ class Case(Record):
         """The same, with more on record."""
         return self.replace(outcomes=(*self.outcomes, *outcomes))
 
+    def decline(self, tier: str, why: str) -> Case:
+        """The same, with the reason why a tier left what is left."""
+        return self.note(*(FileOutcome(each.path, each.kind, tier, DECLINED, why) for each in self.conflicts))
+
     def record(self, merger: Merger) -> None:
         """Keep what was done to each file."""
         with merger.ctx.db.write() as db:
@@ -61,9 +64,6 @@ class Case(Record):
         self.replace(outcomes=tuple(turned_down)).record(merger)
 
 
-# The rules and their parsers cost time to load, so each is loaded where something conflicts.
-
-
 def sides_of(merger: Merger, case: Case, conflict: Conflict) -> Sides:
     """What each side has at a path, with what it had there on the way; for the rules and the loss check."""
     merging = merger.merging
@@ -71,34 +71,15 @@ def sides_of(merger: Merger, case: Case, conflict: Conflict) -> Sides:
     histories: list[list[str]] = [[], []]
     if parted is not None and all(_is_text(side) for side in (conflict.ours, conflict.theirs)):
         histories = [merging.versions(parted, tip, conflict.path, _VERSIONS) for tip in (case.onto, case.entry.tip)]
-    present = [side for side in (conflict.base, conflict.ours, conflict.theirs) if _is_text(side)]
-    blobs = merging.read_blobs([*(side.oid for side in present if side), *histories[0], *histories[1]])
-
-    def content(side: Side | None) -> bytes | None:
-        return None if side is None else blobs.get(side.oid)
-
-    def earlier(ids: list[str], now: Side | None) -> tuple[bytes, ...]:
-        return tuple(blobs[each] for each in ids if each in blobs and (now is None or each != now.oid))
-
-    def mode(side: Side | None) -> str | None:
-        return None if side is None else side.mode
-
-    return Sides(
-        conflict.path,
-        content(conflict.base),
-        content(conflict.ours),
-        content(conflict.theirs),
-        mode(conflict.base),
-        mode(conflict.ours),
-        mode(conflict.theirs),
-        earlier(histories[0], conflict.ours),
-        earlier(histories[1], conflict.theirs),
+    sides = (conflict.base, conflict.ours, conflict.theirs)
+    blobs = merging.read_blobs([*(side.oid for side in sides if side and _is_text(side)), *histories[0], *histories[1]])
+    base, ours, theirs = (None if side is None else blobs.get(side.oid) for side in sides)
+    modes = {f"{name}_mode": side.mode for name, side in zip(("base", "ours", "theirs"), sides, strict=True) if side}
+    by_ours, by_theirs = (
+        tuple(blobs[each] for each in ids if each in blobs and (now is None or each != now.oid))
+        for ids, now in zip(histories, sides[1:], strict=True)
     )
-
-
-def losses_of(sides: Sides, result: bytes | None, covered: Sequence[Cover] = ()) -> list[Loss]:
-    """The lines that one side put in or took out, and that the result does not show."""
-    return check(sides, result or b"", covered)
+    return Sides(conflict.path, base, ours, theirs, ours_history=by_ours, theirs_history=by_theirs).replace(**modes)
 
 
 def is_unfinished(path: str, content: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rookery.merge.merger import Merger
-from rookery.merge.model import DECLINED, HUMAN, FileOutcome
+from rookery.merge.model import HUMAN
 from rookery.merge.tiers.case import Case
 
 NAME = HUMAN
@@ -11,8 +11,4 @@ NAME = HUMAN
 
 def hand_over(merger: Merger, case: Case) -> None:
     """Put on record what is left for a person."""
-    left = [
-        FileOutcome(each.path, each.kind, NAME, DECLINED, "no tier that is turned on could settle it")
-        for each in case.conflicts
-    ]
-    case.note(*left).record(merger)
+    case.decline(NAME, "no tier that is turned on could settle it").record(merger)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rookery.base.lockfiles import lockfile_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
+from rookery.merge.resolve import loss
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import lockfiles
@@ -69,7 +70,7 @@ def _told(
     found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
     if not isinstance(answer, Resolved):
         return None, found.replace(why=answer.reason)
-    lost = cases.losses_of(sides, answer.content, answer.covers)
+    lost = loss.check(sides, answer.content, answer.covers)
     if lost:
         return None, found.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
     there = conflict.theirs or conflict.ours

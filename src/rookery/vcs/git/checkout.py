@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 
 from rookery.base.errors import InvalidState, ProgramFailed
-from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
-from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git import unfinished
 from rookery.vcs.git import worktrees as git_checkouts
 from rookery.vcs.git.merging import Merging, objects_apart, objects_of
@@ -36,24 +35,26 @@ from rookery.vcs.model import (
     choose_default,
 )
 from rookery.vcs.ref_names import HEADS
+from rookery.vcs.stored import StoredCheckout
 from rookery.vcs.temporary import temporary_folder
 
 _REFUSAL_LINES = 60
 
 
-class Git:
+class Git(StoredCheckout):
     """A git checkout, the main one or a linked worktree."""
 
     kind = GIT
 
     def __init__(self, root: str, timeout: float) -> None:
         self.root = root
-        # A broken `.git` must not lead git on to a repository further up.
-        self._store = GitStore(root, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(root)})
+        self._timeout = timeout
 
-    def main_root(self) -> str:
-        """The top of the repository's main checkout."""
-        return main_checkout(self.root) or self.root
+    @cached_property
+    def _store(self) -> GitStore:
+        # A broken `.git` must not lead git on to a repository further up.
+        env = {"GIT_CEILING_DIRECTORIES": os.path.dirname(self.root)}
+        return GitStore(self.root, self._timeout, env=env)
 
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
@@ -178,32 +179,8 @@ class Git:
             return plain
         found = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
         # The first is the main one; for a submodule git names its folder in the outer `.git` instead.
-        folders = [self.main_root() if index == 0 else folder for index, (folder, _, _) in enumerate(found)]
-        return {folder: branch for folder, (_, branch, is_bare) in zip(folders, found, strict=True) if not is_bare}
-
-    def contains(self, commit: str, within: str) -> bool:
-        """True if `commit` is `within` or one of its ancestors."""
-        return self._store.contains(self.resolve(commit), self.resolve(within))
-
-    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
-        """True if `base` contains a commit and nothing later on it reverts that."""
-        return git_landed.has_landed(self._store, self.resolve(commit), self.resolve(base), git_landed.Evidence(since))
-
-    def count_commits(self, tip: str, base: str) -> int:
-        """How many commits `tip` contains that `base` does not."""
-        return self._store.count_commits(self.resolve(tip), self.resolve(base))
-
-    def save_ref(self, name: str, commit: str) -> None:
-        """Keep a commit reachable under `refs/rookery/<name>`."""
-        self._store.save_ref(name, commit)
-
-    def saved_refs(self, prefix: str = "") -> dict[str, str]:
-        """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
-        return self._store.saved_refs(prefix)
-
-    def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
-        """What changed from one commit to another."""
-        return self._store.diff(self.resolve(base), self.resolve(tip))
+        folders = [self.main_root(), *(each.folder for each in found[1:])]
+        return {folder: each.branch for folder, each in zip(folders, found, strict=True) if not each.is_bare}
 
     def add_checkout(self, folder: str, branch: str) -> None:
         """A linked worktree on an existing branch."""
@@ -225,20 +202,6 @@ class Git:
     def running_step(self) -> str | None:
         """The merge, rebase or the like that has begun here and not ended."""
         return git_checkouts.running_step(self._store)
-
-    def snapshot(
-        self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
-    ) -> str | None:
-        """Keep all that is in the checkout under `refs/rookery/<name>`."""
-        return snapshots.take(self._checkout(), name, message, include_ignored=include_ignored, replace=replace)
-
-    def restore(self, commit: str, rescue: str) -> str | None:
-        """Make the files equal to a commit's. The index stays: what is committed next is what `git add` takes."""
-        return snapshots.restore(self._checkout(), self.resolve(commit), rescue)
-
-    def ignored_files(self) -> Sequence[str]:
-        """Every file that is ignored here."""
-        return snapshots.ignored_files(self._checkout())
 
     def inner_repositories(self) -> Sequence[str]:
         """Submodules that are checked out here, and folders with a repository that this one does not track."""

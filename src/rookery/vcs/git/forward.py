@@ -161,6 +161,15 @@ def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
     return forward
 
 
+def end(begun: Iterable[Forward], *, has_moved: bool) -> None:
+    """Let the indexes of checkouts follow their branch, or put their files back if it has not moved."""
+    for each in begun:
+        if has_moved:
+            each.finish()
+        else:
+            each.take_back()
+
+
 def mend(store: GitStore, folder: str, branch_at: str) -> bool:
     """Finish or undo what another process left in a checkout; True if there was something."""
     claim = Claim(folder, _git_folder(store, folder))

@@ -316,8 +316,7 @@ class Merging:
             for folder in self._checkouts_of(branch):
                 begun.append(git_forward.begin(self.store, folder, old, new))  # noqa: PERF401 - those begun are ended
         except BaseException:
-            for each in begun:
-                each.take_back()
+            git_forward.end(begun, has_moved=False)
             raise
         return begun
 

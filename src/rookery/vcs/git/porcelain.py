@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from rookery.base.record import Record
 from rookery.vcs.model import Change, FileDiff, LogEntry, commit_time
 from rookery.vcs.ref_names import HEADS
 
@@ -87,23 +90,25 @@ def parse_log(text: str) -> list[LogEntry]:
     ]
 
 
-def parse_worktrees(text: str) -> list[tuple[str, str, bool]]:
-    """Folder, branch ('' for none) and whether it is a bare repository, from `git worktree list --porcelain -z`."""
+@dataclass(frozen=True, slots=True)
+class Worktree(Record):
+    """A checkout as git lists it."""
+
+    folder: str
+    branch: str
+    """'' for none."""
+    is_bare: bool
+    lock: str | None
+    """Why it is locked ('' without a reason); None if it is not."""
+
+
+def parse_worktrees(text: str) -> list[Worktree]:
+    """What `git worktree list --porcelain -z` lists, the main one first."""
     found = []
     for block in text.split("\0\0"):
         lines = (line.partition(" ") for line in block.strip("\0").split("\0"))
         fields = {name: value for name, _, value in lines}
         if "worktree" in fields:
             branch = fields.get("branch", "").removeprefix(HEADS)
-            found.append((fields["worktree"], branch, "bare" in fields))
-    return found
-
-
-def parse_locks(text: str) -> dict[str, str]:
-    """The folders of locked worktrees and the reasons ('' for none), from the same."""
-    found = {}
-    for block in text.split("\0\0"):
-        fields = {name: value for name, _, value in (line.partition(" ") for line in block.strip("\0").split("\0"))}
-        if "locked" in fields:
-            found[fields["worktree"]] = fields["locked"]
+            found.append(Worktree(fields["worktree"], branch, "bare" in fields, fields.get("locked")))
     return found

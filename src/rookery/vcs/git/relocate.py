@@ -44,7 +44,7 @@ def stale(root: str) -> list[str]:
         if os.path.isfile(pointer):
             own = _target(pointer)
             is_ours = os.path.dirname(own) == os.path.join(str(common), _WORKTREES)
-            if not is_ours or not _same_file(_read(os.path.join(own, "gitdir")), pointer):
+            if not is_ours or not _same_file(folders.read_line(os.path.join(own, "gitdir")), pointer):
                 found.append(os.path.join(top, name))
     return found
 
@@ -70,7 +70,7 @@ def common_folder(root: str) -> str | None:
 
 def _relocate(store: GitStore, own: str, root: str, old: str, is_copy: bool) -> bool:
     """Repair one worktree, by the folder that the repository keeps for it; True if anything changed."""
-    gitdir = _read(os.path.join(own, "gitdir"))
+    gitdir = folders.read_line(os.path.join(own, "gitdir"))
     if not os.path.isabs(gitdir):
         return False
     place = _new_place(os.path.dirname(gitdir), root, old)
@@ -99,7 +99,7 @@ def _leave_to_original(store: GitStore, own: str, gitdir: str) -> bool:
     """Forget, in a copy, a worktree outside of it: it is the original's. A commit on no branch is kept by a ref."""
     if not _is_plain_file(gitdir) or os.path.realpath(_target(gitdir)) == own:
         return False
-    head = _read(os.path.join(own, "HEAD"))
+    head = folders.read_line(os.path.join(own, "HEAD"))
     if head and not head.startswith("ref:"):
         store.save_ref(f"{RESCUE}{os.path.basename(own)}/{head[:12]}", head)
     folders.delete_tree(own)
@@ -121,7 +121,7 @@ def _point(pointer: str, own: str) -> bool:
 
 def _target(pointer: str) -> str:
     """Where a `.git` file leads."""
-    found = _read(pointer).removeprefix("gitdir:").strip()
+    found = folders.read_line(pointer).removeprefix("gitdir:").strip()
     return os.path.normpath(os.path.join(os.path.dirname(pointer), found))
 
 
@@ -138,11 +138,3 @@ def _same_file(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().strip()
-    except OSError:
-        return ""

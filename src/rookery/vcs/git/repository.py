@@ -238,13 +238,7 @@ class GitStore:
 
     def delete_ref(self, ref: str, expected: str) -> None:
         """Delete a ref that is still at `expected`, else raises RefMoved. What it may lead to stays."""
-        gone = self.run("update-ref", "--no-deref", "-m", "rook: delete", "-d", ref, expected, env=_WRITING)
-        if gone.ok:
-            return
-        current = self.find_commit(ref)
-        if current == expected:
-            raise failure(gone, ("update-ref",))
-        raise moved(ref.removeprefix(HEADS), expected, current)
+        self._change_ref(ref, expected, "rook: delete", "-d", ref, expected)
 
     def delete_refs(self, refs: Mapping[str, str]) -> None:
         """Delete refs of Rookery's own that are still where the caller saw them; all, or none."""
@@ -267,14 +261,16 @@ class GitStore:
 
     def replace_ref(self, ref: str, commit: str, expected: str) -> None:
         """Move a ref that is still at `expected`, else raises RefMoved."""
-        words = ("update-ref", "--no-deref", "-m", "rook: replace", ref, commit, expected)
-        done = self.run(*_hooks_for(ref), *words, env=_WRITING)
+        self._change_ref(ref, expected, "rook: replace", ref, commit, expected)
+
+    def _change_ref(self, ref: str, expected: str, *words: str) -> None:
+        done = self.run(*_hooks_for(ref), "update-ref", "--no-deref", "-m", *words, env=_WRITING)
         if done.ok:
             return
         current = self.find_commit(ref)
         if current == expected:
             raise failure(done, ("update-ref",))
-        raise moved(ref, expected, current)
+        raise moved(ref.removeprefix(HEADS), expected, current)
 
     def saved_refs(self, prefix: str) -> dict[str, str]:
         """What is kept under `refs/rookery/`, by the names that begin with `prefix`."""
@@ -368,6 +364,6 @@ def failure(done: Finished, args: tuple[str, ...]) -> Exception:
     return ProgramFailed(f"`git {' '.join(args)[:100]}` exited with {done.status}: {said}")
 
 
-def git_version(timeout: float = 10) -> str:
+def git_version() -> str:
     """What `git --version` says of itself; raises ProgramFailed."""
-    return run(["git", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("git version ").strip()
+    return run(["git", "--version"], timeout=10, env=child_environ()).stdout.removeprefix("git version ").strip()

@@ -129,9 +129,4 @@ def _has_no_maker(own: str, common: str) -> bool:
 
 
 def _read(folder: str, name: str) -> str:
-    """The line in a file; empty if there is none."""
-    try:
-        with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    return folders.read_line(os.path.join(folder, name))

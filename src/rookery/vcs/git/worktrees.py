@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from rookery.base import call as calls
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed
-from rookery.base.record import Record
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
-from rookery.vcs.git.porcelain import parse_locks, parse_worktrees
+from rookery.vcs.git.porcelain import Worktree, parse_worktrees
 from rookery.vcs.git.repository import GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import UnknownRevision, named_path
@@ -35,14 +33,6 @@ _RUNNING = {
     "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Registered(Record):
-    """What git knows of a linked worktree: its branch, and why it is locked (None if it is not)."""
-
-    branch: str
-    lock: str | None
 
 
 def add(store: GitStore, folder: str, branch: str) -> None:
@@ -128,7 +118,9 @@ def exclude(store: GitStore, patterns: Sequence[str]) -> None:
     if tracked:
         # In a sparse checkout git takes the mark from files that are there, unless it is told to expect them.
         if store.ask("config", "--type=bool", "--get", "core.sparseCheckout") == "true\n":
-            _set_own(store, "sparse.expectFilesOutsideOfPatterns", "true")
+            expect = "sparse.expectFilesOutsideOfPatterns"
+            if store.ask("config", "--worktree", "--get", expect) != "true\n":
+                _configure(store, "--worktree", expect, "true")
         store.write("update-index", "-z", "--skip-worktree", "--stdin", stdin="".join(f"{each}\0" for each in tracked))
 
 
@@ -153,14 +145,13 @@ def excluded(store: GitStore) -> list[str]:
     return _read_own(os.path.join(git_folder(store), EXCLUDES))
 
 
-def _registered(store: GitStore) -> dict[str, _Registered]:
+def _registered(store: GitStore) -> dict[str, Worktree]:
     """Every linked worktree by its folder."""
-    text = store.read("worktree", "list", "--porcelain", "-z")
-    locks = parse_locks(text)
-    return {folder: _Registered(branch, locks.get(folder)) for folder, branch, _ in parse_worktrees(text)[1:]}
+    listed = parse_worktrees(store.read("worktree", "list", "--porcelain", "-z"))
+    return {each.folder: each for each in listed[1:]}
 
 
-def _check_is_on(place: str, found: _Registered, branch: str) -> None:
+def _check_is_on(place: str, found: Worktree, branch: str) -> None:
     if not os.path.isfile(os.path.join(place, ".git")):
         raise InvalidState(
             f"{place} holds files, and is no checkout any more", hint="move them away, and run `git worktree prune`"
@@ -169,7 +160,7 @@ def _check_is_on(place: str, found: _Registered, branch: str) -> None:
         raise InvalidState(f"{place} is on {found.branch or 'no branch'}, not on {branch}", hint="switch it back")
 
 
-def _refuse_locked(place: str, found: _Registered) -> None:
+def _refuse_locked(place: str, found: Worktree) -> None:
     if found.lock is not None and found.lock != _UNFINISHED:
         reason = f": {found.lock}" if found.lock else ""
         raise InvalidState(f"the worktree {place} is locked{reason}", hint=f"`git worktree unlock {place}`")
@@ -211,11 +202,7 @@ def _clear_pointer(store: GitStore, place: str) -> None:
 
 def _points_here(store: GitStore, place: str) -> bool:
     """True if the folder's `.git` file leads into this repository's worktrees."""
-    try:
-        with open(os.path.join(place, ".git"), encoding="utf-8", errors="surrogateescape") as file:
-            target = file.read().removeprefix("gitdir:").strip()
-    except OSError:
-        return False
+    target = folders.read_line(os.path.join(place, ".git")).removeprefix("gitdir:").strip()
     common = store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
     return os.path.dirname(os.path.join(place, target)) == os.path.join(common, "worktrees")
 
@@ -256,11 +243,6 @@ def _enable_own_configuration(store: GitStore) -> None:
     _configure(store, f"--file={shared}", "extensions.worktreeConfig", "true")
     for key in moved:
         _configure(store, f"--file={shared}", "--unset-all", key)
-
-
-def _set_own(store: GitStore, key: str, value: str) -> None:
-    if store.ask("config", "--worktree", "--get", key) != value + "\n":
-        _configure(store, "--worktree", key, value)
 
 
 def _configure(store: GitStore, *args: str) -> None:

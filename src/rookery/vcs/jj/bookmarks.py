@@ -14,7 +14,7 @@ class JjMerging(Merging):
     """The same, where jj keeps the branches."""
 
     def __init__(self, jj: JjProgram) -> None:
-        super().__init__(jj._store(), dict)
+        super().__init__(jj._store, dict)
         self._jj = jj
 
     def refresh(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from rookery.base import call as calls
 from rookery.base.draft import write_whole
@@ -27,11 +28,6 @@ class JjProgram:
     def __init__(self, root: str, timeout: float) -> None:
         self.root = root
         self._timeout = timeout
-        self._opened: GitStore | None = None
-
-    def main_root(self) -> str:
-        """The folder of the repository's first workspace."""
-        return main_checkout(self.root) or self.root
 
     def list_files(self, files: str) -> list[str]:
         """The tracked files that a fileset names; what has changed on disk since jj last looked is not taken in."""
@@ -55,9 +51,7 @@ class JjProgram:
     def _identity(self) -> list[str]:
         """Options that name the user where the user has not: as git knows him, else as Rookery."""
         given = self._run("config", "list", "user", "--template=" + 'name ++ "\\n"').stdout.split()
-        return [
-            f"--config={key}={quoted(value)}" for key, value in self._store().identity().items() if key not in given
-        ]
+        return [f"--config={key}={quoted(value)}" for key, value in self._store.identity().items() if key not in given]
 
     def _remember(self, branch: str) -> None:
         path = os.path.join(self.root, ".jj", _MEMORY)
@@ -70,11 +64,14 @@ class JjProgram:
             calls.lock(file)
             yield
 
+    @cached_property
     def _store(self) -> GitStore:
-        if self._opened is None:
-            folder = self._jj("git", "root", AS_IT_IS).rstrip("\n")
-            self._opened = GitStore(self.root, self._timeout, options=(f"--git-dir={folder}",))
-        return self._opened
+        folder = self._jj("git", "root", AS_IT_IS).rstrip("\n")
+        return GitStore(self.root, self._timeout, options=(f"--git-dir={folder}",))
+
+    def main_root(self) -> str:
+        """The folder of the repository's first workspace."""
+        return main_checkout(self.root) or self.root
 
     def _jj(self, *args: str) -> str:
         done = self._run(*args)
@@ -128,6 +125,6 @@ def remembered(root: str) -> str:
         return ""
 
 
-def jj_version(timeout: float = 10) -> str:
+def jj_version() -> str:
     """What `jj --version` says of itself; raises ProgramFailed."""
-    return run(["jj", "--version"], timeout=timeout, env=child_environ()).stdout.removeprefix("jj ").strip()
+    return run(["jj", "--version"], timeout=10, env=child_environ()).stdout.removeprefix("jj ").strip()

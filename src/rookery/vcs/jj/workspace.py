@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 
 from rookery.base.errors import InvalidState
-from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.porcelain import UNTRACKED
 from rookery.vcs.git.repository import DIFF, PATCH
 from rookery.vcs.jj.program import AS_IT_IS, conflicted, failed, one, quoted, remembered, show
@@ -71,7 +70,7 @@ class Jj(JjWorkspaces):
         if here.conflicts:
             found = self._diff_conflicted(start)
         else:
-            found = self._store().diff(start or self._store().empty_tree(), here.commit)
+            found = self._store.diff(start or self._store.empty_tree(), here.commit)
         return [*found, *(FileDiff(change.path, change.kind, None, None) for change in self._left_out())]
 
     def patch(self, base: str | None = None) -> str:
@@ -80,7 +79,7 @@ class Jj(JjWorkspaces):
         start = self._start(here, base)
         if here.conflicts:
             return self._jj("diff", AS_IT_IS, "--git", f"--from={start or 'root()'}", "--to=@")
-        return self._store().read(*DIFF, *PATCH, start or self._store().empty_tree(), here.commit, "--")
+        return self._store.read(*DIFF, *PATCH, start or self._store.empty_tree(), here.commit, "--")
 
     def commit(self, message: str) -> str:
         """Commit everything that is changed here, move the current bookmark to it, and return the commit."""
@@ -120,7 +119,7 @@ class Jj(JjWorkspaces):
         """The commit that a bookmark, a commit id or any revset for one commit stands for."""
         if _FULL_ID(revision):
             # Also a commit that git made in the store, and jj has not heard of.
-            found = self._store().find_commit(revision)
+            found = self._store.find_commit(revision)
             if found is not None:
                 return found
         bookmarks = self._bookmarks()
@@ -146,7 +145,7 @@ class Jj(JjWorkspaces):
 
     def create_branch(self, name: str, at: str) -> None:
         """Make a bookmark without touching any workspace."""
-        self._store().check_branch_name(name)
+        self._store.check_branch_name(name)
         commit = self.resolve(at)
         with self._locked():
             found = self._bookmarks()
@@ -161,7 +160,7 @@ class Jj(JjWorkspaces):
 
     def delete_branch(self, name: str, expected: str) -> None:
         """Delete a bookmark if it is still at `expected`. A remote's own is left alone, as git does."""
-        self._store().check_branch_name(name)
+        self._store.check_branch_name(name)
         commit = self.resolve(expected)
         with self._locked():
             found = self._bookmarks()
@@ -172,7 +171,7 @@ class Jj(JjWorkspaces):
 
     def switch(self, branch: str) -> None:
         """Begin a new working copy on the bookmark, if nothing is left uncommitted in this one."""
-        self._store().check_branch_name(branch)
+        self._store.check_branch_name(branch)
         tip = self._tip(branch)
         changes = self.status().changes
         if changes:
@@ -184,32 +183,6 @@ class Jj(JjWorkspaces):
         """Every workspace of the repository: its folder and the bookmark that it is on."""
         listed = parse_workspaces(self._jj("workspace", "list", AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE))
         return {root: choose_bookmark(names, remembered(root)) or "" for root, names in listed.items()}
-
-    def contains(self, commit: str, within: str) -> bool:
-        """True if `commit` is `within` or one of its ancestors."""
-        return self._store().contains(self.resolve(commit), self.resolve(within))
-
-    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
-        """True if `base` contains a commit and nothing later on it reverts that."""
-        return git_landed.has_landed(
-            self._store(), self.resolve(commit), self.resolve(base), git_landed.Evidence(since)
-        )
-
-    def count_commits(self, tip: str, base: str) -> int:
-        """How many commits `tip` contains that `base` does not."""
-        return self._store().count_commits(self.resolve(tip), self.resolve(base))
-
-    def save_ref(self, name: str, commit: str) -> None:
-        """Keep a commit reachable under `refs/rookery/<name>` in the git store."""
-        self._store().save_ref(name, self.resolve(commit))
-
-    def saved_refs(self, prefix: str = "") -> dict[str, str]:
-        """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
-        return self._store().saved_refs(prefix)
-
-    def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
-        """What changed from one commit to another."""
-        return self._store().diff(self.resolve(base), self.resolve(tip))
 
     def _branch(self, here: Here) -> str | None:
         """The current bookmark.
@@ -239,7 +212,7 @@ class Jj(JjWorkspaces):
 
     def _left_out(self) -> tuple[Change, ...]:
         """Files on disk that jj neither ignores nor takes: too large, not tracked by the user's wish, or misnamed."""
-        listed = self._store().read(
+        listed = self._store.read(
             *(f"--work-tree={self.root}", "ls-files", "-z", "--others", "--exclude-standard", "--exclude=/.jj"),
             env={"GIT_INDEX_FILE": os.path.join(self.root, ".jj", "no-index")},
         )
@@ -261,7 +234,7 @@ class Jj(JjWorkspaces):
 
     def _start(self, here: Here, base: str | None) -> str | None:
         """What the working copy is compared with; None for the empty tree."""
-        return here.base if base is None else self._store().fork_point(self.resolve(base), here.base)
+        return here.base if base is None else self._store.fork_point(self.resolve(base), here.base)
 
     def _diff_conflicted(self, start: str | None) -> list[FileDiff]:
         """The paths only: a conflicted commit has no tree that git could count lines in."""

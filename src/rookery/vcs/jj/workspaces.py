@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
@@ -20,6 +20,7 @@ from rookery.vcs.jj.bookmarks import JjMerging
 from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
 from rookery.vcs.jj.view import PATH_TEMPLATE
 from rookery.vcs.model import named_path
+from rookery.vcs.stored import StoredCheckout
 
 _NAMES = 'name ++ "\\0" ++ root ++ "\\0"'
 _PREFIX = "rook-"
@@ -27,12 +28,12 @@ _OURS = "# What Rookery generates; rewritten by it."
 _END = "# End of what Rookery generates."
 
 
-class JjWorkspaces(JjProgram):
+class JjWorkspaces(JjProgram, StoredCheckout):
     """What the Protocol asks of checkouts and snapshots."""
 
     def add_checkout(self, folder: str, branch: str) -> None:
         """A workspace that stands on an existing bookmark. Jj lets several stand on the same one."""
-        self._store().check_branch_name(branch)
+        self._store.check_branch_name(branch)
         place = folders.real_place(folder)
         folders.refuse_link(place)
         tip = self._tip(branch)
@@ -75,7 +76,7 @@ class JjWorkspaces(JjProgram):
         if set(names) - {".jj"}:
             if noted is not None:
                 return
-            files = self._store().read("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tip(branch))
+            files = self._store.read("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tip(branch))
             refuse_foreign_files(place, files.split("\0"), beside=".jj")
         if noted is not None:
             self._jj("workspace", "forget", AS_IT_IS, noted)
@@ -89,20 +90,6 @@ class JjWorkspaces(JjProgram):
     def running_step(self) -> str | None:
         """Jj finishes every step at once; conflicts are part of a commit."""
         return None
-
-    def snapshot(
-        self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
-    ) -> str | None:
-        """Keep all that is in the workspace under `refs/rookery/<name>` in the git store."""
-        return snapshots.take(self._checkout(), name, message, include_ignored=include_ignored, replace=replace)
-
-    def restore(self, commit: str, rescue: str) -> str | None:
-        """Make the files equal to a commit's; jj sees that as any other change of them."""
-        return snapshots.restore(self._checkout(), commit, rescue)
-
-    def ignored_files(self) -> Sequence[str]:
-        """Every file that is ignored here, by git's rules."""
-        return snapshots.ignored_files(self._checkout())
 
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository that this one does not track; jj has no submodules."""
@@ -163,11 +150,7 @@ class JjWorkspaces(JjProgram):
         return {root: name for name, root in zip(*[iter(fields)] * 2, strict=True)}
 
     def _leads_here(self, place: str) -> bool:
-        try:
-            with open(os.path.join(place, ".jj", "repo"), encoding="utf-8", errors="surrogateescape") as file:
-                target = os.path.join(place, ".jj", file.read())
-        except OSError:
-            return False
+        target = os.path.join(place, ".jj", folders.read_line(os.path.join(place, ".jj", "repo")))
         return os.path.realpath(target) == os.path.realpath(os.path.join(self.main_root(), ".jj", "repo"))
 
     def _checkout(self) -> snapshots.Checkout:

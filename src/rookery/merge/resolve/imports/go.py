@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, read_by
+from rookery.merge.resolve.imports.model import Statement
 from rookery.merge.resolve.regions import Lines
 
 _LINE = re.compile(r'^(?:import |\t)(?:([\w.]+) )?"([\w./\-]+)"$')
 _VERSION = re.compile(r"^v\d+$")
 
 
-def read(lines: Lines) -> list[Statement] | None:
-    """The statements that these lines are."""
-    return read_by(lines, lambda at: _statement(lines[at]))
-
-
-def _statement(line: str) -> Statement | None:
-    match = _LINE.match(line.rstrip())
-    return None if match is None else Statement(match[0].strip(), (_called(match[1], match[2]),), (line,), atomic=True)
+def statement(lines: Lines, at: int) -> Statement | None:
+    """The statement that begins at a line."""
+    match = _LINE.match(lines[at].rstrip())
+    if match is None:
+        return None
+    return Statement(match[0].strip(), (_called(match[1], match[2]),), (lines[at],), atomic=True)
 
 
 def write(_ours: Statement, _theirs: Statement) -> Lines | None:

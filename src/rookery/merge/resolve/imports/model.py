@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,8 +25,8 @@ class Statement(Record):
 class Dialect(Protocol):
     """How one language writes imports."""
 
-    def read(self, lines: Lines) -> list[Statement] | None:
-        """The statements that these lines are; None if there is anything else, or less than a whole one."""
+    def statement(self, lines: Lines, at: int) -> Statement | None:
+        """The statement that begins at a line; None if there is anything else, or less than a whole one."""
 
     def write(self, ours: Statement, theirs: Statement) -> Lines | None:
         """One statement with the names of both; None if a line of either would have to be another."""
@@ -35,17 +35,35 @@ class Dialect(Protocol):
         """What the file calls the things that a statement brings in; empty if it brings in no name."""
 
 
-def read_by(lines: Lines, statement_at: Callable[[int], Statement | None]) -> list[Statement] | None:
+def read(dialect: Dialect, lines: Lines) -> list[Statement] | None:
     """All that the lines are, blank ones included; None where no statement begins."""
     found: list[Statement] = []
     at = 0
     while at < len(lines):
-        each = statement_at(at) if lines[at].strip() else Statement("", (), ("",), atomic=True)
+        each = dialect.statement(lines, at) if lines[at].strip() else Statement("", (), ("",), atomic=True)
         if each is None:
             return None
         found.append(each)
         at += len(each.lines)
     return found
+
+
+def split(names: str) -> tuple[str, ...]:
+    """The names between commas."""
+    return tuple(" ".join(name.split()) for name in names.split(",") if name.strip())
+
+
+def read_bracket(
+    lines: Lines, at: int, names: re.Pattern[str], close: re.Pattern[str]
+) -> tuple[list[str], re.Match[str], Lines] | None:
+    """The names in the lines behind one that opens a bracket, the line that closes it, and all of these lines."""
+    found: list[str] = []
+    end = at + 1
+    while end < len(lines) and (inner := names.match(lines[end].rstrip())):
+        found += split(inner[1])
+        end += 1
+    last = close.match(lines[end].rstrip()) if end < len(lines) else None
+    return None if last is None else (found, last, lines[at : end + 1])
 
 
 def ordered(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

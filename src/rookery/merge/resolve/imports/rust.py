@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, read_by
+from rookery.merge.resolve.imports.model import Statement, read_bracket, split
 from rookery.merge.resolve.regions import Lines
 
 _WHOLE = re.compile(r"^\s*(?:pub(?:\(\w+\))? )?(?:use ([\w:]+?)(?: as (\w+))?|mod (\w+));$")
@@ -14,29 +14,16 @@ _NAMES = re.compile(r"^\s*([\w, ]+)$")
 _CLOSE = re.compile(r"^\s*\};$")
 
 
-def read(lines: Lines) -> list[Statement] | None:
-    """The statements that these lines are."""
-    return read_by(lines, lambda at: _statement(lines, at))
-
-
-def _statement(lines: Lines, at: int) -> Statement | None:
+def statement(lines: Lines, at: int) -> Statement | None:
+    """The statement that begins at a line."""
     line = lines[at].rstrip()
     if match := _WHOLE.match(line):
         name = match[2] or match[3] or match[1].rpartition("::")[2]
         return Statement(line.strip(), (name,), (lines[at],), atomic=True)
     if match := _FLAT.match(line):
-        return Statement(match[1], _split(match[2]), (lines[at],))
-    match = _OPEN.match(line)
-    if match is None:
-        return None
-    names: list[str] = []
-    end = at + 1
-    while end < len(lines) and (inner := _NAMES.match(lines[end].rstrip())):
-        names += _split(inner[1])
-        end += 1
-    if end == len(lines) or not _CLOSE.match(lines[end].rstrip()):
-        return None
-    return Statement(match[1], tuple(names), lines[at : end + 1])
+        return Statement(match[1], split(match[2]), (lines[at],))
+    match, bracket = _OPEN.match(line), read_bracket(lines, at, _NAMES, _CLOSE)
+    return None if match is None or bracket is None else Statement(match[1], tuple(bracket[0]), bracket[2])
 
 
 def write(_ours: Statement, _theirs: Statement) -> Lines | None:
@@ -49,7 +36,3 @@ def local(statement: Statement) -> tuple[str, ...]:
     if statement.key.lstrip().startswith(("pub", "mod")):
         return ()
     return tuple(name.rpartition(" as ")[2] for name in statement.names if name != "self")
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(" ".join(name.split()) for name in names.split(",") if name.strip())

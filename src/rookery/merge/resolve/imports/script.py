@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, ordered, read_by
+from rookery.merge.resolve.imports.model import Statement, ordered, read_bracket, split
 from rookery.merge.resolve.regions import Lines
 
 _FLAT = re.compile(r"^(import(?: type)?|export(?: type)?) (?:(\w+), )?\{ ?([\w$, ]*?) ?\} from (['\"][^'\"]+['\"]);?$")
@@ -14,29 +14,18 @@ _NAME = re.compile(r"^\s+((?:type )?[\w$]+(?: as [\w$]+)?),?$")
 _CLOSE = re.compile(r"^\} from (['\"][^'\"]+['\"]);?$")
 
 
-def read(lines: Lines) -> list[Statement] | None:
-    """The statements that these lines are."""
-    return read_by(lines, lambda at: _statement(lines, at))
-
-
-def _statement(lines: Lines, at: int) -> Statement | None:
+def statement(lines: Lines, at: int) -> Statement | None:
+    """The statement that begins at a line."""
     line = lines[at].rstrip()
     if match := _FLAT.match(line):
-        return Statement(_key(match[1], match[2], match[4]), _split(match[3]), (lines[at],))
+        return Statement(_key(match[1], match[2], match[4]), split(match[3]), (lines[at],))
     if match := _OTHER.match(line):
         return Statement(line.rstrip(";"), (match[2],) if match[2] else (), (lines[at],), atomic=True)
-    match = _OPEN.match(line)
-    if match is None:
+    match, bracket = _OPEN.match(line), read_bracket(lines, at, _NAME, _CLOSE)
+    if match is None or bracket is None:
         return None
-    names = []
-    end = at + 1
-    while end < len(lines) and (inner := _NAME.match(lines[end].rstrip())):
-        names.append(inner[1])
-        end += 1
-    last = _CLOSE.match(lines[end].rstrip()) if end < len(lines) else None
-    if last is None:
-        return None
-    return Statement(_key(match[1], match[2], last[1]), tuple(names), lines[at : end + 1])
+    names, last, whole = bracket
+    return Statement(_key(match[1], match[2], last[1]), tuple(names), whole)
 
 
 def write(ours: Statement, theirs: Statement) -> Lines | None:
@@ -60,7 +49,3 @@ def local(statement: Statement) -> tuple[str, ...]:
 
 def _key(head: str, default: str | None, source: str) -> str:
     return f"{head}{f' {default},' if default else ''}\0{source}"
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(" ".join(name.split()) for name in names.split(",") if name.strip())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.imports import go, python, rust, script
-from rookery.merge.resolve.imports.model import Dialect, Statement
+from rookery.merge.resolve.imports.model import Dialect, Statement, read
 from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.rules.additions import parsed
 from rookery.merge.resolve.syntax import IMPORTS
@@ -39,11 +39,12 @@ def apply(region: Region, case: Case) -> Answer | None:
         return None
     above, below = case.around(region)
     for up, down in _contexts(dialect, above, below):
-        read = [dialect.read((*up, *lines, *down)) for lines in (region.base, region.ours, region.theirs)]
-        if read[0] is None or read[1] is None or read[2] is None:
+        found = [read(dialect, (*up, *lines, *down)) for lines in (region.base, region.ours, region.theirs)]
+        base, ours, theirs = found
+        if base is None or ours is None or theirs is None:
             continue
-        merged = _merged(dialect, read[0], read[1], read[2])
-        if merged is None or not _are_used(dialect, merged, read[0], case.elsewhere(region)):
+        merged = _merged(dialect, base, ours, theirs)
+        if merged is None or not _are_used(dialect, merged, base, case.elsewhere(region)):
             return None
         lines = _within(tuple(line for statement in merged for line in statement.lines), up, down)
         if lines is not None:
@@ -55,7 +56,7 @@ def _contexts(dialect: Dialect, above: Lines, below: Lines) -> Iterator[tuple[Li
     """The region alone, then with the statement around it that it may be a part of."""
     yield (), ()
     up = next((up for up in range(1, min(len(above), _TALLEST) + 1) if not above[-up].startswith(_INNER)), 0)
-    if not up or dialect.read(above[-up:][:1]) is not None:
+    if not up or read(dialect, above[-up:][:1]) is not None:
         # What stands above is a statement by itself, so the region begins with one.
         up = 0
     for down in range(min(len(below), _TALLEST) + 1):
