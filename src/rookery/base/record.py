@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self, get_type_hints
@@ -63,9 +64,11 @@ class Record:
         return handler.generate_schema(TypedDict(cls.__name__, types))  # type: ignore[operator]
 
 
-@cache
-def _field_names(record: Any) -> tuple[str, ...]:
+def _list_field_names(record: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(record))
+
+
+_field_names: Callable[[Any], tuple[str, ...]] = cache(_list_field_names)
 
 
 def _returned(property: Any) -> Any:

@@ -66,13 +66,13 @@ def list_roles(root: str | None) -> list[Role]:
 
 def broken_roles(root: str) -> list[RoleInvalid]:
     """What is wrong with the project's own files."""
-    found = []
+    errors = []
     for name in _project_names(root):
         try:
             read_role(root, name)
         except RoleInvalid as error:
-            found.append(error)
-    return found
+            errors.append(error)
+    return errors
 
 
 def role_names(root: str | None) -> list[str]:
@@ -109,12 +109,12 @@ def _of_project(root: str | None, name: str) -> Role | None:
         return None
     path = _path(root, name)
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if not stat.S_ISREG(found.st_mode) or os.path.islink(_folder(root)):
+    if not stat.S_ISREG(status.st_mode) or os.path.islink(_folder(root)):
         raise RoleInvalid(f"{path} is not a plain file, or its folder is a link", hint="put the file itself there")
-    role, mistakes = _read(path, name, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    role, mistakes = _read(path, name, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     if role is None:
         raise RoleInvalid("\n".join(map(str, mistakes)))
     unknown = [each for each in role.slings if not _exists(root, each)]

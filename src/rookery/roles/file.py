@@ -108,8 +108,8 @@ class _RoleFile:
         end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), None)
         if end is None:
             raise Stop(f"its front matter has no end: write a line {_FENCE} below it")
-        given = self._read_front("\n".join(lines[:end]))
-        return self._build(given, "\n".join(lines[end + 1 :]).lstrip("\n"))
+        values = self._read_front("\n".join(lines[:end]))
+        return self._build(values, "\n".join(lines[end + 1 :]).lstrip("\n"))
 
     def _check_name(self) -> None:
         owner = next((role.name for role in self.builtin.values() if self.name in role.aliases), None)
@@ -162,28 +162,28 @@ class _RoleFile:
                 self.note(value, f"{key.value} cannot reach {value.value!r}; one of {', '.join(reaches)}")
             yield str(key.value), str(value.value)
 
-    def _build(self, given: dict[str, Any], prompt: str) -> Role | None:
-        base = self._base(given.pop("extends")) if "extends" in given else None
-        if given.pop("name", self.name) != self.name:
+    def _build(self, values: dict[str, Any], prompt: str) -> Role | None:
+        base = self._base(values.pop("extends")) if "extends" in values else None
+        if values.pop("name", self.name) != self.name:
             self._note_key("name", f"the file is called {self.name}.md: write name: {self.name}, or rename the file")
         for name in ("model", "runtime"):
-            given[name] = "" if given.get(name) == _DEFAULT else given.get(name, getattr(base, name, ""))
-        rights = {**(base.rights if base else {}), **given.get("rights", {})}
+            values[name] = "" if values.get(name) == _DEFAULT else values.get(name, getattr(base, name, ""))
+        rights = {**(base.rights if base else {}), **values.get("rights", {})}
         rights |= {each: PROGRAM for each in PERMISSIONS if is_for_programs(each)}
-        missing = [name for name in _REQUIRED if name not in given]
+        missing = [name for name in _REQUIRED if name not in values]
         if missing and base is None and not self.mistakes:
             self._note_key("", f"it lacks {', '.join(missing)}; `extends: ROLE` takes them from a built-in role")
         if not prompt.strip() and base is None:
             self._note_key("", "it has no prompt: write below the front matter how the role works")
-        self._check_aliases(given.get("aliases", ()))
+        self._check_aliases(values.get("aliases", ()))
         if self.mistakes:
             return None
-        given |= {"name": self.name, "rights": {key: reach for key, reach in rights.items() if reach != _NONE}}
+        values |= {"name": self.name, "rights": {key: reach for key, reach in rights.items() if reach != _NONE}}
         if base is None:
-            role = Role(**given, prompt=prompt)
+            role = Role(**values, prompt=prompt)
         else:
-            given.setdefault("aliases", base.aliases if base.name == self.name else ())
-            role = base.replace(**given, prompt=prompt if prompt.strip() else base.prompt)
+            values.setdefault("aliases", base.aliases if base.name == self.name else ())
+            role = base.replace(**values, prompt=prompt if prompt.strip() else base.prompt)
         if not role.ends_with or "mail.write" not in role.rights:
             self._note_key("ends_with", "it could never finish: it needs ends_with, and mail.write in rights")
         return role
