@@ -13,6 +13,7 @@ from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.processes.process import ending_of, kill_group
 from rookery.processes.proctable import Identity, read_one
+from rookery.processes.proctree import Mark, end_tree
 
 _CHUNK = 65536
 _LOOK_AGAIN = 0.1
@@ -158,6 +159,16 @@ class Child:
             self._ending = None
         self._errors.close()
         self._process.poll()
+
+
+@contextmanager
+def ended_with_block(child: Child, mark: Mark) -> Iterator[Child]:
+    """End a child when the block ends, with what it left in the background, wherever that went with its mark."""
+    try:
+        yield child
+    finally:
+        end_tree(child.identity, mark, 0)
+        child.close()
 
 
 def _left(deadline: float | None) -> float | None:

@@ -11,19 +11,16 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.environment.masking import Mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.merge.model import FAILED_GATE, OVERRAN, PASSED, TIMEOUT
+from rookery.processes.child import Child, ended_with_block
 from rookery.processes.process import start
-from rookery.processes.proctree import end_tree
 from rookery.vcs.folders import tree_size
-
-if TYPE_CHECKING:
-    from rookery.processes.child import Child
 
 _MEGABYTE = 1_000_000
 _TICK = 0.2
@@ -78,12 +75,8 @@ def _run(order: Order, output: _Output) -> tuple[str, int | None]:
     except RookError as error:
         output.add(error.message.encode())
         return FAILED_GATE, None
-    try:
+    with ended_with_block(child, (order.mark[0], order.mark[1])):
         return _follow(order, child, output)
-    finally:
-        # Also what the gate left in the background, wherever it went.
-        end_tree(child.identity, (order.mark[0], order.mark[1]), 0)
-        child.close()
 
 
 def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | None]:

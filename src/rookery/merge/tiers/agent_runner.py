@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
+from rookery.processes.child import Child, ended_with_block
 from rookery.processes.process import start
-from rookery.processes.proctree import end_tree
 from rookery.runtimes.model import ERROR, RESULT, USAGE, TurnEvent
 from rookery.runtimes.registry import open_runtime
-
-if TYPE_CHECKING:
-    from rookery.processes.child import Child
 
 _LAST_SECONDS = 10.0
 _MOST_LINE = 1_000_000
@@ -68,18 +65,16 @@ def work(order: Order) -> dict[str, Any]:
         )
     except ProgramFailed as error:
         return {"failure": mask(error.message, hidden), "usage": []}
-    try:
-        if order.talks:
-            child.send(order.stdin or "")
-        with open(order.log, "wb") as file:
-            failure = _listen(order, child, file, Mask(hidden), used)
-        status = child.wait(_LAST_SECONDS)
-        last_words = child.last_words
-    except ProgramFailed as error:  # it has ended before it was told anything
-        failure, status, last_words = error.message, -1, ""
-    finally:
-        end_tree(child.identity, (order.mark[0], order.mark[1]), 0)
-        child.close()
+    with ended_with_block(child, (order.mark[0], order.mark[1])):
+        try:
+            if order.talks:
+                child.send(order.stdin or "")
+            with open(order.log, "wb") as file:
+                failure = _listen(order, child, file, Mask(hidden), used)
+            status = child.wait(_LAST_SECONDS)
+            last_words = child.last_words
+        except ProgramFailed as error:  # it has ended before it was told anything
+            failure, status, last_words = error.message, -1, ""
     if failure == "" and status != 0:
         failure = f"the agent exited with {status}: {last_words or 'no last words'}"
     return {

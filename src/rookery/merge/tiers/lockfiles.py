@@ -21,8 +21,8 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers.case import Case
+from rookery.processes.child import ended_with_block
 from rookery.processes.process import start
-from rookery.processes.proctree import end_tree
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
@@ -113,7 +113,7 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
     deadline = time.monotonic() + _TIMEOUT
     child = start((*place.cage, *lock.command), cwd=folder, env=env)
     said = b""
-    try:
+    with ended_with_block(child, place.mark):
         for chunk in child.chunks(lambda: _TICK):
             beat()
             said = (said + chunk)[-_MOST_SAID:]
@@ -123,6 +123,3 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
         if status != 0:
             last = child.last_words or said.decode("utf-8", "replace").strip()
             raise ProgramFailed(f"it exited with {status}: {mask(last, secret_values(env)) or 'no last words'}")
-    finally:
-        end_tree(child.identity, place.mark, 0)
-        child.close()
