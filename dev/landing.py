@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dev.demo import Stage
 from dev.swarm import script, wait
+
+if TYPE_CHECKING:
+    from dev.demo import Stage
 
 _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} is done"}}
 _WARNED = {"until": {"mail_from": "rook"}}

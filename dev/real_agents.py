@@ -6,12 +6,15 @@ import json
 import os
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 import yaml
 
 from dev import swarm
-from dev.demo import Stage
 from dev.model_server import ModelServer
+
+if TYPE_CHECKING:
+    from dev.demo import Stage
 
 _OURS = os.path.abspath(".dev/claude/node_modules/.bin/claude")
 _GET_IT = "Claude Code is not here: `npm install -g @anthropic-ai/claude-code`, then again"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dev.demo import Stage
+if TYPE_CHECKING:
+    from dev.demo import Stage
+
 
 _DEADLINE_SECONDS = 120
 _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} is done"}}
