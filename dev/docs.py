@@ -41,10 +41,9 @@ def render_all() -> dict[str, str]:
         "errors": _errors(),
         "configuration": render_reference(),
     }
-    scripts = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
     return {
         **{f"reference/{name}.md": _NOTE + text for name, text in pages.items()},
-        **{f"completions/rook.{shell}": render(operations) for shell, render in scripts.items()},
+        **{f"completions/rook.{shell}": script for shell, script in completion.SCRIPTS.items()},
     }
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from dev import docs
-from rookery.cli import completion
 from rookery.cli.help import ABOUT
 from rookery.ops import index
 from rookery.ops.operation import FLAG, INTEGER, PATH, TEXT, Op
@@ -84,36 +83,6 @@ def test_every_error_has_a_code_and_a_docstring() -> None:
         assert each.__doc__, each
         assert each.code.replace("_", "").isalnum(), each
         assert each.exit_status in (1, 2), each
-
-
-def complete(*words: str) -> list[str]:
-    """What bash offers for the last word, by the generated script."""
-    script = completion.bash(OPERATIONS)
-    typed = " ".join(f"'{word}'" for word in ("rook", *words))
-    ask = f'COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _rook; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(
-        ["bash", "--norc", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True, timeout=30
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-def test_bash_completes_groups_verbs_options_and_choices() -> None:
-    assert complete("") == list(index.GROUPS)
-    assert complete("ep") == ["epic"]
-    assert complete("task", "next") == ["next-ready"]
-    assert set(complete("learning", "")) == {"add", "list", "search", "delete"}
-    assert complete("task", "list", "--rea") == ["--ready"]
-    assert "--json" in complete("task", "list", "--")
-    assert complete("task", "list", "--state", "PENDING_") == ["PENDING_REVIEW"]
-    assert complete("completion", "f") == ["fish"]
-    assert complete("--json", "task", "cla") == ["claim"]
-
-
-def test_bash_falls_back_to_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tasks.json").write_text("{}")
-    assert complete("data", "import", "tas") == ["tasks.json"]
 
 
 def test_checking_is_a_command() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.base.errors import UsageError
-from rookery.cli.completion import bash, fish
 from rookery.cli.help import show_help
 from rookery.cli.main import _context
 from rookery.cli.parse import parse_operation
@@ -74,14 +73,6 @@ def test_what_does_not_fit_is_refused_with_a_hint(words: list[str]) -> None:
 def test_wrong_options_before_the_command(words: list[str]) -> None:
     with pytest.raises(UsageError):
         read_globals(words)
-
-
-def test_completions_name_every_command_and_option() -> None:
-    operations = index.load_group("task")
-    for script in (bash(operations), fish(operations)):
-        for operation in operations:
-            assert operation.name.split()[1] in script
-            assert all(param.flag.lstrip("-") in script for param in operation.params if not param.positional)
 
 
 _WORDS = st.lists(

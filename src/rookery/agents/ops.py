@@ -20,6 +20,7 @@ from rookery.ops.operation import (
     LONG_TEXT,
     NOTHING,
     PROCESS,
+    ROLES,
     TASKS,
     Choices,
     Doc,
@@ -60,7 +61,9 @@ def sling(
     ctx: Context,
     task: Annotated[str, Owns(TASKS), Doc("The task that it is to do.")],
     *,
-    role: Annotated[str, Doc("What kind of agent (builder); `rook agents discover` lists the roles.")] = "builder",
+    role: Annotated[
+        str, Ref(ROLES), Doc("What kind of agent (builder); `rook agents discover` lists the roles.")
+    ] = "builder",
     name: Annotated[str | None, Ref(AGENTS), Doc("Its name; by default the role and a number.")] = None,
     runtime: Annotated[
         str | None, Choices(tuple(RUNTIMES)), Doc("The program that it runs on (config: agents.runtime).")

@@ -1,104 +1,244 @@
-"""Completions for bash, zsh and fish, generated from the operations."""
+"""Completions for bash, zsh and fish: scripts that ask `rook complete` for what can stand at the cursor.
+
+Commands, options and choices come from the operations; ids, names, branches and settings from the project, so the
+daemon answers. A candidate is a line: the word, a space, and what it is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Annotated
 
-from rookery.ops import index
+from rookery.base.errors import RookError
+from rookery.base.record import Record
+from rookery.base.text import one_line
+from rookery.cli.help import ABOUT
+from rookery.config.schema import keys
+from rookery.doctor.service import CATEGORIES
+from rookery.mail import store as mail
+from rookery.mail.addressing import KIN_GROUPS
+from rookery.mail.model import HUMAN
+from rookery.merge import store as merges
+from rookery.ops import index, operation
 from rookery.ops.context import Context
-from rookery.ops.operation import FLAG, PATH, Choices, Doc, Op, op
+from rookery.ops.operation import FLAG, Choices, Doc, Op, Param, op
 from rookery.ops.options import GLOBALS
+from rookery.roles.catalog import list_roles, role_groups
+from rookery.sessions import store as sessions
+from rookery.tasks import service as tasks
+from rookery.tasks import store as task_store
+from rookery.tasks.listing_store import Query
 
 SHELLS = ("bash", "zsh", "fish")
+_MOST = 200
+_WIDTH = 60
+_VALUES = ("-C", "--directory", "-c", "--config")
+"""Options before a command that take a value."""
 
 
-@op("completion", needs="project.read", long=True, view="plain.lines")
+@dataclass(frozen=True, slots=True)
+class Candidate(Record):
+    """A word that can stand at the cursor, and what it is."""
+
+    word: str
+    about: str = ""
+
+
+@op("completion", needs="project.read", view="plain.lines")
 def completion(ctx: Context, shell: Annotated[str, Choices(SHELLS), Doc("Which shell.")]) -> str:
     """Print a completion script.
 
     bash: `eval "$(rook completion bash)"` in ~/.bashrc; zsh: the same in ~/.zshrc, after compinit;
     fish: `rook completion fish > ~/.config/fish/completions/rook.fish`.
     """
-    return {"bash": bash, "zsh": zsh, "fish": fish}[shell](index.load_all())
+    return SCRIPTS[shell]
 
 
-def bash(operations: list[Op]) -> str:
-    """The script for bash."""
-    return _BASH.replace("@CASES@", _cases(operations)).replace("@GROUPS@", " ".join(index.GROUPS))
+@op("complete", needs="project.read", view="plain.candidates")
+def complete(
+    ctx: Context,
+    words: Annotated[tuple[str, ...], Doc("The words behind `rook`, behind `--`; the last one is being typed.")] = (),
+) -> list[Candidate]:
+    """Tell a shell what can be typed next; the scripts of `rook completion` call it."""
+    *before, typed = words or ("",)
+    try:
+        found = list(_candidates(ctx, before, typed))
+    except RookError:
+        return []
+    named = [each for each in found if each.word.startswith(typed)]
+    if named or not typed:
+        return named
+    # A part of a title stands for its id, if no other has it.
+    titled = [each for each in found if typed.lower() in each.about.lower()]
+    return titled if len(titled) == 1 else []
 
 
-def zsh(operations: list[Op]) -> str:
-    """The script for zsh, by way of its bash completion."""
-    return "autoload -U +X bashcompinit && bashcompinit\n" + bash(operations)
+def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candidate]:
+    words = _without_globals(before)
+    if words is None:
+        return
+    if not words:
+        yield from (_options(GLOBALS) if typed.startswith("-") else (Candidate(*each) for each in ABOUT.items()))
+        return
+    if words[0] not in index.GROUPS:
+        return
+    operation, length = index.find(words)
+    verbs = [each for each in index.load_group(words[0]) if " " in each.name]
+    if len(words) == 1 and verbs and not typed.startswith("-"):
+        yield from (Candidate(each.name.partition(" ")[2], each.summary) for each in verbs)
+    if operation is not None:
+        yield from _of_operation(ctx, operation, words[length:], typed)
 
 
-def fish(operations: list[Op]) -> str:
-    """The script for fish."""
-    lines = ["# Completions for rook.", "complete -c rook -f"]
-    groups: dict[str, list[Op]] = {}
-    for each in operations:
-        groups.setdefault(each.group, []).append(each)
-    for group, members in groups.items():
-        summary = members[0].summary if len(members) == 1 else f"{group} commands"
-        lines.append(f"complete -c rook -n __fish_use_subcommand -a {group} -d {_quoted(summary)}")
-        for each in members:
-            words = each.name.split()
-            seen = f"__fish_seen_subcommand_from {group}"
-            if len(words) > 1:
-                lines.append(f"complete -c rook -n '{seen}' -a {words[1]} -d {_quoted(each.summary)}")
-                seen += f"; and __fish_seen_subcommand_from {words[1]}"
-            for param in (*each.params, *GLOBALS):
-                if param.positional:
-                    continue
-                more = (
-                    "" if param.kind == FLAG else " -r" + (f" -a '{' '.join(param.choices)}'" if param.choices else "")
-                )
-                files = " -F" if param.kind == PATH or param.name == "directory" else ""
-                lines.append(f"complete -c rook -n '{seen}' -l {param.flag[2:]}{more}{files} -d {_quoted(param.help)}")
-    return "\n".join(lines) + "\n"
+def _without_globals(words: list[str]) -> list[str] | None:
+    """The words from the command on; None if the value of an option is being typed."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        takes_value = rest.pop(0) in _VALUES
+        if takes_value and not rest:
+            return None
+        if takes_value:
+            rest.pop(0)
+    return rest
 
 
-def _cases(operations: list[Op]) -> str:
-    common = [param.flag for param in GLOBALS]
-    lines = []
-    for group in index.GROUPS:
-        verbs = [each.name.partition(" ")[2] for each in operations if each.group == group]
-        if any(verbs):
-            lines.append(f'    "{group} ") words="{" ".join(verbs)}" ;;')
-    for each in operations:
-        flags = " ".join([param.flag for param in each.params if not param.positional] + common)
-        choices = " ".join(choice for param in each.params if param.positional for choice in param.choices)
-        group, _, verb = each.name.partition(" ")
-        lines.append(f'    "{group} {verb}") words="{(choices + " " + flags).strip()}" ;;')
-        lines += [
-            f'    "{group} {verb} {param.flag}") words="{" ".join(param.choices)}" ;;'
-            for param in each.params
-            if param.choices and not param.positional
-        ]
-    return "\n".join(lines)
+def _of_operation(ctx: Context, operation: Op, words: list[str], typed: str) -> Iterator[Candidate]:
+    params = (*operation.params, *GLOBALS)
+    named = {name: each for each in params if not each.positional for name in (each.flag, f"-{each.short}")}
+    places = [each for each in operation.params if each.positional]
+    loose = 0
+    rest = iter(words)
+    for word in rest:
+        param = named.get(word)
+        if param is None:
+            loose += not word.startswith("-")
+        elif param.kind != FLAG and next(rest, None) is None:
+            yield from _values(ctx, param)
+            return
+    if typed.startswith("-"):
+        yield from _options(params)
+    elif loose < len(places) or (places and places[-1].many):
+        yield from _values(ctx, places[min(loose, len(places) - 1)])
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _options(params: tuple[Param, ...]) -> Iterator[Candidate]:
+    return (Candidate(each.flag, each.help) for each in params if not each.positional)
+
+
+def _values(ctx: Context, param: Param) -> Iterator[Candidate]:
+    if param.choices:
+        return (Candidate(each) for each in param.choices)
+    return iter(_NAMED.get(param.names, _nothing)(ctx))
+
+
+def _nothing(_ctx: Context) -> list[Candidate]:
+    return []
+
+
+def _tasks(ctx: Context) -> list[Candidate]:
+    views = tasks.list_tasks(ctx.db, Query(limit=_MOST), ctx.now())
+    return [Candidate(each.task.id, each.task.title) for each in views]
+
+
+def _agents(ctx: Context) -> list[Candidate]:
+    found = sessions.sessions(ctx.db, alive=True)
+    living = [Candidate(each.agent, f"{each.role}, {each.state}") for each in found]
+    names = {each.word for each in living}
+    return [*living, *(Candidate(name, "ended") for name in sessions.agent_names(ctx.db) if name not in names)][:_MOST]
+
+
+def _branches(ctx: Context) -> list[Candidate]:
+    return [*(each for each in _agents(ctx) if each.about != "ended"), *map(Candidate, ctx.vcs().branches())]
+
+
+def _addresses(ctx: Context) -> list[Candidate]:
+    groups = (*KIN_GROUPS, *role_groups(ctx.root), *mail.group_names(ctx.db))
+    return [Candidate(HUMAN, "people"), *_agents(ctx), *(Candidate(f"@{each}", "group") for each in groups)]
+
+
+def _messages(ctx: Context) -> list[Candidate]:
+    found = mail.select(ctx.db, mail.Query(limit=_MOST))
+    return [Candidate(each.id, f"{each.sender}: {each.subject}") for each in found]
+
+
+def _merges(ctx: Context) -> list[Candidate]:
+    found = merges.select(ctx.db, limit=_MOST)
+    return [Candidate(each.id, f"{each.branch}, {each.state}") for each in found] + _agents(ctx)
+
+
+def _learnings(ctx: Context) -> list[Candidate]:
+    return [Candidate(each.id, each.content) for each in task_store.recent_learnings(ctx.db, _MOST)]
+
+
+_NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
+    operation.TASKS: _tasks,
+    operation.AGENTS: _agents,
+    operation.BRANCHES: _branches,
+    operation.ADDRESSES: _addresses,
+    operation.MESSAGES: _messages,
+    operation.MERGES: _merges,
+    operation.LEARNINGS: _learnings,
+    operation.MAIL_GROUPS: lambda ctx: [Candidate(each) for each in mail.group_names(ctx.db)],
+    operation.RUNS: lambda ctx: [Candidate(each.id, each.created_at) for each in sessions.runs(ctx.db)],
+    operation.ROLES: lambda ctx: [Candidate(each.name, each.purpose) for each in list_roles(ctx.root)],
+    operation.SETTINGS: lambda _ctx: [Candidate(name, each.documentation) for name, each in keys().items()],
+    operation.CHECKS: lambda _ctx: [Candidate(each) for each in CATEGORIES],
+}
+
+
+def as_line(candidate: Candidate) -> str:
+    """A candidate as the scripts read it."""
+    return f"{candidate.word} {one_line(candidate.about, _WIDTH)}".rstrip()
 
 
 _BASH = """\
-# Completions for rook.
+# Completions of rook for bash.
 _rook() {
-  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" group="" verb="" words="" key each
-  for each in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$each" in -*) continue ;; esac
-    if [ -z "$group" ]; then group="$each"; elif [ -z "$verb" ]; then verb="$each"; fi
+  local line="${COMP_LINE:0:COMP_POINT}" word="${COMP_WORDS[COMP_CWORD]}" typed each
+  local -a words=() found=()
+  read -ra words <<<"$line"
+  [[ "$line" == *[[:space:]] ]] && words+=("")
+  typed="${words[-1]}"
+  mapfile -t found < <(rook complete -- "${words[@]:1}" 2>/dev/null)
+  COMPREPLY=()
+  for each in "${found[@]}"; do
+    # A list on the screen says what each word is; what goes onto the line is the word alone.
+    [[ "$COMP_TYPE" == 63 && ${#found[@]} -gt 1 ]] || each="${each%% *}"
+    # bash breaks words at @ and =, and replaces only what is behind them.
+    COMPREPLY+=("${each#"${typed%"$word"}"}")
   done
-  [ -z "$group" ] && { COMPREPLY=($(compgen -W "@GROUPS@" -- "$word")); return; }
-  for key in "$group $verb $before" "$group $verb" "$group "; do
-    case "$key" in
-@CASES@
-    esac
-    [ -n "$words" ] && break
-  done
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
-  [ ${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- "$word"))
 }
-complete -F _rook rook
+complete -o default -F _rook rook
 """
+
+_ZSH = """\
+# Completions of rook for zsh, after compinit.
+_rook() {
+  local -a found described
+  local each
+  found=("${(@f)$(rook complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  for each in $found; do
+    described+=("${${each%% *}//:/\\\\:}:${each#* }")
+  done
+  if (( $#described )); then _describe rook described -U; else _files; fi
+}
+compdef _rook rook
+"""
+
+_FISH = """\
+# Completions of rook for fish.
+function __rook_complete
+  set -l before (commandline -opc)
+  set -l typed (commandline -ct)
+  set -l found (rook complete -- $before[2..] "$typed" 2>/dev/null)
+  if test (count $found) -eq 0
+    __fish_complete_path "$typed"
+  else
+    string replace ' ' \\t -- $found
+  end
+end
+complete -c rook -f -a '(__rook_complete)'
+"""
+
+SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}

@@ -51,6 +51,7 @@ ABOUT = {
     "daemon": "The process that serves this project's commands",
     "doctor": "Check that everything is in order, and mend it",
     "completion": "Completions for your shell",
+    "complete": "What completions ask for",
     "schema": "JSON Schemas of every command, for programs",
 }
 

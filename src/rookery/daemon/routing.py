@@ -18,7 +18,7 @@ from rookery.ops.words import read_globals
 
 THREAD, PROCESS, CLIENT = "thread", "process", "client"
 
-_IN_CLIENT = ("init", "daemon", "completion")
+_IN_CLIENT = ("init", "daemon")
 _HELP = frozenset({"-h", "--help"})
 _DIRECTORY = ("-C", "--directory")
 

@@ -15,14 +15,14 @@ from rookery.guard.model import Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
 from rookery.ops.context import Context
 from rookery.ops.model import Caller
-from rookery.ops.operation import FILE, LONG_TEXT, Choices, Doc, Op, op
+from rookery.ops.operation import FILE, LONG_TEXT, ROLES, Choices, Doc, Op, Ref, op
 from rookery.roles.catalog import find_role
 from rookery.roles.model import PROFILES
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.vcs.detect import open_vcs
 
-RoleArg = Annotated[str, Doc("The agent's role, or its other name.")]
+RoleArg = Annotated[str, Ref(ROLES), Doc("The agent's role, or its other name.")]
 ProfileOption = Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")]
 
 

@@ -51,6 +51,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "daemon": ("rookery.daemon.ops",),
     "doctor": ("rookery.doctor.ops",),
     "completion": ("rookery.cli.completion",),
+    "complete": ("rookery.cli.completion",),
     "schema": ("rookery.ops.schema",),
 }
 

@@ -10,7 +10,7 @@ from rookery.base.clock import parse_duration, stamp
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, FOLLOWS, NOTHING, PROCESS, RUNS, Doc, Ref, op
+from rookery.ops.operation import AGENTS, FOLLOWS, NOTHING, PROCESS, ROLES, RUNS, Doc, Ref, op
 from rookery.processes.detach import become
 from rookery.roles.catalog import find_role, list_roles
 from rookery.runtimes.model import TMUX
@@ -181,7 +181,9 @@ def metrics(ctx: Context, *, last: Annotated[int, Doc("How many lives (20; 0 for
 
 
 @op("agents discover", needs="agent.read", view="agents.discovered")
-def discover(ctx: Context, *, role: Annotated[str | None, Doc("Only this role.")] = None) -> list[RoleSummary]:
+def discover(
+    ctx: Context, *, role: Annotated[str | None, Ref(ROLES), Doc("Only this role.")] = None
+) -> list[RoleSummary]:
     """Show which roles there are, what they may do, and who of them is alive."""
     alive = look.status(ctx)
     roles = list_roles(ctx.root) if role is None else [find_role(ctx.root, role)]

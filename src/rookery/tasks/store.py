@@ -340,6 +340,12 @@ def every_learning(db: Database) -> list[Learning]:
         return [Learning(*row) for row in rows]
 
 
+def recent_learnings(db: Database, limit: int) -> list[Learning]:
+    """The newest learnings."""
+    rows = db.all(f"SELECT {_LEARNING_COLUMNS} FROM learnings ORDER BY seq DESC LIMIT ?", (limit,))
+    return [Learning(*row) for row in rows]
+
+
 def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     """Learnings that hold every word of the query, the best first."""
     matched = match_words(query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rookery.cli.completion import Candidate, as_line
 from rookery.cli.document import Block, Paragraph, line, text
 from rookery.ops.schema import OperationSchema
 
@@ -12,6 +13,11 @@ from rookery.ops.schema import OperationSchema
 def lines(content: str, _values: dict[str, Any]) -> list[Block]:
     """The text, unchanged."""
     return [Paragraph(tuple(line(each) for each in content.rstrip("\n").split("\n")))]
+
+
+def candidates(found: list[Candidate], _values: dict[str, Any]) -> list[Block]:
+    """What can be typed next, a line each."""
+    return [Paragraph(tuple(line(as_line(each)) for each in found))] if found else []
 
 
 def schema(found: list[OperationSchema], _values: dict[str, Any]) -> list[Block]:
