@@ -240,7 +240,7 @@ def wait_for_agent(rook: Rook, name: str, states: Sequence[str], seconds: float 
                 return
             assert time.monotonic() < deadline, f"{name} is {row}"
             if time.monotonic() > next_look:
-                rook("status")
+                rook("loop", "run")
                 next_look = time.monotonic() + 1
             time.sleep(0.01)
     finally:

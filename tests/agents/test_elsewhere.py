@@ -104,7 +104,7 @@ def test_a_stop_that_is_done_elsewhere_ends_by_its_lease(den: Den, forge: object
     _look_everywhere(den)
     assert den.agent("ann")["state"] == "waiting"
     clock.advance(minutes=11)  # type: ignore[attr-defined]
-    den.rook("status")
+    den.rook("loop", "run")
     assert den.agent("ann")["outcome"] == "stopped"
 
 

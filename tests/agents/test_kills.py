@@ -47,7 +47,7 @@ def test_a_sling_killed_before_the_agent_lives_is_undone(den: Den, step: str) ->
     task = den.task("Task", _WORK)
     den.killed(step, "sling", task, "--name", "bee")
 
-    assert den.rook("status").status == 0  # any command notices
+    assert den.rook("loop", "run").status == 0  # any command notices
 
     wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
     assert den.agent("bee")["outcome"] == "failed"
@@ -81,7 +81,7 @@ def test_a_sling_killed_while_git_makes_the_worktree_is_undone(den: Den, who: st
     done = subprocess.run(rook_argv("sling", task, "--name", "bee"), cwd=den.folder, env=child_environ(), check=False)
     assert done.returncode == (1 if "git" in who.split(",")[0] else -signal.SIGKILL)
 
-    assert den.rook("status").status == 0  # any command notices
+    assert den.rook("loop", "run").status == 0  # any command notices
 
     wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
     wait_until(lambda: not at_work(str(den.folder / ".git"), os.geteuid()), 20)  # nothing comes up again
@@ -101,7 +101,7 @@ def test_a_sling_killed_while_git_makes_the_worktree_is_undone(den: Den, who: st
 def test_a_sling_that_is_interrupted_is_undone(den: Den, step: str, how: str) -> None:
     task = den.task("Task", _WORK)
     run_interrupted(den.folder, how, step, "sling", task, "--name", "bee")
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
     wait_until(lambda: den.rook.json("task", "get", task).data["state"] == "PENDING", 30)
     den.assert_tidy(worktrees=0, branches=0)
     den.sling(task, "--name", "bee")
@@ -115,7 +115,7 @@ def test_a_stop_that_is_interrupted_is_finished(den: Den, step: str, how: str) -
     den.sling(den.task("Task", [{"child": "sleep 1000"}, {"hang": True}]), "--name", "bee")
     wait_until(lambda: "sleep 1000" in den.rook("logs", "bee").out.decode(), 60)
     run_interrupted(den.folder, how, step, "stop", "bee")
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
     assert den.wait_for("bee", "stopped")["outcome"] == "stopped"
     den.assert_no_process()
 
@@ -124,7 +124,7 @@ def test_a_stop_that_is_interrupted_is_finished(den: Den, step: str, how: str) -
 def test_a_sling_killed_after_its_turn_is_queued_goes_on(den: Den) -> None:
     task = den.task("Task", _WORK)
     den.killed("ready", "sling", task, "--name", "bee")
-    assert den.rook("task", "list").status == 0
+    assert den.rook("loop", "run").status == 0
     den.wait_for("bee", "completed")
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
 
@@ -137,7 +137,7 @@ def test_a_loop_killed_in_a_turn_is_replaced(den: Den, step: str) -> None:
     den.killed_alone("ready", "sling", task, "--name", "bee")
     den.kill_loop(step)
 
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
 
     den.wait_for("bee", "completed")
     assert git(den.folder, "show", f"rook/bee/{task}:work.txt") == "work"
@@ -181,7 +181,7 @@ def test_mail_that_a_killed_turn_had_seen_is_delivered_again(den: Den, step: str
     _send_without_waking(den, "bee", "the news")
     den.kill_loop(step)
 
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
 
     den.wait_for("bee", "completed")
     assert (den.folder / ".rookery/worktrees/bee/m.txt").read_text() == "the news"
@@ -208,7 +208,7 @@ def test_a_stop_that_is_killed_is_finished(den: Den, step: str) -> None:
     wait_until(lambda: "loose.txt" in den.rook("logs", "bee").out.decode(), 60)
     den.killed(step, "stop", "bee")
 
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
 
     assert den.wait_for("bee", "stopped")["outcome"] == "stopped"
     assert den.rook.json("task", "get", task).data["state"] == "PENDING"

@@ -100,7 +100,7 @@ def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) ->
     wait_until((scene.old / ".rookery/worktrees/bob/begun.txt").exists)  # it has read its task at the old place
     before = marked("ROOKERY_SESSION", bob["id"])
     den = scene.move()
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
     assert not any(is_alive(each) for each in before)
 
     def is_back() -> bool:

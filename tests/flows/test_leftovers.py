@@ -75,7 +75,7 @@ def test_what_a_git_had_apart_goes_with_the_next_command(rook: Rook, temporary: 
     (rook.folder / ".git" / "info" / "attributes").write_text("new.txt filter=kill\n")
     (rook.folder / "new.txt").write_text("new\n")
     run_killed(rook, deed)
-    assert rook("task", "list").status == 0
+    assert rook("loop", "run").status == 0
     wait_until(lambda: not left(rook))
     assert list(temporary.iterdir()) == []
 
@@ -88,7 +88,7 @@ def test_the_folder_of_a_killed_gate_run_goes_with_the_next_command(rook: Rook) 
     ran = subprocess.run(rook_argv("gate", "run"), cwd=rook.folder, env=child_environ(), check=False)
     assert ran.returncode == -signal.SIGKILL
     assert left(rook)
-    assert rook("task", "list").status == 0
+    assert rook("loop", "run").status == 0
     wait_until(lambda: not left(rook))
     settings.write_text(plain)
     assert rook("gate", "run").status == 0

@@ -40,11 +40,11 @@ def asked(yard: Yard) -> int:
 @pytest.mark.parametrize("step", _STEPS)
 def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
     near.killed(step, "merge", "run")
-    assert near.rook("task", "list").status == 0
+    assert near.rook("loop", "run").status == 0
     has_moved = step != "landing recorded"
     assert (near.states(), asked(near)) == ({"work": "landed" if has_moved else "queued"}, int(has_moved))
     assert near.merge("run").status == 0
-    assert near.rook("task", "list").status == 0
+    assert near.rook("loop", "run").status == 0
     assert (near.states(), asked(near)) == ({"work": "landed"}, 1)
     near.rook("stop", "near")
 
@@ -77,7 +77,7 @@ def test_where_git_has_no_answer_it_is_not_asked_for_ever(near: Yard) -> None:
     with db.write():
         db.execute("UPDATE merges SET base_before = ? WHERE branch = 'work'", ("f" * 40,))
     db.close()
-    assert near.rook("task", "list").status == 0
+    assert near.rook("loop", "run").status == 0
     merger = near.merger()
     assert store.unfollowed(merger.ctx.db, "main") == []
     merger.ctx.db.close()

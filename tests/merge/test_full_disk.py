@@ -179,7 +179,7 @@ def test_an_undo_on_a_full_disk_changes_nothing_and_works_later(disk_yard: Yard,
     assert "No space left on device" in error["message"]
     before.assert_same()
     filler.unlink()
-    assert disk_yard.rook("task", "list").status == 0
+    assert disk_yard.rook("loop", "run").status == 0
     assert disk_yard.states() == {"one": "landed"}
     assert disk_yard.merge("undo", "one").status == 0
     assert files_of(disk_yard.folder) == begun | {"mine.txt": b"changed\n"}
@@ -239,7 +239,7 @@ def test_what_cannot_be_put_back_yet_is_said_and_put_back_by_the_next_command(ya
     assert yard.merge("run").error["code"] == "checkout_half_written"
     repair_git(yard)
     filler.unlink()
-    assert yard.rook("task", "list").status == 0
+    assert yard.rook("loop", "run").status == 0
     before.assert_same()
     assert yard.states() == {"one": "queued"}
     assert yard.merge("run").status == 0
@@ -259,7 +259,7 @@ def test_a_database_on_a_full_disk_is_told_later_that_the_base_moved(disk_yard: 
     assert git(disk_yard.folder, "rev-parse", "main") == git(disk_yard.folder, "rev-parse", "HEAD")
     filler.unlink()
     (disk_yard.folder / ".git/hooks/reference-transaction").unlink()
-    assert disk_yard.rook("task", "list").status == 0
+    assert disk_yard.rook("loop", "run").status == 0
     check_landed(disk_yard)
     # The same for an undo.
     fill_on_move(disk_yard, filler)
@@ -267,7 +267,7 @@ def test_a_database_on_a_full_disk_is_told_later_that_the_base_moved(disk_yard: 
     assert (error["code"], "main is now at" in error["message"]) == ("storage_full", True)
     filler.unlink()
     (disk_yard.folder / ".git/hooks/reference-transaction").unlink()
-    assert disk_yard.rook("task", "list").status == 0
+    assert disk_yard.rook("loop", "run").status == 0
     assert disk_yard.states() == {"one": "undone"}
     assert (disk_yard.folder / "f0.bin").read_bytes() == blob("old0")
     disk_yard.assert_tidy()
@@ -382,7 +382,7 @@ def test_a_restore_that_is_killed_is_finished_by_the_next_command(yard: Yard, st
     )
     assert done.returncode == -9, done.stderr
     assert (yard.folder / ".git/index.lock").exists()
-    assert yard.rook("task", "list").status == 0
+    assert yard.rook("loop", "run").status == 0
     repair_git(yard)
     before.assert_same()
     assert yard.states() == {"one": "queued"}

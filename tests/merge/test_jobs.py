@@ -132,7 +132,7 @@ def test_a_gate_whose_runner_was_killed_too_is_run_again(gated: Gated) -> None:
     entry = journal.find(str(gated.yard.folder), gated.job, journal.RUNNER)
     assert entry is not None
     os.kill(entry["pid"], signal.SIGKILL)
-    assert gated.yard.rook("status").status == 0
+    assert gated.yard.rook("loop", "run").status == 0
     wait_until(lambda: not journal.jobs(str(gated.yard.folder)))
     wait_until(gated.is_gone)
     gated.yard.assert_tidy()

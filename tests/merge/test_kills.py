@@ -76,7 +76,7 @@ def test_any_command_settles_what_a_killed_merger_left(yard: Yard, step: str) ->
     prepare(yard)
     before = yard.main()
     yard.killed(step, "merge", "run")
-    assert yard.rook("task", "list").status == 0
+    assert yard.rook("loop", "run").status == 0
     yard.wait_for_loop()
     has_moved = step in ("base moved", "landing written", "indexes follow")
     assert yard.states() == dict.fromkeys(("one", "two"), "landed" if has_moved else "queued")
@@ -105,7 +105,7 @@ def test_an_interrupted_undo_is_finished_or_forgotten(yard: Yard, step: str, how
     before = yard.main()
     yard.merge("--branch", "one")
     run_interrupted(yard.folder, how, step, "merge", "undo", "one")
-    assert yard.rook("task", "list").status == 0
+    assert yard.rook("loop", "run").status == 0
     yard.wait_for_loop()
     if yard.states() == {"one": "landed"}:
         assert yard.merge("undo", "one").status == 0
@@ -142,7 +142,7 @@ def test_an_undo_that_is_killed_is_finished_or_forgotten(yard: Yard, step: str) 
     before = yard.main()
     yard.merge("--branch", "one")
     yard.killed(step, "merge", "undo", "one")
-    assert yard.rook("task", "list").status == 0
+    assert yard.rook("loop", "run").status == 0
     yard.wait_for_loop()
     is_done = step not in ("undo recorded", "undo checked")
     assert yard.states() == {"one": "undone" if is_done else "landed"}

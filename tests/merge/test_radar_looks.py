@@ -162,13 +162,13 @@ def test_a_warning_comes_though_nobody_calls_rook_any_more(yard: Yard) -> None:
 
 def test_a_command_that_notices_has_it_done_and_goes_on(field: Field) -> None:
     field.turn(field.one)
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     wait_until(field.is_seen)
     assert field.warnings() == {"one": 1, "two": 1}
     assert field.db.value("SELECT count(*) FROM events WHERE type = 'radar.conflict' AND actor = 'rook'") == 1
     field.wait_for_the_end()
     assert field.lock.read_text() == "1 1\n"
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     assert field.lock.read_text() == "1 1\n"
     assert field.log == ""
 
@@ -198,7 +198,7 @@ def test_where_nobody_could_meet_nothing_is_started(field: Field) -> None:
         known = store.session(field.db, session.id)
         store.change_session(field.db, known, "", actor="one", at=field.merger.ctx.now(), move="end")
     assert unseen_ends(field.db) is None
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     assert not field.lock.exists()
 
 
@@ -224,7 +224,7 @@ def test_killed_at_any_step_everybody_is_warned_once(field: Field, step: str) ->
     field.turn(field.one)
     field.killed(step)
     assert field.is_seen() == (step in ("ends recorded", "radar let go"))
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     wait_until(field.is_seen)
     assert field.warnings() == {"one": 1, "two": 1}
     assert field.db.value("SELECT count(*) FROM events WHERE type = 'radar.conflict'") == 1
@@ -245,7 +245,7 @@ def test_many_commands_at_once_start_one_process(field: Field) -> None:
 def test_while_one_is_at_work_nobody_starts_another(field: Field) -> None:
     field.turn(field.one)
     with field.held():
-        assert field.yard.rook("task", "list").status == 0
+        assert field.yard.rook("loop", "run").status == 0
         field.notice()
     assert field.lock.read_text() == ""
     assert not field.is_seen()
@@ -297,17 +297,17 @@ def test_a_look_that_fails_is_tried_a_few_times_and_again_with_the_next_turn(fie
     field.turn(field.one)
     for number in range(1, MOST_TRIES + 1):
         assert not field.is_seen()
-        assert field.yard.rook("task", "list").status == 0
+        assert field.yard.rook("loop", "run").status == 0
         field.wait_for_the_end()
         assert len(field.log.splitlines()) == number, field.log
     assert field.is_seen()
     assert f"try {MOST_TRIES} failed" in field.log
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     field.wait_for_the_end()
     assert field.lock.read_text() == f"1 {MOST_TRIES}\n"
     head.write_text(whole)
     field.turn(field.two)
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     wait_until(field.is_seen)
     assert field.warnings() == {"one": 1, "two": 1}
 
@@ -338,7 +338,7 @@ def test_a_spoilt_lock_file_is_no_obstacle(field: Field, content: str) -> None:
 def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
     field.turn(field.one)
     field.lock.mkdir(parents=True)
-    assert field.yard.rook("task", "list").status == 0
+    assert field.yard.rook("loop", "run").status == 0
     assert not list(field.folder.glob(".rookery/logs/bug-*"))
     field.lock.rmdir()
     gone = str(field.folder / "gone")

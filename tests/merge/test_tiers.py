@@ -380,7 +380,7 @@ def test_what_was_spent_for_a_killed_merger_counts_once(yard: Yard, tmp_path: Pa
     if step == "spent":
         assert yard.merge("run").status == 1  # the next merger takes the answer, which is none
     else:
-        assert yard.rook("task", "list").status == 0
+        assert yard.rook("loop", "run").status == 0
     assert spent(yard, "agent") == {"merger": (1, 900, 9)}
     assert not list((yard.folder / ".rookery" / "merges").glob("*.json"))
     yard.assert_tidy()
@@ -403,7 +403,7 @@ def test_the_answer_of_an_agent_whose_merger_was_killed_is_used(yard: Yard, tmp_
     if has_ended:
         go.write_text("go")
         wait_until(lambda: not journal.is_running(str(yard.folder), job))
-    assert yard.rook("status").status == 0
+    assert yard.rook("loop", "run").status == 0
     wait_until(lambda: yard.states() == {"work": "queued"})
     assert journal.jobs(str(yard.folder)) == [job]  # it was paid for, and is still to land
     with subprocess.Popen(words, cwd=yard.folder, env=child_environ(), stderr=subprocess.DEVNULL) as merger:

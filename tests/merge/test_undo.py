@@ -96,7 +96,7 @@ def test_files_in_the_way_stop_an_undo(yard: Yard) -> None:
     assert yard.main() == before
     assert (yard.folder / "a.txt").read_text() == "mine\n"
     assert yard.states() == {"one": "landed"}
-    assert yard.rook("task", "list").status == 0
+    assert yard.rook("loop", "run").status == 0
     git(yard.folder, "checkout", "-q", "a.txt")
     assert yard.merge("undo", "one").status == 0
 

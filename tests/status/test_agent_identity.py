@@ -43,7 +43,7 @@ def test_a_stop_killed_after_the_end_leaves_the_identity_to_the_loop(den: Den, s
     den.sling(den.task("Task", []), "--name", "bee")
     den.wait_for("bee", "waiting")
     den.killed(step, "stop", "bee")
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
     identity = den.folder / ".rookery/agents/bee/identity.yaml"
     wait_until(lambda: identity.exists() and "sessions: 1" in identity.read_text(), 30)
     assert den.agent("bee")["outcome"] == "stopped"
@@ -55,7 +55,7 @@ def test_a_stop_killed_after_the_end_leaves_the_identity_to_the_loop(den: Den, s
 def test_a_loop_killed_after_the_end_leaves_the_identity_to_the_next(den: Den) -> None:
     den.killed("ready", "sling", den.task("Task", [DONE]), "--name", "bee")
     den.kill_loop("session ended")
-    assert den.rook("status").status == 0
+    assert den.rook("loop", "run").status == 0
     den.wait_for("bee", "completed")
     identity = den.folder / ".rookery/agents/bee/identity.yaml"
     wait_until(lambda: identity.exists() and "sessions_completed: 1" in identity.read_text(), 30)

@@ -114,7 +114,7 @@ def test_an_interrupt_of_a_turn_whose_runner_was_killed_is_refused(den: Den) -> 
         send(den.runner("bee"), signal.SIGKILL)
         refused = den.rook.json("interrupt", "bee").error
         assert "nobody runs" in refused["message"]
-    den.rook("status")
+    den.rook("loop", "run")
     den.wait_for("bee", "completed")
     assert [state for state, _ in turns(den)] == ["lost", "done"]
 

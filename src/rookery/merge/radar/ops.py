@@ -7,10 +7,10 @@ from typing import Annotated
 from rookery.merge.merger import Merger
 from rookery.merge.radar.service import Scan, scan
 from rookery.ops.context import Context
-from rookery.ops.operation import AGENTS, BRANCHES, Doc, Ref, op
+from rookery.ops.operation import AGENTS, BRANCHES, NOTHING, PROCESS, Doc, Ref, op
 
 
-@op("radar", needs="vcs.read", long=True, view="merges.radar")
+@op("radar", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.radar")
 def radar(
     ctx: Context,
     name: Annotated[str | None, Ref(AGENTS), Doc("Only what meets this branch, or this agent's.")] = None,
