@@ -23,7 +23,6 @@ from rookery.cli.parse import parse_operation
 from rookery.cli.progress import show_progress
 from rookery.cli.render import print_error, print_stream, print_view
 from rookery.config.environ import read_environ
-from rookery.flows.loop_process import react
 from rookery.flows.need import is_needed
 from rookery.guard.permits import check_confined, check_permitted
 from rookery.ops import index
@@ -106,6 +105,8 @@ def _react(context: Context, words: list[str]) -> None:
     """See to what follows from the command, and to what was left behind. The command itself is done."""
     try:
         if is_needed(context.root, context.db):
+            from rookery.flows.loop_process import react  # half of all modules, which most commands need not load
+
             react(context)
     except Exception as error:
         write_log(error, words)

@@ -119,6 +119,9 @@ class Tmux:
         # Tmux replaces PATH, and nothing else, by that of the client that asks.
         path = env.get("PATH", os.defpath)
         done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
+        if not done.ok and "server exited" in done.last_words:
+            # The server ends with its last session, and may still have taken our call: the next one starts another.
+            done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
         if not done.ok:
             raise ProgramFailed(f"tmux could not start {name}: {done.last_words}")
         return self._begun(name, argv)
