@@ -283,7 +283,7 @@ def main(words: list[str] | None = None) -> int:
     for name, diff in wrong.items():
         print(f"docs/{name} is out of date\n{diff}\n")
     if wrong:
-        print("`./rook-dev docs` writes them anew")
+        print("`./rook-dev docs` writes them again")
     return 1 if wrong else 0
 
 

@@ -64,7 +64,7 @@ def play(stage: Stage) -> None:
     wait(stage, lambda: _states(stage)["dan"] == "completed")
     stage.rook("mail", "list", "--to", "dan")
 
-    stage.say("He has mended it, and it lands")
+    stage.say("He has repaired it, and it lands")
     stage.rook("merge", "--all")
     stage.rook("merge", "list", "--all")
 

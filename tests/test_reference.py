@@ -22,7 +22,7 @@ by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation:
 
 def test_the_committed_files_are_current() -> None:
     wrong = docs.differences(docs.DOCS, docs.render_all())
-    assert not wrong, f"`./rook-dev docs` writes them anew: {', '.join(wrong)}"
+    assert not wrong, f"`./rook-dev docs` writes them again: {', '.join(wrong)}"
 
 
 def test_writing_and_checking_agree(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The doctor itself: it never falls over, mends what it can and says what it did."""
+"""The doctor itself: it never falls over, repairs what it can and says what it did."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_module_that_cannot_be_loaded_is_an_error(monkeypatch: pytest.MonkeyPa
 def test_fix_mends_and_looks_again(checks: list[object], tmp_path: Path) -> None:
     thing = tmp_path / "thing"
 
-    def mend() -> str:
+    def repair() -> str:
         thing.touch()
         return "made the thing"
 
@@ -82,7 +82,7 @@ def test_fix_mends_and_looks_again(checks: list[object], tmp_path: Path) -> None
         if thing.exists():
             yield Finding("only", "thing", OK, "there")
         else:
-            yield Finding("only", "thing", ERROR, "missing", "--fix", mend)
+            yield Finding("only", "thing", ERROR, "missing", "--fix", repair)
         yield Finding("only", "other", WARNING, "odd")
 
     checks.append(check)

@@ -24,7 +24,7 @@ class Broken:
     def __init__(self, error: Exception | None) -> None:
         self._error = error
         self.tries = 0
-        self.ACTIONS = {"mend": self._mend}
+        self.ACTIONS = {"repair": self._mend}
 
     def _mend(self, _home: Context, _subject: str) -> None:
         self.tries += 1
@@ -36,7 +36,7 @@ class Broken:
 
     def decide(self, facts: str, now: float) -> Plan:
         del now
-        return Plan((Action("broken", "mend", "it", "it is broken", seen=facts),))
+        return Plan((Action("broken", "repair", "it", "it is broken", seen=facts),))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_what_fails_or_changes_nothing_waits_longer_each_time_and_is_left_to_a_p
         loop.run_once(ctx, lambda _text: None)
         loop.run_once(ctx, lambda _text: None)
         assert flow.tries == number
-        failure = store.failures(ctx.db)["mend it"]
+        failure = store.failures(ctx.db)["repair it"]
         assert failure.count == number
         waits.append(failure.next_at - clock[0])
         clock[0] = failure.next_at
@@ -92,7 +92,7 @@ def test_what_succeeds_is_forgotten_and_a_clock_that_is_set_back_does_not_make_i
     clock[0] -= 86_400
     flow._error, flow.decide = (
         None,
-        lambda _facts, _now: Plan((Action("broken", "mend", "it", "", seen=str(flow.tries)),)),
+        lambda _facts, _now: Plan((Action("broken", "repair", "it", "", seen=str(flow.tries)),)),
     )
     loop.run_once(ctx, lambda _text: None)
     assert flow.tries >= 2
@@ -113,7 +113,7 @@ def test_what_was_given_up_is_tried_again_once_something_new_has_happened(
     assert flow.tries == MOST_FAILURES
     flow.read = lambda _home: "broken, and there is mail"
     found = loop.look(ctx)
-    assert [each.name for each in found.plan.actions] == ["mend"]
+    assert [each.name for each in found.plan.actions] == ["repair"]
     for _ in range(3):  # without anything new it is tried once
         loop.run_once(ctx, lambda _text: None)
         clock[0] += 300

@@ -74,13 +74,13 @@ def test_a_failed_gate_is_told_to_agent_and_lead_with_its_last_lines(yard: Yard)
         assert "g1" in message["payload"]["reason"]
         assert "line 7 is wrong" in message["body"]
     assert yard.rook.json("task", "get", task).data["state"] == "PENDING_REVIEW"
-    # Nothing changed, so `--all` does not try it again by itself; mended, it lands.
+    # Nothing changed, so `--all` does not try it again by itself; repaired, it lands.
     again = yard.merge("--all")
     assert again.status == 1
     assert "it failed: the gate g1" in again.envelope["data"]["skipped"][0]["reason"]
     worktree = yard.folder / ".rookery/worktrees/bee"
     (worktree / "bee.txt").write_text("whole\n")
-    git(worktree, "commit", "-qam", "Mend it")
+    git(worktree, "commit", "-qam", "Repair it")
     assert yard.merge("--all").status == 0
     assert yard.rook.json("task", "get", task).data["state"] == "COMPLETED"
 

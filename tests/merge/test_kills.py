@@ -263,7 +263,7 @@ def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -
 
 
 def test_a_base_that_somebody_else_moves_meanwhile_is_built_on(yard: Yard, tmp_path: Path) -> None:
-    """A person commits to main while the gates run: the candidate is made anew on top of that."""
+    """A person commits to main while the gates run: the candidate is made again on top of that."""
     once = tmp_path / "once"
     command = (
         f"test -e {once} || {{ touch {once}; cd {yard.folder}; echo theirs > theirs.txt; git add theirs.txt; "

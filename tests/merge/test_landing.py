@@ -163,7 +163,7 @@ def test_a_conflict_is_left_to_people_where_no_tier_may_try(yard: Yard) -> None:
     assert yard.states() == {"one": "landed", "two": "failed"}
     failed = yard.entry("two")
     assert (failed["kind"], failed["files"], failed["tier"]) == ("conflict", ["a.txt"], "human")
-    # Mended on the branch, it lands.
+    # Repaired on the branch, it lands.
     git(yard.folder, "switch", "-q", "two")
     git(yard.folder, "merge", "-q", "-X", "ours", "main")
     git(yard.folder, "switch", "-q", "main")

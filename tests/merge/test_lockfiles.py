@@ -1,4 +1,4 @@
-"""Lock files made anew: by the real npm, and by programs that misbehave."""
+"""Lock files made again: by the real npm, and by programs that misbehave."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_real_npm_writes_what_both_sides_need(yard: Yard) -> None:
 
 @pytest.fixture
 def tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Let a script be what makes x.lock anew from x.toml."""
+    """Let a script be what makes x.lock again from x.toml."""
 
     def set_up(script: str) -> None:
         lock = Lockfile("x.lock", ("x.toml",), ("sh", "-c", script))

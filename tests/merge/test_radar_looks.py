@@ -185,7 +185,7 @@ def test_a_turn_that_began_first_and_ended_last_is_seen(field: Field) -> None:
     long = field.begin_turn(field.one)
     field.turn(field.two)
     assert unseen_ends(field.db) == 1
-    field.yard.rook("task", "list")
+    field.yard.rook("loop", "run")
     wait_until(field.is_seen)
     field.end_turn(long)
     assert unseen_ends(field.db) == 2
@@ -214,7 +214,7 @@ def test_whoever_works_on_is_warned_of_one_that_is_done(field: Field) -> None:
     known = store.session(field.db, field.one.id)
     store.change_session(field.db, known, "", actor="one", at=at, move="end", outcome="completed")
     field.turn(field.two)
-    field.yard.rook("task", "list")
+    field.yard.rook("loop", "run")
     wait_until(field.is_seen)
     assert field.warnings() == {"two": 1}
 

@@ -27,7 +27,7 @@ class Place(Record):
 
 @dataclass(frozen=True, slots=True)
 class Finding(Record):
-    """One thing that was looked at, how it is, and how to mend it."""
+    """One thing that was looked at, how it is, and how to repair it."""
 
     category: str
     name: str
@@ -35,4 +35,4 @@ class Finding(Record):
     message: str
     hint: str = ""
     repair: Callable[[], str] | None = None
-    """Mends it and says what was done; None where a person has to."""
+    """Repairs it and says what was done; None where a person has to."""

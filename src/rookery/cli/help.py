@@ -49,7 +49,7 @@ ABOUT = {
     "config": "Settings and where they come from",
     "env": "The environment that agents and gates get",
     "daemon": "The process that serves this project's commands",
-    "doctor": "Check that everything is in order, and mend it",
+    "doctor": "Check that everything is in order, and repair it",
     "completion": "Completions for your shell",
     "complete": "What completions ask for",
     "schema": "JSON Schemas of every command, for programs",

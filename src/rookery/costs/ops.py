@@ -27,7 +27,7 @@ def costs(
     live: Annotated[
         bool,
         FOLLOWS,
-        Doc("Count turns that are still running too, and show it anew whenever it changes, until interrupted."),
+        Doc("Count turns that are still running too, and show it again whenever it changes, until interrupted."),
     ] = False,
 ) -> Iterator[store.Costs]:
     """Show what agents used, in tokens and dollars."""

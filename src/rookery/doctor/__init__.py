@@ -1,1 +1,1 @@
-"""The doctor: looks at everything that a project stands on, and mends what it can."""
+"""The doctor: looks at everything that a project stands on, and repairs what it can."""

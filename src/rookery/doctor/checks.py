@@ -71,7 +71,7 @@ def check_yaml_is_fast(_place: Place) -> Iterator[Finding]:
 
 
 def check_bytecode(_place: Place) -> Iterator[Finding]:
-    """Rookery's modules are compiled; else every command compiles them anew and takes twice as long."""
+    """Rookery's modules are compiled; else every command compiles them again and takes twice as long."""
     yield judge_bytecode(os.path.dirname(os.path.abspath(rookery.__file__)))
 
 

@@ -16,7 +16,7 @@ from rookery.ops.state import find_project
 def doctor(
     ctx: Context,
     *,
-    fix: Annotated[bool, Doc("Mend what can be mended.")] = False,
+    fix: Annotated[bool, Doc("Repair what can be repaired.")] = False,
     category: Annotated[
         str | None, Ref(CHECKS), Doc("Look at one thing only: " + ", ".join(service.CATEGORIES) + ".")
     ] = None,

@@ -1,4 +1,4 @@
-"""Runs the checks of every feature and mends what can be mended.
+"""Runs the checks of every feature and repairs what can be repaired.
 
 The doctor is called when something is broken, so nothing that a check does can bring it down.
 """
@@ -41,7 +41,7 @@ class Checked(Record):
     message: str
     hint: str = ""
     fixed: str = ""
-    """What was done to mend it; empty if nothing was."""
+    """What was done to repair it; empty if nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Report(Record):
 
 
 def examine(place: Place, *, category: str | None = None, fix: bool = False) -> Report:
-    """Check everything, or one category; with `fix`, mend what can be mended and check again."""
+    """Check everything, or one category; with `fix`, repair what can be repaired and check again."""
     chosen = _choose(category)
     findings = _findings(place, chosen)
     if not fix:
@@ -109,14 +109,14 @@ def _broken(category: str, name: str, error: Exception) -> Finding:
 
 
 def _repair(finding: Finding) -> Checked:
-    """Mend one thing. A repair that fails is told with its finding."""
+    """Repair one thing. A repair that fails is told with its finding."""
     if finding.repair is None:
         return _checked(finding)
     try:
         return _checked(finding).replace(fixed=finding.repair())
     except Exception as error:
         said = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
-        return _checked(finding).replace(hint=f"it could not be mended: {said}")
+        return _checked(finding).replace(hint=f"it could not be repaired: {said}")
 
 
 def _with_repairs(findings: list[Finding], done: list[Checked]) -> Iterator[Checked]:

@@ -113,7 +113,7 @@ def _parsed(text: str, path: str = "") -> dict[str, Any]:
         hooks = found.get("hooks", {})
         is_known = all(isinstance(each, dict) for entries in hooks.values() for each in entries)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InvalidState(f"{path} cannot be read: {error}", hint="mend the file first; it was not touched") from error
+        raise InvalidState(f"{path} cannot be read: {error}", hint="fix the file first; it was not touched") from error
     if not is_known:
         raise InvalidState(f"the hooks in {path} have a form that is not known", hint="the file was not touched")
     settings: dict[str, Any] = found

@@ -89,7 +89,7 @@ def _predict(merger: Merger, entry: Entry, base: str) -> Predicted:
         left = tuple(each for each in left if each.path not in settled)
         if not left:
             locks = [each.path for each in merged.conflicts if lockfile_of(each.path) is not None]
-            reason = f"lock files would be made anew: {', '.join(locks)}" if locks else "rules settle every conflict"
+            reason = f"lock files would be made again: {', '.join(locks)}" if locks else "rules settle every conflict"
             return _of(entry, MECHANICAL, paths, kinds, needs_agent=False, reason=reason)
     why = f"{len(left)} of {len(merged.conflicts)} files need somebody to decide: {', '.join(e.path for e in left[:3])}"
     for tier in (AGENT, REIMAGINE):

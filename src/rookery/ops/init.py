@@ -40,7 +40,7 @@ class Initialised(Record):
     gates: tuple[str, ...]
     """The commands that work has to pass before it lands, as they were found and written."""
     created: tuple[str, ...]
-    """What was made or written anew, beneath the root."""
+    """What was made or written again, beneath the root."""
     kept: tuple[str, ...]
     """What was there and was left as it is."""
     notes: tuple[str, ...]
@@ -55,7 +55,7 @@ def init(
     *,
     yes: Annotated[bool, Doc("Ask nothing; take what was found.")] = False,
     force: Annotated[
-        bool, Doc("Write config.yaml anew (the old one is kept beside it), and do without a repository.")
+        bool, Doc("Write config.yaml again (the old one is kept beside it), and do without a repository.")
     ] = False,
 ) -> Initialised:
     """Make a project of the repository that you are in.

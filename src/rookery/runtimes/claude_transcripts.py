@@ -98,7 +98,7 @@ def _read_file(path: str, offset: int, since: str = "") -> tuple[dict[str, Entry
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return {}, offset
         if os.fstat(file.fileno()).st_size < offset:
-            offset = 0  # it was written anew
+            offset = 0  # it was written again
         file.seek(offset)
         for line in file:
             if not line.endswith(b"\n"):

@@ -65,7 +65,7 @@ def main() -> int:
 
 
 class Packed:
-    """The copy of the packed refs that the agent sees. Whenever git packs refs, it is made anew."""
+    """The copy of the packed refs that the agent sees. Whenever git packs refs, it is made again."""
 
     def __init__(self, source: str, copy: str) -> None:
         self._source = source

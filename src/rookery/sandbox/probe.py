@@ -1,6 +1,6 @@
 """Whether bubblewrap works here. It is asked by running it, because a kernel or a policy may forbid what it needs.
 
-The answer holds until the machine starts anew or the program changes, and is kept in `.rookery/run/sandbox.json`.
+The answer holds until the machine starts again or the program changes, and is kept in `.rookery/run/sandbox.json`.
 """
 
 from __future__ import annotations

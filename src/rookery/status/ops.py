@@ -54,7 +54,7 @@ def status(
     ctx: Context,
     *,
     all: Annotated[bool, Doc("Also those that have ended.")] = False,
-    watch: Annotated[bool, FOLLOWS, Doc("Show it anew whenever something changes, until interrupted.")] = False,
+    watch: Annotated[bool, FOLLOWS, Doc("Show it again whenever something changes, until interrupted.")] = False,
 ) -> Iterator[list[look.AgentStatus]]:
     """Show who does what."""
     return _watch(ctx, all, ctx.react) if watch else iter([look.status(ctx, everybody=all)])

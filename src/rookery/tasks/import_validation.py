@@ -32,7 +32,7 @@ _OPTIONAL_TIMES = ("lease_until", "started_at", "completed_at", "archived_at")
 _MOST = 2**31 - 1
 CONTRADICTORY = "contradictory"
 """Under this name an export lists the tasks that were in a state which no step leads to."""
-_HINT = "nothing was imported; mend the file, or export it again"
+_HINT = "nothing was imported; repair the file, or export it again"
 
 
 def check_document(

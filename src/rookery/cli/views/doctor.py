@@ -25,7 +25,7 @@ def report(found: Report, _values: dict[str, Any]) -> list[Block]:
                 continue
             lines.append(line("  ", _MARKS[each.status], f" {each.name}: {each.message}"))
             if each.fixed:
-                lines.append(line((f"      mended: {each.fixed}", "good")))
+                lines.append(line((f"      repaired: {each.fixed}", "good")))
             if each.hint and each.status != "ok":
                 lines.append(line((f"      {each.hint}", "dim")))
         blocks.append(Paragraph(tuple(lines)))

@@ -194,7 +194,7 @@ def _commit(case: Case, rest: list[Word], _scene: Scene) -> None:
     if options.may_hide_options:
         case.deny_unknown("an option of git commit")
     if options.has("-n", "--no-verify"):
-        case.deny("git-hooks", "the project's hooks are there to be passed", "mend what the hook complains about")
+        case.deny("git-hooks", "the project's hooks are there to be passed", "repair what the hook complains about")
     if options.has("-p", "--patch", "--interactive"):
         case.deny("interactive", "that asks on a terminal", "add the files, then commit with -m")
 

@@ -38,7 +38,7 @@ def tell_failed(merger: Merger, entry: Entry, details: str = "") -> None:
     if details:
         parts.append(f"What the gate said last:\n{details[-_SHOWN_LINES:]}")
     parts.append(
-        f"Mend it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
+        f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
         f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
     )
     _send(

@@ -89,7 +89,7 @@ def _refuse(sides: Sides, settings: Settings) -> Declined | None:
         return Declined("one side changed the file, the other has it not", "modify/delete")
     lockfile = lockfile_of(sides.path)
     if lockfile is not None:
-        return Declined(f"a lock file is made anew: {' '.join(lockfile.command)}", "lockfile")
+        return Declined(f"a lock file is made again: {' '.join(lockfile.command)}", "lockfile")
     if max(len(sides.base or b""), len(sides.ours), len(sides.theirs)) > settings.max_bytes:
         return Declined(f"the file has more than {settings.max_bytes:,} bytes", "too_big")
     return None

@@ -1,4 +1,4 @@
-"""Lock files made anew by the programs that own them, in a scratch folder in which everything else is settled.
+"""Lock files made again by the programs that own them, in a scratch folder in which everything else is settled.
 
 Only the lock file is taken. A program that has to change its manifest, too, has made a decision that is not ours.
 """
@@ -61,7 +61,7 @@ def regenerate(
     """What became of each lock file, and the new ones by their paths."""
     # Where the two sides conflict, the base's own file is what the program begins from.
     begin = merger.merging.replace_files(case.tree, {each.path: each.ours for each in locks})
-    commit = merger.merging.commit(begin, [case.onto], "rook: to make lock files anew")
+    commit = merger.merging.commit(begin, [case.onto], "rook: to make lock files again")
     made: dict[str, Side] = {}
     outcomes = []
     name = f"lock-{case.entry.id}-{unique()}"
@@ -74,10 +74,10 @@ def regenerate(
             try:
                 content = _make(merger, lock, conflict.path, place, {each.path for each in locks}, beat)
             except ProgramFailed as error:
-                outcomes.append(found.replace(why=f"`{shown}` could not make it anew: {error.message}"))
+                outcomes.append(found.replace(why=f"`{shown}` could not make it again: {error.message}"))
                 continue
             made[conflict.path] = Side(REGULAR[0], merger.merging.write_blob(content))
-            why = f"made anew by `{shown}`, never merged as text"
+            why = f"made again by `{shown}`, never merged as text"
             outcomes.append(found.replace(outcome=RESOLVED, why=why))
     return made, outcomes
 

@@ -26,13 +26,13 @@ def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
     case = _settle(merger, case, settled).note(*outcomes)
     others = [each for each in case.conflicts if each not in locks]
     if locks and not others:  # a lock file is made from manifests, so these come first
-        anew, told = lockfiles.regenerate(merger, case, locks, beat)
-        case = _settle(merger, case, anew).note(*told)
+        again, told = lockfiles.regenerate(merger, case, locks, beat)
+        case = _settle(merger, case, again).note(*told)
     return case
 
 
 def predict(merger: Merger, case: Case) -> set[str]:
-    """The files that the rules would settle, and the lock files whose programs are there to make them anew."""
+    """The files that the rules would settle, and the lock files whose programs are there to make them again."""
     locks = [each for each in case.conflicts if _is_lock(each)]
     settled, _ = _resolve(merger, case, [each for each in case.conflicts if each not in locks])
     return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(merger, each.path)}

@@ -36,7 +36,7 @@ class Memory:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise InvalidState(f"{self._path} is damaged", hint="remove it, and the script begins anew") from error
+            raise InvalidState(f"{self._path} is damaged", hint="remove it, and the script begins again") from error
         return found if isinstance(found, dict) else {}
 
     def save(self) -> None:

@@ -7,7 +7,7 @@ is done.
 Beside the index there is, in the order in which it comes to be: a note of both commits (`index_claim`); the next index;
 the files that are about to be replaced (`backup`); and, once git has written all files, the next index by its final
 name. Whatever stops git before that, a full disk or a kill, the files are put back. What cannot be put back at once is
-finished by the next caller, under the same lock: `mend`.
+finished by the next caller, under the same lock: `repair`.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
     Raises InTheWay; InvalidState if another git is at work there; CannotWrite, or HalfWritten if even putting back
     what was there fails.
     """
-    mend(store, folder, old)
+    repair(store, folder, old)
     forward = Forward(store.at(folder), Claim(folder, _git_folder(store, folder)), old, new)
     try:
         forward.claim.take(old, new)
@@ -170,7 +170,7 @@ def end(begun: Iterable[Forward], *, has_moved: bool) -> None:
             each.take_back()
 
 
-def mend(store: GitStore, folder: str, branch_at: str) -> bool:
+def repair(store: GitStore, folder: str, branch_at: str) -> bool:
     """Finish or undo what another process left in a checkout; True if there was something."""
     claim = Claim(folder, _git_folder(store, folder))
     if not claim.exists or claim.is_owned():

@@ -323,8 +323,8 @@ class Merging:
     def mend_checkouts(self, branch: str) -> bool:
         """Finish or take back what a killed process left in the checkouts of a branch; True if there was something."""
         at = self.tip(branch)
-        mended = [git_forward.mend(self.store, each, at) for each in self._checkouts_of(branch) if at is not None]
-        return any(mended)
+        repaired = [git_forward.repair(self.store, each, at) for each in self._checkouts_of(branch) if at is not None]
+        return any(repaired)
 
     def _checkouts_of(self, branch: str) -> list[str]:
         return [folder for folder, on in self._checkouts().items() if on == branch and os.path.isdir(folder)]
