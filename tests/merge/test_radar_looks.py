@@ -233,7 +233,9 @@ def test_killed_at_any_step_everybody_is_warned_once(field: Field, step: str) ->
 def test_many_commands_at_once_start_one_process(field: Field) -> None:
     field.turn(field.one)
     children = [
-        subprocess.Popen(rook_argv("task", "list"), cwd=field.folder, env=child_environ(), stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            rook_argv("task", "create", "x"), cwd=field.folder, env=child_environ(), stdout=subprocess.DEVNULL
+        )
         for _ in range(6)
     ]
     assert [child.wait(60) for child in children] == [0] * 6
@@ -338,7 +340,7 @@ def test_a_spoilt_lock_file_is_no_obstacle(field: Field, content: str) -> None:
 def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
     field.turn(field.one)
     field.lock.mkdir(parents=True)
-    assert field.yard.rook("loop", "run").status == 0
+    assert field.yard.rook("task", "create", "x").status == 0
     assert not list(field.folder.glob(".rookery/logs/bug-*"))
     field.lock.rmdir()
     gone = str(field.folder / "gone")
