@@ -12,8 +12,8 @@ from rookery.base.json import dumps
 from rookery.cli import main
 from rookery.ops import index, operation
 from rookery.ops.context import Context
+from rookery.ops.json_schema import result_schema
 from rookery.ops.operation import Op
-from rookery.ops.schema import result_schema
 
 _MOST = 20
 """How much of a list is looked at: the rest has the same shape."""

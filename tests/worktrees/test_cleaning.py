@@ -338,6 +338,7 @@ def test_two_at_once_take_a_worktree_away_and_tell_of_it_once(
     monkeypatch.setattr("rookery.base.call.sleep", sleep)
     ann = git_place.add("ann")
     (ann.path / "loose.txt").write_text("loose")
+    (git_place.root / ".rookery" / "run").mkdir(exist_ok=True)
     held = locks.take(str(git_place.root / ".rookery" / "run" / "clean.lock"))
     assert held is not None
     with ThreadPoolExecutor() as pool:
