@@ -106,6 +106,8 @@ class Yard:
             found = self.rook.json("loop", "explain").data
             return not found["actions"] and not found["facts"]["landings"]  # nor has anybody a lease
 
+        if not IN_DAEMON:
+            self.rook("loop", "run")
         wait_until(is_quiet)
 
     def killed(self, step: str, *words: str) -> None:

@@ -55,7 +55,9 @@ def open_project(root: str) -> Iterator[Context]:
     """The project, for one look or one action."""
     db = open_state(root)
     try:
-        yield Context.at(root, db)
+        ctx = Context.at(root, db)
+        _ = ctx.config  # settings that cannot be read stop the whole look, not one action after the other
+        yield ctx
     finally:
         db.close()
 
