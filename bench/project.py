@@ -17,6 +17,7 @@ from rookery.base.record import Record
 from rookery.config.layout import FOLDER
 from rookery.config.project import database_path
 from rookery.db.database import Database
+from rookery.tasks.store import index_words
 
 _SEED = 20
 _EPOCH = 1_750_000_000.0
@@ -91,6 +92,7 @@ def build(root: str, size: Size) -> str:
                 for row in draw.choices(rows, k=size.learnings)
             ],
         )
+        index_words(db)
     db.connection.pragma("wal_checkpoint(TRUNCATE)")
     db.close()
     return root

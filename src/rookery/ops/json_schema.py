@@ -31,7 +31,7 @@ class OperationSchema(Record):
     follows: bool
     """It goes on until it is interrupted."""
     pages: bool
-    """It takes a cursor, and its envelope says where the next page begins."""
+    """It takes a cursor: the last item of the page before."""
     input: dict[str, Any]
     result: dict[str, Any]
 

@@ -179,7 +179,7 @@ class Op(Record):
 
     @property
     def pages(self) -> bool:
-        """True if it gives a page, and a cursor by which it goes on."""
+        """True if it gives a page, and takes the last item of it as a cursor."""
         return any(param.name == "cursor" for param in self.params)
 
     @property

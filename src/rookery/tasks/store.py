@@ -23,7 +23,7 @@ SELECT = f"{SELECT_COLUMNS} FROM tasks t"
 _LEARNING_COLUMNS = ", ".join(Learning.field_names())
 _INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({marks(len(COLUMNS))})"
 _INDEX_EVERY = 256
-"""The search index takes in what has changed at every so many new tasks; until then a search looks at that itself."""
+"""The search index takes in what has changed at every so many events; until then a search looks at that itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +234,8 @@ def search(db: Database, query: str, limit: int) -> list[Task]:
 def insert(db: Database, task: Task, author: Author) -> None:
     """Add a task."""
     db.execute(_INSERT, task.as_tuple())
-    if db.inserted % _INDEX_EVERY == 0:
-        index_words(db)
     publish(db, "task.created", task.id, {"task": task.as_dict()}, actor=author.name, at=author.now)
+    _index_now_and_then(db)
 
 
 def change(db: Database, task: Task, kind: str, author: Author, **changes: Any) -> Task:
@@ -265,7 +264,14 @@ def _update(db: Database, task: Task, kind: str, data: dict[str, Any], author: A
     if db.changed != 1:
         raise InvalidState(f"{task.id} is no longer {task.state}", hint=f"`rook task get {task.id}` shows it")
     publish(db, kind, task.id, data, actor=author.name, at=author.now)
+    _index_now_and_then(db)
     return task.replace(**changes)
+
+
+def _index_now_and_then(db: Database) -> None:
+    """After an event was published: its number says when the search index is due."""
+    if db.inserted % _INDEX_EVERY == 0:
+        index_words(db)
 
 
 def delete(db: Database, task_id: str, author: Author) -> list[str]:
