@@ -46,7 +46,7 @@ def schema(
     name = " ".join(operation)
     chosen = [each for each in operations if not name or each.name == name]
     if not chosen:
-        raise UsageError(f"no operation {name!r}", hint="`rook schema --quiet` lists them")
+        raise UsageError(f"no operation {name!r}", hint="`rook --help` lists the commands")
     return [describe(each) for each in chosen]
 
 
