@@ -66,7 +66,7 @@ class Context:
 
     @classmethod
     def at(cls, root: str, db: Database, config: Config | None = None, clock: Clock = now) -> Context:
-        """The project itself at work, on state that is already open and that somebody else closes."""
+        """The project itself at work, on state that is open already and that its opener closes."""
         ctx = cls(cwd=root, clock=clock)
         ctx._root, ctx._db, ctx._config = root, db, config
         return ctx
