@@ -96,7 +96,9 @@ def _value(scene: Scene, param: Param) -> str:
     }
     if param.choices:
         return param.choices[0]
-    return named.get(param.names) or {"input": "{}", "tool": "Bash", "subject": "bee", "operation": "status"}.get(param.name, "x")
+    return named.get(param.names) or {"input": "{}", "tool": "Bash", "subject": "bee", "operation": "status"}.get(
+        param.name, "x"
+    )
 
 
 def _words(scene: Scene, op: Op) -> list[str]:
