@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass
 
 from rookery.config.model import Config
 from rookery.config.schema import keys, read_sections, sections
+from rookery.config.values import Limits
 
-_DOCUMENTED = ConfigDict(use_attribute_docstrings=True)
 
-
-@dataclass(frozen=True, config=_DOCUMENTED)
+@dataclass(frozen=True)
 class Shapes:
     """Every shape that a key can have."""
 
     word: str = "a"
     """A word."""
     switch: bool = True
-    count: Annotated[int, Field(ge=1, le=9)] = 3
+    count: Annotated[int, Limits(1, 9)] = 3
     """How many,
     on two lines."""
     colour: Literal["red", "green"] = "red"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -20,7 +20,6 @@ from rookery.base.text import visible
 from rookery.cli.bug import write_log
 from rookery.cli.help import show_help
 from rookery.cli.parse import parse_operation
-from rookery.cli.progress import show_progress
 from rookery.cli.render import print_error, print_stream, print_view
 from rookery.config.environ import read_environ
 from rookery.flows.need import is_needed
@@ -123,9 +122,15 @@ def _context(settings: Globals) -> Context:
     is_person = not settings.json and not environ.is_confined
     context.is_interactive = is_person and stdin().isatty() and stdout().isatty()
     if not settings.json and not settings.quiet and stderr().isatty():
-        context.progress = show_progress
+        context.progress = _show_progress
         context.follow = _follow
     return context
+
+
+def _show_progress(label: str, total: int) -> Callable[[int], None]:
+    from rookery.cli.rich_output import show_progress  # rich takes 25 ms to import
+
+    return show_progress(label, total)
 
 
 def _follow(text: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from rookery.base.call import stderr, stdout
 from rookery.base.text import visible
 from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, unstyled
-from rookery.cli.fancy import draw
 
 
 def print_view(view: str, data: Any, values: dict[str, Any], *, quiet: bool, no_color: bool) -> None:
@@ -44,6 +43,8 @@ def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
     """Print blocks to standard output."""
     out = stdout()
     if out.isatty():
+        from rookery.cli.rich_output import draw  # rich takes 25 ms to import
+
         draw(blocks, no_color=no_color)
         return
     for block in blocks:

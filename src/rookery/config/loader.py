@@ -81,13 +81,11 @@ def load_config(root: str | None, environ: Environ, flags: Mapping[str, str]) ->
             "\n".join(mistakes),
             hint="correct the lines above; `rook doctor` checks again, and the configuration reference lists every key",
         )
-    tree: dict[str, Any] = {}
-    for key in keys().values():
-        value = said[key.name][-1].value
-        if key.field:
-            tree.setdefault(key.section, {})[key.field] = value
-        else:
-            tree[key.section] = value
+    in_force = {name: values[-1].value for name, values in said.items()}
+    tree = {
+        name: in_force[name] if part.is_list else part.model(**{key.field: in_force[key.name] for key in part.keys})
+        for name, part in sections().items()
+    }
     return Loaded(Config(**tree), said)
 
 

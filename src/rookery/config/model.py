@@ -1,33 +1,33 @@
 """Every setting, its type, its default and what it is for. The reference and the written configuration derive from it.
 
-pydantic checks what files, variables and flags give, by the types here; the string under a field is its documentation.
+pydantic checks what files, variables and flags hold, by the types here; the string under a field is its documentation.
 """
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Annotated, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
-from pydantic.dataclasses import dataclass
-from pydantic_core import InitErrorDetails, PydanticCustomError
-
-from rookery.config.values import Duration, Text, Texts, Variables
-
-# What checks values is built at its first use: that takes 30 ms, and reads the environment.
-_SETTINGS = ConfigDict(extra="forbid", use_attribute_docstrings=True, defer_build=True)
+from rookery.config.values import Check, Duration, Limits, Text, Texts, Variables
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class ProjectConfig:
+class Settings:
+    """What every section shares: pydantic refuses a key that the section does not have."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectConfig(Settings):
     """The repository that is worked on."""
 
     base: Text = ""
     """The branch that work starts from and lands on; empty means the repository's default branch."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class VcsConfig:
+@dataclass(frozen=True, slots=True)
+class VcsConfig(Settings):
     """Version control."""
 
     backend: Literal["auto", "git", "jj"] = "auto"
@@ -36,16 +36,16 @@ class VcsConfig:
     """How long one git or jj command may take, hooks included."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class TasksConfig:
+@dataclass(frozen=True, slots=True)
+class TasksConfig(Settings):
     """The task graph."""
 
     lease: Duration = 1800.0
     """How long a claimed task stays its agent's own without a sign of life."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class AgentsConfig:
+@dataclass(frozen=True, slots=True)
+class AgentsConfig(Settings):
     """How many agents there may be, and what they run on."""
 
     runtime: Text = "scripted"
@@ -54,13 +54,13 @@ class AgentsConfig:
     """How agents live: turn by turn without a terminal, or interactively in tmux."""
     model: Text = "default"
     """The model that agents use, unless their role or `rook sling` says otherwise."""
-    max_concurrent: Annotated[int, Field(ge=1)] = 10
+    max_concurrent: Annotated[int, Limits(1)] = 10
     """How many agents may be alive at once."""
-    max_per_lead: Annotated[int, Field(ge=1)] = 5
+    max_per_lead: Annotated[int, Limits(1)] = 5
     """How many living agents one agent may have slung."""
-    max_per_run: Annotated[int, Field(ge=1)] = 100
+    max_per_run: Annotated[int, Limits(1)] = 100
     """How many agents one run may sling in all."""
-    max_depth: Annotated[int, Field(ge=0)] = 2
+    max_depth: Annotated[int, Limits(0)] = 2
     """How deep agents may sling agents: 0 for those that a person slings, 1 for what these sling, and so on."""
     turn_timeout: Duration = 3600.0
     """How long one turn may take before it is ended."""
@@ -70,16 +70,16 @@ class AgentsConfig:
     """How long an agent that is asked to stop has until it is killed."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class DaemonConfig:
+@dataclass(frozen=True, slots=True)
+class DaemonConfig(Settings):
     """The process that serves a project's calls."""
 
     idle: Duration = 1800.0
     """How long it stays after the last call, when no agent is alive."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class ClaudeConfig:
+@dataclass(frozen=True, slots=True)
+class ClaudeConfig(Settings):
     """Claude Code, the program behind the runtime `claude`."""
 
     program: Text = "claude"
@@ -92,26 +92,26 @@ class ClaudeConfig:
     """Where no key or token is set, let agents use the login that is valid now in `~/.claude/.credentials.json`."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class CostsConfig:
+@dataclass(frozen=True, slots=True)
+class CostsConfig(Settings):
     """What tokens cost."""
 
     prices: Texts = ()
     """Prices that add to or overrule the built-in table: `model=INPUT/OUTPUT`, dollars for a million tokens."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class WorktreesConfig:
+@dataclass(frozen=True, slots=True)
+class WorktreesConfig(Settings):
     """The worktrees of agents."""
 
-    rescue_limit: Annotated[int, Field(ge=0)] = 100
+    rescue_limit: Annotated[int, Limits(0)] = 100
     """How many megabytes of ignored files `rook worktree clean --ignored` saves without being forced."""
     snapshot_ignored: Texts = ()
     """Ignored files that the snapshot of a turn takes along: paths, folders or globs."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class ProvisionConfig:
+@dataclass(frozen=True, slots=True)
+class ProvisionConfig(Settings):
     """What a new worktree is given before its agent begins."""
 
     copy: Texts = ()
@@ -124,16 +124,16 @@ class ProvisionConfig:
     """How long the setup command may take."""
     env: Variables = field(default_factory=dict)
     """Variables for the setup command and the agent."""
-    first_port: Annotated[int, Field(ge=1024, le=65535)] = 20000
+    first_port: Annotated[int, Limits(1024, 65535)] = 20000
     """The first port that is leased to agents."""
-    last_port: Annotated[int, Field(ge=1024, le=65535)] = 29999
+    last_port: Annotated[int, Limits(1024, 65535)] = 29999
     """The last port that is leased to agents."""
-    ports: Annotated[int, Field(ge=0, le=1000)] = 10
+    ports: Annotated[int, Limits(0, 1000)] = 10
     """How many ports each agent gets, as ROOKERY_PORT and ROOKERY_PORTS; 0 for none."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class SandboxConfig:
+@dataclass(frozen=True, slots=True)
+class SandboxConfig(Settings):
     """What agents can reach on this machine."""
 
     mode: Literal["auto", "on", "off"] = "auto"
@@ -148,8 +148,8 @@ class SandboxConfig:
     """Variables of your environment that agents get, by name, beside those of their model; all others stay out."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class GateConfig:
+@dataclass(frozen=True, slots=True)
+class GateConfig(Settings):
     """Commands that must pass before work lands, run in a checkout of just what would land."""
 
     name: Text
@@ -164,6 +164,8 @@ class GateConfig:
 
 def _check_gates(gates: tuple[GateConfig, ...]) -> tuple[GateConfig, ...]:
     """Raise ValidationError, at its entry, for a gate that has no name of its own."""
+    from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+
     names = [gate.name for gate in gates]
     for place, name in enumerate(names):
         if not name.strip() or name in names[:place]:
@@ -180,8 +182,8 @@ _Rule = Literal[
 Rule = Literal[_Rule, "lineage", "version"]
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class MergeConfig:
+@dataclass(frozen=True, slots=True)
+class MergeConfig(Settings):
     """How work lands."""
 
     strategy: Literal["merge", "squash", "rebase"] = "merge"
@@ -198,9 +200,9 @@ class MergeConfig:
     """The model that resolves conflicts; empty means that of agents."""
     agent_timeout: Duration = 1200.0
     """How long an agent may take to resolve one branch's conflicts."""
-    batch: Annotated[int, Field(ge=1, le=64)] = 8
+    batch: Annotated[int, Limits(1, 64)] = 8
     """How many branches are gated together at most; 1 lands them one by one."""
-    retries: Annotated[int, Field(ge=0, le=5)] = 1
+    retries: Annotated[int, Limits(0, 5)] = 1
     """How often a gate that fails on a single branch is run again, to tell flaky from broken."""
     lease: Duration = 120.0
     """How long a merger that gives no sign of life keeps its place."""
@@ -210,14 +212,14 @@ class MergeConfig:
     """Which living agents are asked to rebase when something has landed."""
     clean: bool = True
     """Whether the worktree of an agent that has ended is removed once its work has landed."""
-    gate_output: Annotated[int, Field(ge=1, le=1024)] = 16
+    gate_output: Annotated[int, Limits(1, 1024)] = 16
     """How many megabytes of a gate's output are kept."""
-    gate_disk: Annotated[int, Field(ge=1)] = 4096
+    gate_disk: Annotated[int, Limits(1)] = 4096
     """How many megabytes a gate may write before it is ended."""
 
 
-@dataclass(frozen=True, slots=True, config=_SETTINGS)
-class Config:
+@dataclass(frozen=True, slots=True)
+class Config(Settings):
     """All settings."""
 
     project: ProjectConfig = field(default_factory=ProjectConfig)
@@ -230,6 +232,6 @@ class Config:
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     provision: ProvisionConfig = field(default_factory=ProvisionConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
-    gates: Annotated[tuple[GateConfig, ...], AfterValidator(_check_gates)] = ()
+    gates: Annotated[tuple[GateConfig, ...], Check(_check_gates, after=True)] = ()
     """A list; each entry has a name, a command and, if wanted, paths and a timeout."""
     merge: MergeConfig = field(default_factory=MergeConfig)

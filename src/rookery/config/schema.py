@@ -5,15 +5,16 @@ There is no second list: the loader, the written configuration and the reference
 
 from __future__ import annotations
 
+import ast
 import inspect
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
-from typing import Any, Literal, get_args, get_origin
-
-from pydantic.fields import FieldInfo
+from itertools import pairwise
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from rookery.base.record import Record
 from rookery.config.model import Config
+from rookery.config.values import Limits
 
 _WORDS: dict[type, str] = {
     str: "text",
@@ -33,10 +34,10 @@ class Key(Record):
     kind: type
     """The class of its values."""
     default: Any
-    documentation: str = ""
+    model: type
+    """The class that declares it."""
     choices: tuple[str, ...] = ()
-    minimum: int | None = None
-    maximum: int | None = None
+    limits: Limits | None = None
     items: tuple[Key, ...] = ()
     """What each mapping of a list may hold; the first names the mapping, and no two have the same."""
     required: bool = False
@@ -52,6 +53,11 @@ class Key(Record):
         return self.name.partition(".")[2]
 
     @property
+    def documentation(self) -> str:
+        """What it is for: the string under it."""
+        return _read_documentation(self.model).get(self.name.rpartition(".")[2], "")
+
+    @property
     def variable(self) -> str:
         """The environment variable that overrides it."""
         return "ROOKERY_" + self.name.replace(".", "_").upper()
@@ -65,10 +71,9 @@ class Key(Record):
         words = _WORDS[self.kind]
         if self.choices:
             words = ("one of " if self.kind is str else f"{words} of ") + ", ".join(self.choices)
-        if self.minimum is not None:
-            words += f", at least {self.minimum}"
-        if self.maximum is not None:
-            words += f", at most {self.maximum}"
+        if self.limits is not None:
+            words += f", at least {self.limits.minimum}"
+            words += "" if self.limits.maximum is None else f", at most {self.limits.maximum}"
         return words
 
 
@@ -77,8 +82,13 @@ class Section(Record):
     """Keys that belong together."""
 
     name: str
-    documentation: str
+    model: type
     keys: tuple[Key, ...]
+
+    @property
+    def documentation(self) -> str:
+        """What the keys are about."""
+        return inspect.cleandoc(self.model.__doc__ or "")
 
     @property
     def is_list(self) -> bool:
@@ -100,33 +110,47 @@ def keys() -> dict[str, Key]:
 
 def read_sections(model: Any) -> dict[str, Section]:
     """The sections that a class of sections declares."""
-    return {name: _read_section(name, field) for name, field in model.__pydantic_fields__.items()}
+    hints = get_type_hints(model, include_extras=True)
+    return {field.name: _read_section(field.name, hints[field.name], model) for field in fields(model)}
 
 
-def _read_section(name: str, field: FieldInfo) -> Section:
-    is_list = get_origin(field.annotation) is tuple
-    model: Any = get_args(field.annotation)[0] if is_list else field.annotation
-    found = tuple(_read_key(f"{name}.{each}", inner) for each, inner in model.__pydantic_fields__.items())
+def _read_section(name: str, hint: Any, owner: type) -> Section:
+    bare, _marks = _split(hint)
+    is_list = get_origin(bare) is tuple
+    model: Any = get_args(bare)[0] if is_list else bare
+    hints = get_type_hints(model, include_extras=True)
+    keys = tuple(_read_key(f"{name}.{field.name}", field, hints[field.name], model) for field in fields(model))
     if is_list:  # one key, whose value is the whole list
-        found = (Key(name, tuple, (), field.description or "", items=found),)
-    return Section(name, inspect.cleandoc(model.__doc__ or ""), found)
+        keys = (Key(name, tuple, (), owner, items=keys),)
+    return Section(name, model, keys)
 
 
-def _read_key(name: str, field: FieldInfo) -> Key:
-    kind: Any = get_origin(field.annotation) or field.annotation
-    inner = get_args(field.annotation)[0] if kind is tuple else field.annotation
+def _read_key(name: str, field: Field[Any], hint: Any, model: type) -> Key:
+    bare, marks = _split(hint)
+    kind: Any = get_origin(bare) or bare
+    inner = get_args(bare)[0] if kind is tuple else bare
     choices = get_args(inner) if get_origin(inner) is Literal else ()
     kind = str if kind is Literal else kind
     if kind not in _WORDS:
-        raise TypeError(f"{name} has a type that no configuration file can hold: {field.annotation}")
-    limits = {limit: getattr(part, limit) for part in field.metadata for limit in ("ge", "le") if hasattr(part, limit)}
-    return Key(
-        name,
-        kind,
-        None if field.is_required() else field.get_default(call_default_factory=True),
-        field.description or "",
-        choices,
-        limits.get("ge"),
-        limits.get("le"),
-        required=field.is_required(),
-    )
+        raise TypeError(f"{name} has a type that no configuration file can hold: {bare}")
+    limits = next((mark for mark in marks if isinstance(mark, Limits)), None)
+    required = field.default is MISSING and field.default_factory is MISSING
+    default = field.default_factory() if field.default_factory is not MISSING else field.default
+    return Key(name, kind, None if required else default, model, choices, limits, required=required)
+
+
+def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type, and the marks that stand beside it in `Annotated`."""
+    return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
+
+
+@cache
+def _read_documentation(model: type) -> dict[str, str]:
+    """The strings under the fields of a class."""
+    body = ast.parse(inspect.getsource(model)).body[0].body  # type: ignore[attr-defined]
+    texts = {}
+    for statement, following in pairwise(body):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = inspect.cleandoc(text)
+    return texts

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
@@ -23,10 +22,13 @@ from rookery.config.schema import Key, keys, sections
 from rookery.config.values import Unquoted, did_you_mean
 from rookery.config.yaml_file import MAX_DEPTH, Stop, compose, place_of
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
 _MAX_VALUES = 10_000
 _MAX_MESSAGE = 500
 _SHOWN = {list: "a list", dict: "a mapping", type(None): "nothing"}
-_CONFIG = TypeAdapter(Config)
 _KEY = "[key]"
 """Ends the path of a key itself, here and in pydantic's errors; without it, the path is that of the key's value."""
 
@@ -123,8 +125,12 @@ class Source:
         return {key.section: {key.field: by_kind.get(key.kind, text)}}
 
     def _check(self, tree: Any) -> None:
+        if tree in (None, {}):
+            return
+        from pydantic_core import ValidationError  # nothing of pydantic is loaded for settings that say nothing
+
         try:
-            config = _CONFIG.validate_python({} if tree is None else tree)
+            config = _validator().validate_python(tree)
         except ValidationError as error:
             for details in error.errors(include_url=False):
                 is_unknown = details["type"] == "unexpected_keyword_argument"
@@ -132,7 +138,7 @@ class Source:
                 self._mistakes.append((*self.place_of(path), _describe(details)))
             return
         for key in keys().values():
-            if key.section not in (tree or {}) or (key.field and key.field not in tree[key.section]):
+            if key.section not in tree or (key.field and key.field not in tree[key.section]):
                 continue
             section = getattr(config, key.section)
             place = self.place_of((*key.name.split("."), _KEY)) if self._is_file else ()
@@ -171,6 +177,14 @@ class Source:
             else:
                 line = place_of(first.start_mark)[0]
                 self._mistakes.append((*place, f"{key.value} is given twice; the first is on line {line}"))
+
+
+@cache
+def _validator() -> TypeAdapter[Config]:
+    """What checks settings by the types of `Config`."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Config)
 
 
 def _describe(details: ErrorDetails) -> str:

@@ -17,7 +17,6 @@ from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.config.loader import read_config
-from rookery.config.model import Config
 from rookery.daemon import forkserver, keeper, worker
 from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
@@ -30,7 +29,7 @@ from rookery.sessions import store as sessions
 
 _NOT_LOADED = (
     *("rookery.mcp", "rookery.web", "rookery.tui"),
-    *("rookery.doctor", "rookery.merge.resolve", "rookery.runtimes.scripted_agent"),
+    *("rookery.doctor", "rookery.merge.resolve", "rookery.runtimes.scripted_agent", "rookery.ops.json_schema"),
 )
 """Large, and asked for by few; or what only a process of its own runs."""
 _LIBRARIES = ("yaml", "rich.console", "rich.progress", "rich.table", "rich.tree", "difflib", "tempfile")
@@ -51,6 +50,8 @@ def main() -> None:
     check_state(root)
     loaded = Fingerprint()
     _load_everything()
+    with suppress(RookError):  # a mistake in the settings concerns the calls
+        read_config(root, read_environ(read_daemon_environ()), {})  # loads pydantic for every copy, if there are any
     gc.collect()
     gc.freeze()
     while not _serve(root, loaded) and _is_to_follow(root, loaded):
@@ -118,7 +119,6 @@ def _load_everything() -> None:
     for module in pkgutil.walk_packages(rookery.__path__, "rookery."):
         if not module.name.startswith(_NOT_LOADED) and not module.name.endswith((".__main__", ".checks")):
             import_module(module.name)
-    Config()  # builds what checks settings, in 35 ms, for every copy of this process
 
 
 def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False) -> float:

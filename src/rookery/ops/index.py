@@ -52,7 +52,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "doctor": ("rookery.doctor.ops",),
     "completion": ("rookery.cli.completion",),
     "complete": ("rookery.cli.completion",),
-    "schema": ("rookery.ops.json_schema",),
+    "schema": ("rookery.ops.schema_ops",),
 }
 
 

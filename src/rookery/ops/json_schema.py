@@ -1,53 +1,18 @@
-"""JSON Schemas of operations: what each takes and what it gives, derived from its declaration by pydantic."""
+"""JSON Schemas of operations: what each takes and what it gives, derived from its declaration by pydantic.
+
+Loaded only where a schema is needed: pydantic takes 75 ms to import.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from rookery.base.errors import InvalidInput, UsageError
-from rookery.base.record import Record
-from rookery.ops import index
-from rookery.ops.context import Context
-from rookery.ops.operation import FLAG, INTEGER, Doc, Op, Param, op
-
-
-@dataclass(frozen=True, slots=True)
-class OperationSchema(Record):
-    """One operation, as programs need to know it."""
-
-    name: str
-    summary: str
-    needs: str
-    """The permission."""
-    touches: str
-    """read, write (rows alone) or process."""
-    long: bool
-    streams: bool
-    """It gives its results one by one; `result` is the schema of each."""
-    follows: bool
-    """It goes on until it is interrupted."""
-    pages: bool
-    """It takes a cursor: the last item of the page before."""
-    input: dict[str, Any]
-    result: dict[str, Any]
-
-
-@op("schema", needs="project.read", view="plain.schema")
-def schema(
-    ctx: Context,
-    operation: Annotated[tuple[str, ...], Doc("The operation, such as `task get`; without one, all.")] = (),
-) -> list[OperationSchema]:
-    """Print the JSON Schemas of an operation's input and result."""
-    operations = index.load_all()
-    name = " ".join(operation)
-    chosen = [each for each in operations if not name or each.name == name]
-    if not chosen:
-        raise UsageError(f"no operation {name!r}", hint="`rook --help` lists the commands")
-    return [describe(each) for each in chosen]
+from rookery.base.errors import InvalidInput
+from rookery.ops.operation import FLAG, INTEGER, Op, Param
+from rookery.ops.schema_ops import OperationSchema
 
 
 def describe(operation: Op) -> OperationSchema:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rookery.cli.completion import Candidate, as_line
 from rookery.cli.document import Block, Paragraph, line, text
-from rookery.ops.json_schema import OperationSchema
+from rookery.ops.schema_ops import OperationSchema
 
 
 def lines(content: str, _values: dict[str, Any]) -> list[Block]:
