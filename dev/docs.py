@@ -20,8 +20,8 @@ from rookery.cli.help import ABOUT
 from rookery.config.reference import render_reference
 from rookery.merge import model as merges
 from rookery.ops import index
+from rookery.ops.command_line import GLOBALS
 from rookery.ops.operation import FLAG, Op, Param
-from rookery.ops.options import GLOBALS
 from rookery.sessions import model as sessions
 from rookery.tasks.model import ACTIVE, FINISHED, SATISFIES_BLOCKER, STATES, TRANSITIONS
 

@@ -4,18 +4,14 @@ import io
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rookery.base.errors import UsageError
 from rookery.cli.help import show_help
 from rookery.cli.main import _context
 from rookery.cli.parse import parse_operation
 from rookery.ops import index
+from rookery.ops.command_line import Globals, read_globals
 from rookery.ops.operation import Op
-from rookery.ops.options import Globals
-from rookery.ops.parser import parse
-from rookery.ops.words import read_globals, read_plainly
 
 
 def _op(name: str) -> Op:
@@ -73,28 +69,6 @@ def test_what_does_not_fit_is_refused_with_a_hint(words: list[str]) -> None:
 def test_wrong_options_before_the_command(words: list[str]) -> None:
     with pytest.raises(UsageError):
         read_globals(words)
-
-
-_WORDS = st.lists(
-    st.sampled_from(["a", "-", "", "3", "task", "--json", "-q", "-C", "/x", "--limit", "5", "--limit=7", "-c", "k=v"])
-    | st.sampled_from(["--state", "PENDING", "--parent", "--flat", "--", "-5", "--priority=2", "--blocked-by", "0x1"]),
-    max_size=6,
-)
-
-
-@given(st.sampled_from(["task list", "task create", "task get", "task tree", "mail check", "mail send"]), _WORDS)
-def test_what_is_read_plainly_is_what_argparse_reads(name: str, words: list[str]) -> None:
-    plain = read_plainly(_op(name), words)
-    if plain is None:
-        return
-    read = {key: value for key, value in parse(_op(name), words).items() if value not in (None, False)}
-    assert plain == read
-
-
-def test_everyday_words_are_read_plainly() -> None:
-    assert read_plainly(_op("task get"), ["task_1", "--json"]) == {"task": "task_1", "json": True}
-    assert read_plainly(_op("mail send"), ["bee", "--subject", "hello", "--type=status", "-C", "/x"]) is not None
-    assert read_plainly(_op("task get"), ["task_1", "--help"]) is None
 
 
 def test_standard_input_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,10 @@ from rookery.hooks import tool_events as tool_hooks
 from rookery.hooks.model import DENIED
 from rookery.mail import groups
 from rookery.ops import index, operation
+from rookery.ops.command_line import read_globals
 from rookery.ops.context import Context
 from rookery.ops.model import PERSON
 from rookery.ops.operation import Op
-from rookery.ops.words import read_globals
 from rookery.roles.catalog import builtin_roles
 from rookery.roles.permissions import OWN, PERMISSIONS, PROGRAM
 from rookery.roles.rights import reach_of

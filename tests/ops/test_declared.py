@@ -13,12 +13,10 @@ from jsonschema import Draft202012Validator
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.ops import index, operation
+from rookery.ops.command_line import Globals, build_parser, read_words
 from rookery.ops.context import Context
 from rookery.ops.json_schema import describe, input_schema, read_input, result_schema
 from rookery.ops.operation import FOLLOWS, LONG_TEXT, TASKS, Choices, Doc, Op, Owns, Ref, Short, call, declared, op
-from rookery.ops.options import Globals
-from rookery.ops.parser import build_parser
-from rookery.ops.words import read_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from rookery.mail.addressing import KIN_GROUPS
 from rookery.mail.model import HUMAN
 from rookery.merge import store as merges
 from rookery.ops import index, operation
+from rookery.ops.command_line import GLOBALS
 from rookery.ops.context import Context
 from rookery.ops.operation import FLAG, Choices, Doc, Op, Param, op
-from rookery.ops.options import GLOBALS
 from rookery.roles.catalog import list_roles, role_groups
 from rookery.sessions import store as sessions
 from rookery.tasks import service as tasks

@@ -5,9 +5,8 @@ from __future__ import annotations
 from rookery.base.call import stdout
 from rookery.base.errors import UsageError
 from rookery.ops import index
+from rookery.ops.command_line import Globals, print_help
 from rookery.ops.operation import Op
-from rookery.ops.options import Globals
-from rookery.ops.parser import build_parser
 
 ABOUT = {
     "init": "Make a project of this repository",
@@ -86,7 +85,7 @@ def show_help(words: list[str], settings: Globals) -> int:
     named = [op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])]
     exact = max(named, key=lambda op: len(op.name), default=None)
     if exact is not None and not (exact.name == group and rest and index.is_mistyped(exact, rest[0])):
-        build_parser(exact).print_help()
+        print_help(exact)
         return 0
     if rest and not rest[0].startswith("-"):
         raise UsageError(

@@ -25,10 +25,9 @@ from rookery.config.environ import read_environ
 from rookery.flows.need import is_needed
 from rookery.guard.permits import check_confined, check_permitted
 from rookery.ops import index
+from rookery.ops.command_line import Globals, read_globals
 from rookery.ops.context import Context
 from rookery.ops.operation import Op, call
-from rookery.ops.options import Globals
-from rookery.ops.words import read_globals
 
 _BROKEN_PIPE = 141
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)

@@ -6,9 +6,8 @@ from typing import Any
 
 from rookery.base.call import stdin
 from rookery.base.errors import Refused, UsageError
+from rookery.ops.command_line import Globals, HelpAsked, read_words
 from rookery.ops.operation import Op
-from rookery.ops.options import Globals, HelpAsked
-from rookery.ops.words import read_words
 
 _MOST_INPUT = 64 * 1024 * 1024
 """An agent may pipe anything into us, without end."""

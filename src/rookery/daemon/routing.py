@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from rookery.base.errors import NotInitialised, UntrustedState, UsageError
 from rookery.config.project import find_root
 from rookery.ops import index
+from rookery.ops.command_line import read_globals
 from rookery.ops.operation import FOLLOWS, Op
-from rookery.ops.words import read_globals
 
 THREAD, PROCESS, CLIENT = "thread", "process", "client"
 

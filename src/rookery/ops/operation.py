@@ -146,7 +146,7 @@ class Param(Record):
         return ACTS_AS in self.marks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Op(Record):
     """A declared operation."""
 

@@ -17,9 +17,8 @@ from rookery.guard.permits import check_acts_itself
 from rookery.guard.scene import MAIN, WHILE, Scene
 from rookery.guard.shell.word import Word, names
 from rookery.ops import index
+from rookery.ops.command_line import Globals, HelpAsked, read_globals, read_words
 from rookery.ops.operation import FLAG, TEXT, Op
-from rookery.ops.options import Globals, HelpAsked
-from rookery.ops.words import read_globals, read_words
 from rookery.roles.permissions import OWN
 from rookery.roles.rights import reach_of, refuse
 

@@ -1,0 +1,196 @@
+"""From words to values: the options that every command has, and the parameters of the chosen operation.
+
+The command line and the guard, which judges the `rook` commands of agents, read words by the same parser.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NoReturn
+
+from rookery.base.call import current, stdout
+from rookery.base.errors import UsageError
+from rookery.base.record import Record
+from rookery.ops.operation import FLAG, INTEGER, Op, Param, declared
+
+
+@dataclass(frozen=True, slots=True)
+class Globals(Record):
+    """The options that every command has, before or after its name."""
+
+    json: bool = False
+    quiet: bool = False
+    no_color: bool = False
+    version: bool = False
+    help: bool = False
+    directory: str = ""
+    config: dict[str, str] = field(default_factory=dict)
+
+
+GLOBALS = (
+    Param("json", "Print one JSON envelope.", kind=FLAG, default=False),
+    Param("quiet", "Print ids only, or nothing.", kind=FLAG, default=False, short="q"),
+    Param("no_color", "Print without colours.", kind=FLAG, default=False),
+    Param("directory", "Run as if started in this folder.", short="C"),
+    Param(
+        "config", "Set a configuration KEY=VALUE for this command; can be given several times.", many=True, short="c"
+    ),
+)
+_FLAGS = ("--json", "--quiet", "-q", "--no-color", "--version", "--help", "-h")
+"""The flags that may stand before a command's name."""
+
+
+class HelpAsked(Exception):
+    """The words ask for help, and for nothing else; `show` prints it."""
+
+    def __init__(self, show: Callable[[], None]) -> None:
+        super().__init__("help")
+        self.show = show
+
+
+def read_globals(words: list[str]) -> tuple[Globals, list[str]]:
+    """The options before the command's name, and the rest."""
+    values: dict[str, Any] = {"config": {}}
+    position = 0
+    while position < len(words) and words[position].startswith("-"):
+        word, equals, value = words[position].partition("=")
+        position += 1
+        if word in _FLAGS:
+            values[{"-q": "quiet", "-h": "help"}.get(word, word[2:].replace("-", "_"))] = True
+            continue
+        if word not in ("-C", "--directory", "-c", "--config"):
+            raise UsageError(f"no option {word} before a command", hint="`rook --help` shows the options")
+        if not equals:
+            if position >= len(words):
+                raise UsageError(f"{word} needs a value", hint="`rook --help` shows the options")
+            value = words[position]
+            position += 1
+        if word in ("-C", "--directory"):
+            values["directory"] = value
+        else:
+            values["config"] |= _read_setting(value)
+    return Globals(**values), words[position:]
+
+
+def read_words(op: Op, words: list[str], before: Globals) -> tuple[dict[str, Any], Globals]:
+    """Values for the operation's parameters, and the options of every command. Raises UsageError, or HelpAsked."""
+    values = _parse(op, ["--help"] if before.help else words)
+    config = dict(before.config)
+    for text in values.pop("config") or ():
+        config |= _read_setting(text)
+    settings = before.replace(
+        json=before.json or values.pop("json"),
+        quiet=before.quiet or values.pop("quiet"),
+        no_color=before.no_color or values.pop("no_color"),
+        directory=values.pop("directory") or before.directory,
+        config=config,
+    )
+    names = {param.name for param in op.params}
+    return {name: value for name, value in values.items() if value is not None and name in names}, settings
+
+
+def _read_setting(text: str) -> dict[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError(f"{text!r} is not KEY=VALUE", hint="for example -c tasks.lease=1h")
+    return {key: value}
+
+
+def _parse(op: Op, words: list[str]) -> dict[str, Any]:
+    """The value of each option and parameter; None for those that the words leave out."""
+    try:
+        values = build_parser(op).parse_args(words)
+    except UsageError:
+        # `--blocked-by A B` is as good as `--blocked-by A --blocked-by B`, where it is not ambiguous.
+        if not any(param.many and not param.positional for param in op.params):
+            raise
+        try:
+            values = build_parser(op, greedy=True).parse_args(words)
+        except UsageError:
+            values = build_parser(op).parse_args(words)
+    return vars(values)
+
+
+@cache
+def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
+    """The parser of one operation."""
+    parser = _Parser(
+        prog=f"rook {op.name}",
+        description=op.documentation,
+        formatter_class=_formatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    groups = {kind: parser.add_argument_group(kind) for kind in ("arguments", "options")}
+    for param in op.params:
+        _add(groups["arguments" if param.positional else "options"], param, greedy)
+    common = parser.add_argument_group("options of every command")
+    common.add_argument("-h", "--help", action=_Help, nargs=0, help="Show this help.")
+    for param in GLOBALS:
+        _add(common, param, False)
+    return parser
+
+
+def print_help(op: Op) -> None:
+    """Print the help of one operation, and which other commands begin with its words."""
+    build_parser(op).print_help()
+    others = sorted(name for name in declared() if name.startswith(op.name + " "))
+    if others:
+        width = max(map(len, others))
+        lines = [f"  rook {name:<{width}}  {declared()[name].summary}" for name in others]
+        stdout().write("\n".join(["", "also:", *lines, ""]))
+
+
+def _add(parser: argparse._ActionsContainer, param: Param, greedy: bool) -> None:
+    names = ([f"-{param.short}"] if param.short else []) + [param.flag]
+    text = param.help.replace("%", "%%")
+    if param.kind == FLAG:
+        parser.add_argument(*names, dest=param.name, action="store_true", help=text)
+        return
+    more: dict[str, Any] = {"help": text}
+    if param.kind == INTEGER:
+        more["type"] = _whole_number
+    if param.choices:
+        more["choices"] = param.choices
+    if param.positional:
+        if param.many:
+            more["nargs"] = "+" if param.required else "*"
+        elif not param.required:
+            more["nargs"] = "?"
+        parser.add_argument(param.name, metavar=param.name.upper(), **more)
+        return
+    if param.many:
+        more |= {"action": "extend", "nargs": "+"} if greedy else {"action": "append"}
+    if not param.choices:
+        more["metavar"] = "N" if param.kind == INTEGER else param.name.split("_")[-1].upper()
+    parser.add_argument(*names, dest=param.name, required=param.required, **more)
+
+
+def _whole_number(text: str) -> int:
+    number = int(text)
+    if abs(number) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text} is too large")  # for a column of the database
+    return number
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Help as wide as the caller's terminal."""
+    call = current()
+    return argparse.RawDescriptionHelpFormatter(prog, width=None if call is None else call.size()[0] - 2)
+
+
+class _Help(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        name = parser.prog.removeprefix("rook ")
+        raise HelpAsked(lambda: print_help(declared()[name]))
+
+
+class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: object = None) -> None:
+        stdout().write(message)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used")
