@@ -51,8 +51,8 @@ def layers(tmp_path: Path) -> Layers:
 def test_nothing_written_gives_the_defaults(layers: Layers) -> None:
     loaded = layers.load()
     assert loaded.config == Config()
-    assert set(loaded.said) == set(keys())
-    assert {str(one.origin) for said in loaded.said.values() for one in said} == {"default"}
+    assert set(loaded.entries) == set(keys())
+    assert {str(one.origin) for entries in loaded.entries.values() for one in entries} == {"default"}
 
 
 def test_each_layer_wins_over_the_one_beneath(layers: Layers) -> None:
@@ -66,7 +66,7 @@ def test_each_layer_wins_over_the_one_beneath(layers: Layers) -> None:
     ):
         step()
         loaded = layers.load()
-        seen.append((loaded.config.tasks.lease, str(loaded.said["tasks.lease"][-1].origin)))
+        seen.append((loaded.config.tasks.lease, str(loaded.entries["tasks.lease"][-1].origin)))
     assert seen == [
         (1.0, f"{layers.user}:2"),
         (2.0, f"{layers.project}:2"),
@@ -74,7 +74,7 @@ def test_each_layer_wins_over_the_one_beneath(layers: Layers) -> None:
         (4.0, "ROOKERY_TASKS_LEASE"),
         (5.0, "-c tasks.lease"),
     ]
-    assert [said.value for said in loaded.said["tasks.lease"]] == [1800.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert [entry.value for entry in loaded.entries["tasks.lease"]] == [1800.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
 def test_a_layer_changes_only_what_it_names(layers: Layers) -> None:
@@ -196,7 +196,7 @@ def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
         "  - {name: lint, run: ruff check .}\n"
     )
     loaded = layers.load()
-    assert (loaded.config.gates, str(loaded.said["gates"][-1].origin)) == (wanted, f"{layers.project}:1")
+    assert (loaded.config.gates, str(loaded.entries["gates"][-1].origin)) == (wanted, f"{layers.project}:1")
     layers.project.unlink()
     layers.environment["ROOKERY_GATES"] = text
     assert layers.load().config.gates == wanted

@@ -31,11 +31,11 @@ def parsed(folder: Path, name: str, text: str) -> Any:
     path = folder / "config.yaml"
     path.write_text(f"{section}:\n  {field}: {text}\n")
     environ = read_environ({"HOME": str(folder)}).replace(user_config=str(path))
-    return load_config(None, environ, {}).said[name][-1].value
+    return load_config(None, environ, {}).entries[name][-1].value
 
 
 def from_text(name: str, text: str) -> Any:
-    return load_config(None, read_environ({"HOME": "/nowhere"}), {name: text}).said[name][-1].value
+    return load_config(None, read_environ({"HOME": "/nowhere"}), {name: text}).entries[name][-1].value
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rookery.base import call as calls
 
 
 def unique() -> str:
-    """A word for a name that nobody else makes, and at which nobody can have put a link."""
+    """A random word for a name that no other process uses, and where no link can have been put."""
     return os.urandom(8).hex()
 
 

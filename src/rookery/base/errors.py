@@ -15,7 +15,7 @@
     │   └── ProgramFailed      program_*
     └── UsageError         2  the command line itself is wrong
 
-Features add their own refusals beneath `Refused`. Anything else that escapes is our bug: exit status 3 and a log.
+Features add their own refusals under `Refused`. Anything else that escapes is our bug: exit status 3 and a log.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ConfigInvalid(Refused):
 
 
 class StorageFailed(Refused):
-    """The database or the disk beneath it cannot do what is asked."""
+    """The database or its disk cannot do what is asked."""
 
     code = "storage_failed"
 

@@ -70,12 +70,12 @@ def parse_id(prefix: str, text: str) -> str:
 def resolve_id(prefix: str, text: str, lookup: Callable[[str, str], Sequence[str]]) -> str:
     """The one existing id that the text names; `lookup(low, high)` gives up to two ids between the bounds."""
     wanted = parse_id(prefix, text)
-    found = lookup(wanted, wanted + "~")
-    if not found:
+    ids = lookup(wanted, wanted + "~")
+    if not ids:
         raise NotFound(f"no {prefix} {text}", hint=f"`rook {_NOUNS.get(prefix, prefix)} list` shows what there is")
-    if len(found) > 1:
-        raise AmbiguousId(f"{text} fits more than one: {', '.join(found)}")
-    return found[0]
+    if len(ids) > 1:
+        raise AmbiguousId(f"{text} fits more than one: {', '.join(ids)}")
+    return ids[0]
 
 
 _NOUNS = {LEARNING: "learning", MESSAGE: "mail", MERGE: "merge"}

@@ -65,7 +65,7 @@ class Record:
 
 
 def _list_field_names(record: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(record))
+    return tuple(field.name for field in fields(record))
 
 
 _field_names: Callable[[Any], tuple[str, ...]] = cache(_list_field_names)

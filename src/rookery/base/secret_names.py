@@ -32,5 +32,5 @@ def is_secret_name(name: str) -> bool:
         return False
     if re.search(WORDS, name, re.IGNORECASE):
         return True
-    parts = [each for each in re.split(r"[^A-Z0-9]+", name.upper()) if each not in _PLAIN_PARTS]
-    return any(each in _PARTS or each.endswith(_ENDINGS) for each in parts)
+    parts = [part for part in re.split(r"[^A-Z0-9]+", name.upper()) if part not in _PLAIN_PARTS]
+    return any(part in _PARTS or part.endswith(_ENDINGS) for part in parts)

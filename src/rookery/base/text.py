@@ -33,7 +33,7 @@ def check_name(kind: str, name: str) -> str:
 def check_title(text: str) -> str:
     """A title is text with something to see in it."""
     if not text.strip():
-        raise InvalidInput("the title is empty", hint="say in a few words what is to be done")
+        raise InvalidInput("the title is empty", hint="say in a few words what has to be done")
     return check_text("the title", text, limit=MAX_TITLE * 4)
 
 

@@ -23,10 +23,10 @@ def check_project(place: Place) -> Iterator[Finding]:
         yield Finding(_CATEGORY, "project", OK, f"the project is at {place.root}")
         return
     if place.refused is not None:
-        return  # told by the doctor itself
-    given = read_environ().root
-    if given is not None and not is_project(given):
-        message = f"ROOKERY_ROOT is {given}, and there is no project there"
+        return  # the doctor reports it
+    named = read_environ().root
+    if named is not None and not is_project(named):
+        message = f"ROOKERY_ROOT is {named}, and there is no project there"
         yield Finding(_CATEGORY, "project", ERROR, message, "unset it, or run `rook init` there")
         return
     started = layout.path(find_repository(place.cwd) or place.cwd)
@@ -40,7 +40,7 @@ def check_project(place: Place) -> Iterator[Finding]:
 
 def check_settings(place: Place) -> Iterator[Finding]:
     """Every file and variable holds only what it may."""
-    _said, mistakes = gather(place.root, read_environ(), {})
+    _entries, mistakes = gather(place.root, read_environ(), {})
     hint = "correct it; `rook config explain KEY` tells what a key accepts"
     for mistake in mistakes:
         yield Finding(_CATEGORY, "settings", ERROR, mistake, hint)

@@ -44,7 +44,7 @@ class Environ(Record):
     turn: str | None = None
     """`ROOKERY_TURN`: the turn that the caller runs in."""
     session: str | None = None
-    """`ROOKERY_SESSION`: the life of the agent that the caller belongs to."""
+    """`ROOKERY_SESSION`: the agent's session that the caller belongs to."""
     is_confined: bool = False
     """`ROOKERY_CONFINED`: the caller sits in a sandbox, and we act for it from outside."""
 
@@ -131,8 +131,8 @@ def _is_agents() -> bool:
 
 def read_sudo_user() -> int | None:
     """`SUDO_UID`: the user that became root by sudo."""
-    given = _environ().get("SUDO_UID", "")
-    return int(given) if given.isascii() and given.isdecimal() else None
+    uid = _environ().get("SUDO_UID", "")
+    return int(uid) if uid.isascii() and uid.isdecimal() else None
 
 
 # Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands, or
@@ -212,7 +212,7 @@ def forget_runner() -> None:
 
 
 def confined_environ() -> dict[str, str]:
-    """Our environment for a `rook` that acts for somebody in a sandbox."""
+    """Our environment for a `rook` that acts for an agent in a sandbox."""
     return {name: value for name, value in _environ().items() if name != "ROOKERY_SOCKET"} | {"ROOKERY_CONFINED": "1"}
 
 

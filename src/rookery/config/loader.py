@@ -1,6 +1,6 @@
 """The one loader. Later wins: defaults, the user's file, the project's, its local one, the environment, flags.
 
-Every value knows where it comes from, and every mistake of every layer is told at once.
+Every value knows where it comes from, and an error lists every mistake of every layer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rookery.config import layout
 from rookery.config.environ import Environ, read_environ
 from rookery.config.model import Config
 from rookery.config.schema import keys, sections
-from rookery.config.sources import Origin, Said, read_file, read_text
+from rookery.config.sources import Entry, Origin, read_file, read_text
 
 DEFAULT = "default"
 USER = "user"
@@ -36,11 +36,11 @@ _Stamp = tuple[int, int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Record):
-    """The configuration in force, and how it came about."""
+    """The configuration in force, and where its values come from."""
 
     config: Config
-    said: dict[str, list[Said]]
-    """What all layers say of each key, the lowest first; the last one is in force."""
+    entries: dict[str, list[Entry]]
+    """The values of each key in all layers, the lowest first; the last one is in force."""
 
 
 def read_config(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Config:
@@ -54,7 +54,7 @@ def read_config(root: str | None, environ: Environ, flags: Mapping[str, str]) ->
 
 @lru_cache(maxsize=8)
 def _read_settled(root: str | None, user_config: str, _stamps: tuple[_Stamp, ...]) -> Config:
-    """What files say that have these stamps. A file that changes while it is read has another stamp the next time."""
+    """What files with these stamps hold. A file that changes while it is read has another stamp the next time."""
     return load_config(root, read_environ({}).replace(user_config=user_config), {}).config
 
 
@@ -63,41 +63,41 @@ def _stamp(path: str) -> _Stamp:
     try:
         status = os.stat(path)
     except OSError:
-        return None  # what is there and cannot be read is a mistake, and no mistake is kept
+        return None  # if the file is there and cannot be read, loading it raises an error
     return status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)
 
 
 def section(config: Config, name: str) -> dict[str, Any]:
-    """What a section says, by the names of its keys; nothing if there is no such section."""
-    found: Any = getattr(config, name, None)
-    return asdict(found) if is_dataclass(found) and not isinstance(found, type) else {}
+    """The values of a section by the names of its keys; empty if there is no such section."""
+    values: Any = getattr(config, name, None)
+    return asdict(values) if is_dataclass(values) and not isinstance(values, type) else {}
 
 
 def load_config(root: str | None, environ: Environ, flags: Mapping[str, str]) -> Loaded:
-    """The configuration of a project, or of no project; raises ConfigInvalid with every mistake that there is."""
-    said, mistakes = gather(root, environ, flags)
+    """The configuration of a project, or outside of one; raises ConfigInvalid with every mistake."""
+    entries, mistakes = gather(root, environ, flags)
     if mistakes:
         raise ConfigInvalid(
             "\n".join(mistakes),
             hint="correct the lines above; `rook doctor` checks again, and the configuration reference lists every key",
         )
-    in_force = {name: values[-1].value for name, values in said.items()}
+    in_force = {name: values[-1].value for name, values in entries.items()}
     tree = {
         name: in_force[name] if part.is_list else part.model(**{key.field: in_force[key.name] for key in part.keys})
         for name, part in sections().items()
     }
-    return Loaded(Config(**tree), said)
+    return Loaded(Config(**tree), entries)
 
 
-def gather(root: str | None, environ: Environ, flags: Mapping[str, str]) -> tuple[dict[str, list[Said]], list[str]]:
-    """What all layers say of each key, and what is wrong with them; nothing is raised."""
-    said = {key.name: [Said(key.default, Origin(DEFAULT))] for key in keys().values()}
+def gather(root: str | None, environ: Environ, flags: Mapping[str, str]) -> tuple[dict[str, list[Entry]], list[str]]:
+    """The values of each key in all layers, and every mistake in them; raises nothing."""
+    entries = {key.name: [Entry(key.default, Origin(DEFAULT))] for key in keys().values()}
     sources = [read_file(layer, path) for layer, path in _files(root, environ.user_config)]
     sources += [read_text(layer, name, key, text) for layer, name, key, text in _texts(environ, flags)]
     for source in sources:
-        for name, one in source.said.items():
-            said[name].append(one)
-    return said, [mistake for source in sources for mistake in source.mistakes]
+        for name, entry in source.entries.items():
+            entries[name].append(entry)
+    return entries, [mistake for source in sources for mistake in source.mistakes]
 
 
 def _files(root: str | None, user_config: str) -> list[tuple[str, str]]:

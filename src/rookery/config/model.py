@@ -41,7 +41,7 @@ class TasksConfig(Settings):
     """The task graph."""
 
     lease: Duration = 1800.0
-    """How long a claimed task stays its agent's own without a sign of life."""
+    """How long a claimed task stays its agent's own without activity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class MergeConfig(Settings):
     retries: Annotated[int, Limits(0, 5)] = 1
     """How often a gate that fails on a single branch is run again, to tell flaky from broken."""
     lease: Duration = 120.0
-    """How long a merger that gives no sign of life keeps its place."""
+    """How long a merger that no longer renews its lease keeps its place."""
     wait: Duration = 600.0
     """How long `rook merge` waits for another merger before it gives up."""
     rebase: Literal["overlapping", "all", "none"] = "overlapping"

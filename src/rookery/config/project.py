@@ -1,7 +1,7 @@
 """Where a project is: the main checkout's root, found without starting git or jj.
 
-State lives once, at the main checkout. A linked git worktree or a second jj workspace leads back there, also when
-it carries a tracked `.rookery/config.yaml` of its own.
+Only the main checkout has the state. A linked git worktree or a second jj workspace leads back there, also when it
+carries a tracked `.rookery/config.yaml` of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from rookery.base.errors import NotInitialised, UntrustedState
 from rookery.config import layout
 
 PRIVATE = 0o700
-"""The mode of the folder: tokens, mail and what agents run are nobody else's business."""
+"""The mode of the folder: it holds tokens, mail and what agents run."""
 
 
-def find_root(start: str, given: str | None = None) -> str:
-    """The root of the project that `start` lies in; `given` (from the environment) goes first."""
-    if given is not None:
-        root = calls.absolute(given)
+def find_root(start: str, named: str | None = None) -> str:
+    """The root of the project that `start` lies in; `named` (from the environment) goes first."""
+    if named is not None:
+        root = calls.absolute(named)
         if is_project(root):
             return root
         raise NotInitialised(f"ROOKERY_ROOT is {root}, and there is no project there")

@@ -11,7 +11,7 @@ _HEAD = """\
 Settings are read in this order, and a later one wins:
 
 1. the defaults below
-2. your own file, `~/.config/rookery/config.yaml` (or beneath `$XDG_CONFIG_HOME`)
+2. your own file, `~/.config/rookery/config.yaml` (or under `$XDG_CONFIG_HOME`)
 3. the project's, `.rookery/config.yaml`
 4. this checkout's, `.rookery/config.local.yaml`
 5. the environment: `ROOKERY_TASKS_LEASE=1h`; an empty variable counts as not set
@@ -33,7 +33,7 @@ def _render_section(section: Section) -> str:
 
 
 def _render_key(key: Key) -> str:
-    entries = "".join(f"  - `{each.field}`: {each.documentation}\n" for each in key.items)
+    entries = "".join(f"  - `{item.field}`: {item.documentation}\n" for item in key.items)
     return (
         f"\n### `{key.name}`\n\n{key.documentation}\n\n"
         f"- Accepts: {key.accepts}\n"

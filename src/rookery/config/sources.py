@@ -49,8 +49,8 @@ class Origin(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Record):
-    """What one layer says of a key."""
+class Entry(Record):
+    """The value that one layer gives to a key."""
 
     value: Any
     origin: Origin
@@ -75,7 +75,7 @@ class Source:
     """What one source says of each key, and what is wrong with it."""
 
     def __init__(self, layer: str, name: str, *, is_file: bool = False) -> None:
-        self.said: dict[str, Said] = {}
+        self.entries: dict[str, Entry] = {}
         self._layer = layer
         self._name = name
         self._is_file = is_file
@@ -143,7 +143,7 @@ class Source:
             section = getattr(config, key.section)
             place = self.place_of((*key.name.split("."), _KEY)) if self._is_file else ()
             origin = Origin(self._layer, self._name, *place)
-            self.said[key.name] = Said(getattr(section, key.field) if key.field else section, origin)
+            self.entries[key.name] = Entry(getattr(section, key.field) if key.field else section, origin)
 
     def place_of(self, path: Path) -> tuple[int, int]:
         """Line and column of what a path leads to, or of the nearest thing above it."""

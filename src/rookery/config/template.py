@@ -32,14 +32,14 @@ _WIDTH = 100
 
 def render_template(values: Mapping[str, Any] | None = None) -> str:
     """The configuration file with every key commented out but those that have a value here."""
-    given = values or {}
+    values = values or {}
     parts = [_HEAD]
     for section in sections().values():
         if section.is_list:
-            parts.append(_render_list(section, given))
+            parts.append(_render_list(section, values))
             continue
         parts.append(f"\n# {section.documentation}\n{section.name}:\n")
-        parts += [_render_key(key, given) for key in section.keys]
+        parts += [_render_key(key, values) for key in section.keys]
     return "".join(parts)
 
 
@@ -57,24 +57,24 @@ def yaml_value(value: Any) -> str:
     return show_value(value)
 
 
-def _render_list(section: Section, given: Mapping[str, Any]) -> str:
+def _render_list(section: Section, values: Mapping[str, Any]) -> str:
     key = section.keys[0]
     about = textwrap.wrap(f"{section.documentation} {key.documentation}", _WIDTH)
-    about += [f"  {each.field}: {line}" for each in key.items for line in textwrap.wrap(each.documentation, _WIDTH)]
+    about += [f"  {item.field}: {line}" for item in key.items for line in textwrap.wrap(item.documentation, _WIDTH)]
     text = "\n" + "".join(f"# {line}\n" for line in about)
-    if key.name not in given:
+    if key.name not in values:
         return f"{text}# {key.name}: {yaml_value(key.default)}\n"
-    entries = "".join(f"  - {yaml_value(each)}\n" for each in given[key.name])
+    entries = "".join(f"  - {yaml_value(entry)}\n" for entry in values[key.name])
     return f"{text}{key.name}:\n{entries}" if entries else f"{text}{key.name}: []\n"
 
 
-def _render_key(key: Key, given: Mapping[str, Any]) -> str:
+def _render_key(key: Key, values: Mapping[str, Any]) -> str:
     about = textwrap.wrap(key.documentation, _WIDTH)
     if key.choices:
         about += textwrap.wrap("One of: " + ", ".join(key.choices) + ".", _WIDTH)
     text = "".join(f"  # {line}\n" for line in about)
-    if key.name in given:
-        return f"{text}  {key.field}: {yaml_value(given[key.name])}\n"
+    if key.name in values:
+        return f"{text}  {key.field}: {yaml_value(values[key.name])}\n"
     return f"{text}  # {key.field}: {yaml_value(key.default)}\n"
 
 

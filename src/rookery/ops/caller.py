@@ -10,13 +10,12 @@ In this order:
    program is a subreaper, so that a child whose parent has ended comes back to it and not to init: a runner, which
    carries `ROOKERY_RUNNER`, or in a terminal the program itself.
 
-What this does not prove: a process that drops its variables and outlives the agent's program in a terminal, or a
-runner that was killed, has nobody above it that tells; so has one that gets another program of the user (cron, a
-desktop, a tmux of the user's own) to start it. The sandbox closes these ways, because in it there is only the socket.
-Where there is no `/proc` (macOS), parents are not looked at: there only the variables tell, and an agent outside of a
-sandbox that drops them passes for a person. A process whose environment we cannot read (another user's) is not taken
-for an agent's. Before Linux 6.5 nothing tells whether the process that connected has ended, and its number has been
-given to another one.
+What this does not prove: a process that drops its variables passes for a person if no agent's process is above it.
+That is so when it outlives the agent's program in a terminal or a killed runner, or when another program of the user
+(cron, a desktop, the user's own tmux) starts it. The sandbox closes these ways: inside it there is only the socket.
+Without `/proc` (macOS) parents cannot be read, so an agent outside a sandbox that drops its variables passes for a
+person. A process whose environment we cannot read (another user's) is not taken for an agent's. Before Linux 6.5 we
+cannot know whether the process that connected has ended and its number now belongs to another one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from rookery.processes import proctable
 
 
 class ForgedSender(Refused):
-    """The caller says that it is somebody, and cannot prove it."""
+    """The caller cannot prove the name that it gives."""
 
     code = "forged_sender"
     default_hint = "an agent's own processes carry ROOKERY_AGENT and ROOKERY_TOKEN; do not set or unset them by hand"
@@ -54,7 +53,7 @@ def prove(environ: Environ, open_db: Callable[[], Database]) -> Caller:
         raise ForgedSender("an agent's process cannot speak as a person")
     _check_descent(os.getpid() if call is None else call.pid)
     if call is not None and not call.is_caller_alive():  # and so its number was its own while we looked
-        raise ForgedSender("the calling process has ended, and nobody can say whose it was")
+        raise ForgedSender("the calling process has ended, so it cannot prove who it was")
     return PERSON
 
 
@@ -91,11 +90,11 @@ def _check_descent(pid: int) -> None:
         return
     line = proctable.line_of(pid)
     if not line:
-        raise ForgedSender("the calling process has ended, and nobody can say whose it was")
-    for each in line:
-        session = proctable.session_of(each)
+        raise ForgedSender("the calling process has ended, so it cannot prove who it was")
+    for ancestor in line:
+        session = proctable.session_of(ancestor)
         if session:
-            where = "this process belongs to an agent" if each == pid else "this process was started by an agent"
+            where = "this process belongs to an agent" if ancestor == pid else "this process was started by an agent"
             raise ForgedSender(
                 f"{where} ({session}), and cannot speak as a person",
                 hint="call `rook` with the environment that the agent was given",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from rookery.base.errors import NotFound, NotInitialised
+from rookery.base.errors import NotFound
 from rookery.base.record import Record
 from rookery.config.loader import Loaded, load_config
 from rookery.config.schema import Key, keys
@@ -62,43 +62,33 @@ def show(ctx: Context) -> list[Setting]:
 @op("config explain", needs="config.read", view="config.explain")
 def explain(ctx: Context, key: Annotated[str, Ref(SETTINGS), Doc("The setting, such as tasks.lease.")]) -> Explained:
     """Show one setting: its value, what it means, what it accepts, and what each layer says of it."""
-    found = _find(key)
+    wanted = _find(key)
     loaded = _load(ctx)
-    setting = _setting(found, loaded)
+    setting = _setting(wanted, loaded)
     return Explained(
-        key=found.name,
+        key=wanted.name,
         value=setting.value,
         shown=setting.shown,
-        default=found.default,
-        default_shown=show_value(found.default),
-        accepts=found.accepts,
-        choices=found.choices,
-        variable=found.variable,
-        documentation=found.documentation,
+        default=wanted.default,
+        default_shown=show_value(wanted.default),
+        accepts=wanted.accepts,
+        choices=wanted.choices,
+        variable=wanted.variable,
+        documentation=wanted.documentation,
         origin=setting.origin,
         layers=tuple(
-            LayerValue(said.origin.layer, plain_value(said.value), show_value(said.value), said.origin)
-            for said in loaded.said[found.name]
+            LayerValue(entry.origin.layer, plain_value(entry.value), show_value(entry.value), entry.origin)
+            for entry in loaded.entries[wanted.name]
         ),
     )
 
 
 def _load(ctx: Context) -> Loaded:
-    return load_config(_root_if_any(ctx), ctx.environ, ctx.flags)
-
-
-def _root_if_any(ctx: Context) -> str | None:
-    """The project's root, or None outside of one. A wrong ROOKERY_ROOT is told, not passed over."""
-    try:
-        return ctx.root
-    except NotInitialised:
-        if ctx.environ.root is not None:
-            raise
-        return None
+    return load_config(ctx.root_if_any, ctx.environ, ctx.flags)
 
 
 def _setting(key: Key, loaded: Loaded) -> Setting:
-    in_force = loaded.said[key.name][-1]
+    in_force = loaded.entries[key.name][-1]
     return Setting(key.name, plain_value(in_force.value), show_value(in_force.value), in_force.origin)
 
 

@@ -116,10 +116,11 @@ class Context:
     def config(self) -> Config:
         """The project's configuration; outside a project, what the user, the environment and the flags say."""
         if self._config is None:
-            self._config = read_config(self._root_if_any(), self.environ, self.flags)
+            self._config = read_config(self.root_if_any, self.environ, self.flags)
         return self._config
 
-    def _root_if_any(self) -> str | None:
+    @property
+    def root_if_any(self) -> str | None:
         """The project's root, None outside a project. A project that the environment names must be there."""
         try:
             return self.root

@@ -29,11 +29,11 @@ class Guess(Record):
 
 
 def guess_gates(root: str) -> list[Guess]:
-    """The gates that fit, each with what speaks for it; `make test` only where nothing else does."""
-    found = list(_guesses(root))
-    if not found and re.search(r"^test\s*:", _read(root, "Makefile"), re.MULTILINE):
-        found = [_guess("make test", "the Makefile has a target `test`")]
-    return found
+    """The gates that fit, each with its reason; `make test` only where no other fits."""
+    guesses = list(_guesses(root))
+    if not guesses and re.search(r"^test\s*:", _read(root, "Makefile"), re.MULTILINE):
+        return [_guess("make test", "the Makefile has a target `test`")]
+    return guesses
 
 
 def _guesses(root: str) -> Iterator[Guess]:
@@ -69,10 +69,10 @@ def _is_test(name: str) -> bool:
 
 def _package_manager(root: str) -> str | None:
     try:
-        found = json.loads(_read(root, _MANIFEST))
+        manifest = json.loads(_read(root, _MANIFEST))
     except (ValueError, RecursionError):
         return None
-    scripts = found.get("scripts") if isinstance(found, dict) else None
+    scripts = manifest.get("scripts") if isinstance(manifest, dict) else None
     script = scripts.get("test") if isinstance(scripts, dict) else None
     if not isinstance(script, str) or not script.strip() or _NO_TEST in script:
         return None

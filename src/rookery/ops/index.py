@@ -66,25 +66,25 @@ def find(words: list[str]) -> tuple[Op | None, int]:
         return None, 0
     for module in GROUPS[words[0]]:
         import_module(module)
-        found = declared().get(" ".join(words[:2])) if len(words) > 1 else None
-        if found is not None:
-            return found, 2
-    found = declared().get(words[0])
-    if found is None or (len(words) > 1 and is_mistyped(found, words[1])):
+        if len(words) > 1 and (operation := declared().get(" ".join(words[:2]))):
+            return operation, 2
+    operation = declared().get(words[0])
+    if operation is None or (len(words) > 1 and is_mistyped(operation, words[1])):
         return None, 0
-    return found, 1
+    return operation, 1
 
 
-def is_mistyped(found: Op, word: str) -> bool:
+def is_mistyped(group: Op, word: str) -> bool:
     """True if a word after a group that is also a command can only be meant as another command of the group."""
-    return not word.startswith("-") and not any(param.positional for param in found.params)
+    return not word.startswith("-") and not any(param.positional for param in group.params)
 
 
 def load_group(group: str) -> list[Op]:
     """Every operation of one group."""
     for module in GROUPS[group]:
         import_module(module)
-    return sorted((found for found in declared().values() if found.group == group), key=lambda found: found.name)
+    operations = (operation for operation in declared().values() if operation.group == group)
+    return sorted(operations, key=lambda operation: operation.name)
 
 
 def load_all() -> list[Op]:

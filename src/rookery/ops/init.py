@@ -1,7 +1,7 @@
 """`rook init`: makes a project of a repository, or finishes and repairs one.
 
-The order of the steps makes a kill harmless: what keeps the state out of git comes first, and the database, by which
-a project is known, comes last. Whatever is missing in between is made by the next `rook init`.
+The order of the steps makes a kill harmless: what keeps the state out of git comes first, and the database, which
+makes a folder a project, comes last. The next `rook init` makes what is missing in between.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Initialised(Record):
     gates: tuple[str, ...]
     """The commands that work has to pass before it lands, as they were found and written."""
     created: tuple[str, ...]
-    """What was made or written again, beneath the root."""
+    """What was made or written again, under the root."""
     kept: tuple[str, ...]
     """What was there and was left as it is."""
     notes: tuple[str, ...]
@@ -74,7 +74,7 @@ def init(
     asks = writes_config and ctx.is_interactive and not yes
     base = None if vcs is None else _choose_base(vcs, config.project.base, asks=asks, checks=writes_config)
     guesses = guess_gates(root) if writes_config and not config.gates else []
-    gates = _choose_gates([each.gate for each in guesses if not each.missing], asks=asks)
+    gates = _choose_gates([guess.gate for guess in guesses if not guess.missing], asks=asks)
     known = ({"project.base": base} if base else {}) | ({"gates": gates} if gates else {})
     created, kept = _make(folder, render_template(known), force)
     has_commit = vcs is None or vcs.current_commit() is not None
@@ -116,7 +116,7 @@ def _refuse_strange_folder(root: str, folder: str) -> None:
         if os.path.commonpath([target, os.path.realpath(root)]) != os.path.realpath(root):
             raise Refused(f"{folder} is a link that leads out of the project, to {target}", hint="remove the link")
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise Refused(f"{folder} is in the way: it is not a folder", hint="move it away; Rookery keeps its state there")
+        raise Refused(f"{folder} is not a folder", hint="move it away; Rookery keeps its state there")
 
 
 def _open_vcs(ctx: Context, root: str, config: Config) -> Vcs:
@@ -130,60 +130,56 @@ def _choose_base(vcs: Vcs, configured: str, *, asks: bool, checks: bool) -> str 
     guess = vcs.default_branch()
     base = configured or guess
     if not configured and asks:
-        base = _ask_base(guess)
+        base = _ask(f"Work starts from and lands on the branch [{guess or 'none'}]: ") or guess
     if base is not None and base != guess and checks and vcs.current_commit() is not None:
         vcs.resolve(base)
     return None if base is None else check_text("the name of the base branch", base)
 
 
-def _ask_base(guess: str | None) -> str | None:
-    try:
-        answer = calls.ask(f"Work starts from and lands on the branch [{guess or 'none'}]: ").strip()
-    except EOFError:
-        raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
-    return answer or guess
+def _choose_gates(gates: list[GateConfig], *, asks: bool) -> tuple[GateConfig, ...]:
+    """The guessed gates, if a person agrees or is not asked."""
+    if not gates or not asks:
+        return tuple(gates)
+    shown = ", ".join(f"`{gate.run}`" for gate in gates)
+    answer = _ask(f"Work lands only if this passes: {shown} [Y/n]: ").lower()
+    return tuple(gates) if answer in ("", "y", "yes") else ()
 
 
-def _choose_gates(found: list[GateConfig], *, asks: bool) -> tuple[GateConfig, ...]:
-    """The gates that were found, if a person agrees or is not asked."""
-    if not found or not asks:
-        return tuple(found)
-    shown = ", ".join(f"`{gate.run}`" for gate in found)
+def _ask(question: str) -> str:
     try:
-        answer = calls.ask(f"Work lands only if this passes: {shown} [Y/n]: ").strip().lower()
+        return calls.ask(question).strip()
     except EOFError:
         raise Refused("no answer, so nothing was made", hint="`rook init --yes` asks nothing") from None
-    return tuple(found) if answer in ("", "y", "yes") else ()
 
 
 def _missing(guesses: list[Guess]) -> Iterator[str]:
-    for each in guesses:
-        if each.missing:
-            yield f"{each.why}, but {each.missing} is not installed: add a gate under `gates:` yourself"
+    for guess in guesses:
+        if guess.missing:
+            yield f"{guess.why}, but {guess.missing} is not installed: add a gate under `gates:` yourself"
 
 
 def _make(folder: str, config: str, force: bool) -> tuple[list[str], list[str]]:
     """Make what is missing, and say what was made and what was kept."""
-    made = _Made()
+    report = _Report()
     try:
-        made.note("", _make_folder(folder))
+        report.note("", _make_folder(folder))
         with _alone(folder):
             ignore = os.path.join(folder, layout.IGNORE)
-            made.note(layout.IGNORE, not _has_content(ignore) and _write(ignore, GITIGNORE.encode()))
-            _make_config(os.path.join(folder, layout.CONFIG), config, force, made)
+            report.note(layout.IGNORE, not _has_content(ignore) and _write(ignore, GITIGNORE.encode()))
+            _make_config(os.path.join(folder, layout.CONFIG), config, force, report)
             database = database_path(os.path.dirname(folder))
             is_new = not os.path.exists(database)
             Database.create(database).close()
-            made.note(layout.DATABASE, is_new)
+            report.note(layout.DATABASE, is_new)
     except OSError as error:
         raise StorageFailed(
             f"{error.filename or folder} cannot be written: {error.strerror}",
             hint="make the folder writable and run `rook init` again; it goes on where it stopped",
         ) from error
-    return made.created, made.kept
+    return report.created, report.kept
 
 
-class _Made:
+class _Report:
     """A list of what was made and one of what was kept."""
 
     def __init__(self) -> None:
@@ -214,17 +210,21 @@ def _alone(folder: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _make_config(path: str, text: str, force: bool, made: _Made) -> None:
+def _make_config(path: str, text: str, force: bool, report: _Report) -> None:
     if not os.path.lexists(path):
-        made.note(layout.CONFIG, _write(path, text.encode()))
+        report.note(layout.CONFIG, _write(path, text.encode()))
         return
-    old = _read(path) if force else b""
-    if not force or old == text.encode():
-        made.note(layout.CONFIG, False)
+    if not force:
+        report.note(layout.CONFIG, False)
+        return
+    with open(path, "rb") as file:
+        old = file.read()
+    if old == text.encode():
+        report.note(layout.CONFIG, False)
         return
     backup = _free_name(path)
-    made.note(os.path.basename(backup), _write(backup, old))
-    made.note(layout.CONFIG, _write(path, text.encode()))
+    report.note(os.path.basename(backup), _write(backup, old))
+    report.note(layout.CONFIG, _write(path, text.encode()))
 
 
 def _free_name(path: str) -> str:
@@ -243,11 +243,6 @@ def _write(path: str, data: bytes) -> bool:
         os.fsync(file.fileno())
     os.replace(half, path)
     return True
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _has_content(path: str) -> bool:

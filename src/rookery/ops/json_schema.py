@@ -48,7 +48,7 @@ def read_input(operation: Op, values: dict[str, Any]) -> dict[str, Any]:
     try:
         return _input(operation.params).model_validate(values).model_dump(exclude_unset=True)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        problems = [f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()]
         raise InvalidInput("; ".join(problems), hint=f"`rook schema {operation.name}` shows what it takes") from error
 
 
@@ -81,7 +81,7 @@ def _result(result: Any) -> TypeAdapter[Any]:
 def _closed(part: Any) -> Any:
     """The schema with objects that have no other properties than those they name."""
     if isinstance(part, list):
-        return [_closed(each) for each in part]
+        return [_closed(item) for item in part]
     if not isinstance(part, dict):
         return part
     # pydantic's titles only say each name again.

@@ -213,10 +213,10 @@ def op(
             raise ValueError(f"operation {name!r} is declared twice")
         hints = get_type_hints(run, include_extras=True)
         params, owned = [], {}
-        for each in list(inspect.signature(run).parameters.values())[1:]:
-            param = _param(each, hints[each.name])
+        for parameter in list(inspect.signature(run).parameters.values())[1:]:
+            param = _param(parameter, hints[parameter.name])
             params.append(param)
-            if kind := _marker(hints[each.name], Owns):
+            if kind := _marker(hints[parameter.name], Owns):
                 owned[param.name] = kind.kind
         if owns == CHECKOUTS:
             owned[HERE] = CHECKOUTS
@@ -241,11 +241,11 @@ def op(
 
 
 def _param(declared: inspect.Parameter, hint: Any) -> Param:
-    marks = frozenset(each for each in _extras(hint) if isinstance(each, Mark))
+    marks = frozenset(extra for extra in _extras(hint) if isinstance(extra, Mark))
     plain = _plain_type(hint)
     many = get_origin(plain) is tuple
     kind = {bool: FLAG, int: INTEGER}.get(get_args(plain)[0] if many else plain, TEXT)
-    doc, choices, short = (_marker(hint, each) for each in (Doc, Choices, Short))
+    doc, choices, short = (_marker(hint, kind) for kind in (Doc, Choices, Short))
     names = _marker(hint, Owns) or _marker(hint, Ref)
     has_default = declared.default is not inspect.Parameter.empty
     return Param(
@@ -269,13 +269,13 @@ def _extras(hint: Any) -> tuple[Any, ...]:
 
 def _marker(hint: Any, kind: type[Any]) -> Any:
     """The last marker of a class: what stands outside of an alias counts."""
-    return next((each for each in reversed(_extras(hint)) if isinstance(each, kind)), None)
+    return next((extra for extra in reversed(_extras(hint)) if isinstance(extra, kind)), None)
 
 
 def _plain_type(hint: Any) -> Any:
     """The type without what stands beside it, and without `None`."""
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    parts = [each for each in get_args(bare) if each is not NoneType] if NoneType in get_args(bare) else []
+    parts = [part for part in get_args(bare) if part is not NoneType] if NoneType in get_args(bare) else []
     return parts[0] if len(parts) == 1 else bare
 
 

@@ -1,37 +1,37 @@
-"""Whether a project's state may be used: it is ours, and no repository brought it along. Every way to the state leads
-through here, before anything of it is opened.
+"""Opens a project's state, after checking that it may be used: it is ours, and no repository brought it along.
 
 What is in the state gets executed: every command starts runners for agents that the database says are alive. So state
-from a clone, where its author committed `.rookery/`, or from a folder that another user prepared, would run commands of
-their choice.
+from a clone whose author committed `.rookery/`, or from a folder that another user prepared, could run any command.
 
-Commands and hooks start all the time, so version control is asked only when its list of tracked files has changed. The
-identity of that file is kept in `.rookery/cache/`. A file from a repository cannot forge it: inode and time of change
-are given by the kernel when the repository is cloned.
+Commands and hooks start all the time, so we ask version control only when its list of tracked files has changed, and
+keep the identity of that file in `.rookery/cache/`. A file from a repository cannot forge it: the kernel gives inode
+and time of change when the repository is cloned.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import pwd
+from contextlib import suppress
+from shlex import quote
 
+from rookery.base.draft import write_whole
 from rookery.base.errors import UntrustedState
 from rookery.config import layout
+from rookery.config.environ import read_sudo_user
 from rookery.config.project import database_path, find_root, git_folder, is_project, make_state_folder, upward
-
-if TYPE_CHECKING:
-    from rookery.db.database import Database
+from rookery.db.database import Database, is_current
+from rookery.ops.location import ensure_here, is_here
+from rookery.vcs.tracked import check_untracked
 
 _LONGEST = 65536
 _RULES = 1  # goes up when less may be tracked than before, so that no older answer counts
 _ROOT = 0
-_LINK = 0o120000
-_TYPE = 0o170000
 
 
-def find_project(start: str, given: str | None = None) -> str:
+def find_project(start: str, named: str | None = None) -> str:
     """The root of the project that `start` lies in, as `find_root` finds it, if its state may be used."""
-    root = find_root(start, given)
+    root = find_root(start, named)
     check_state(root)
     return root
 
@@ -44,9 +44,6 @@ def open_state(root: str) -> Database:
 
 def open_if_ready(root: str) -> Database | None:
     """The database, if nothing has to be done before it can be used: no question to git, no migration, no settling."""
-    from rookery.db.database import Database, is_current
-    from rookery.ops.location import is_here
-
     for path in (layout.path(root), database_path(root)):
         _check_owner(path)
     if _find_indexes(os.path.realpath(root)) and last_answer(root) is None:
@@ -62,9 +59,6 @@ def open_if_ready(root: str) -> Database | None:
 
 def open_here(root: str) -> Database:
     """The database of a project whose state may be used; one that was copied or moved is settled first."""
-    from rookery.db.database import Database
-    from rookery.ops.location import ensure_here
-
     db = Database.open(database_path(root))
     try:
         ensure_here(root, db)
@@ -107,25 +101,17 @@ def is_own(owner: int, user: int, sudo_user: int | None) -> bool:
 
 
 def _check_owner(path: str) -> None:
+    """Raise UntrustedState if the file, or what it links to, is another user's."""
     try:
-        found = [os.lstat(path)]
-        if found[0].st_mode & _TYPE == _LINK:
-            found.append(os.stat(path))
+        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}
     except (FileNotFoundError, NotADirectoryError):
-        return  # `rook init` says what it finds in the place of the folder
-    user = os.geteuid()
-    for each in found:
-        if each.st_uid != user:
-            from rookery.config.environ import read_sudo_user
-
-            if not is_own(each.st_uid, user, read_sudo_user()):
-                raise _foreign(path, each.st_uid)
+        return  # `rook init` reports what it finds in place of the folder
+    for owner in owners:
+        if not is_own(owner, os.geteuid(), read_sudo_user()):
+            raise _foreign(path, owner)
 
 
 def _foreign(path: str, owner: int) -> UntrustedState:
-    import pwd
-    from shlex import quote
-
     try:
         name = pwd.getpwuid(owner).pw_name
     except KeyError:
@@ -143,16 +129,16 @@ def _find_indexes(root: str) -> list[tuple[str, str]]:
 
     The first `.git` ends the search: no repository can bring one along. A `.jj` proves nothing, as git may track it.
     """
-    found: list[tuple[str, str]] = []
+    indexes: list[tuple[str, str]] = []
     for top in upward(root):
         jj = os.path.join(top, ".jj", "working_copy", "tree_state")
         if os.path.exists(jj):
-            found.append((top, jj))
+            indexes.append((top, jj))
         git = git_folder(top)
         if git is not None:
             index = os.path.join(git, "index")
-            return [(top, index), *found] if os.path.exists(index) else found
-    return found
+            return [(top, index), *indexes] if os.path.exists(index) else indexes
+    return indexes
 
 
 def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
@@ -160,8 +146,6 @@ def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
     identity = _identify(root, indexes)
     if identity is not None and _read(path) == identity:
         return
-    from rookery.vcs.tracked import check_untracked
-
     for top, index in indexes:
         check_untracked(os.path.realpath(root), top, index)
     if identity is not None and _identify(root, indexes) == identity and is_project(root):
@@ -198,11 +182,6 @@ def _read(path: str) -> bytes:
 
 
 def _write(path: str, text: bytes) -> None:
-    folder = os.path.dirname(path)
-    from rookery.base.draft import write_whole
-
-    try:
-        make_state_folder(folder)
+    with suppress(OSError):  # a disk that is full or read-only: the next command asks git again
+        make_state_folder(os.path.dirname(path))
         write_whole(path, text)
-    except OSError:
-        return  # a disk that is full or not ours to write: the next one asks again
