@@ -309,9 +309,9 @@ def test_a_wrong_or_missing_answer_makes_nothing(repo: Path, monkeypatch: pytest
     assert not (repo / ".rookery").exists()
 
 
-def test_a_file_in_the_way_is_refused(repo: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_refused(repo: Path) -> None:
     (repo / ".rookery").write_text("mine")
-    with pytest.raises(Refused, match="in the way"):
+    with pytest.raises(Refused, match="is not a folder"):
         init(context(repo))
     assert (repo / ".rookery").read_text() == "mine"
 
