@@ -63,14 +63,14 @@ def complete(
     """Tell a shell what can be typed next; the scripts of `rook completion` call it."""
     *before, typed = words or ("",)
     try:
-        found = list(_candidates(ctx, before, typed))
+        candidates = list(_candidates(ctx, before, typed))
     except RookError:
         return []
-    named = [each for each in found if each.word.startswith(typed)]
-    if named or not typed:
-        return named
-    # A part of a title stands for its id, if no other has it.
-    titled = [each for each in found if typed.lower() in each.about.lower()]
+    matches = [candidate for candidate in candidates if candidate.word.startswith(typed)]
+    if matches or not typed:
+        return matches
+    # A part of a title stands for its id, if no other title has it.
+    titled = [candidate for candidate in candidates if typed.lower() in candidate.about.lower()]
     return titled if len(titled) == 1 else []
 
 
@@ -79,14 +79,14 @@ def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candida
     if words is None:
         return
     if not words:
-        yield from (_options(GLOBALS) if typed.startswith("-") else (Candidate(*each) for each in ABOUT.items()))
+        yield from (_options(GLOBALS) if typed.startswith("-") else (Candidate(*group) for group in ABOUT.items()))
         return
     if words[0] not in index.GROUPS:
         return
     operation, length = index.find(words)
-    verbs = [each for each in index.load_group(words[0]) if " " in each.name]
+    verbs = [op for op in index.load_group(words[0]) if " " in op.name]
     if len(words) == 1 and verbs and not typed.startswith("-"):
-        yield from (Candidate(each.name.partition(" ")[2], each.summary) for each in verbs)
+        yield from (Candidate(op.name.partition(" ")[2], op.summary) for op in verbs)
     if operation is not None:
         yield from _of_operation(ctx, operation, words[length:], typed)
 
@@ -105,70 +105,66 @@ def _without_globals(words: list[str]) -> list[str] | None:
 
 def _of_operation(ctx: Context, operation: Op, words: list[str], typed: str) -> Iterator[Candidate]:
     params = (*operation.params, *GLOBALS)
-    named = {name: each for each in params if not each.positional for name in (each.flag, f"-{each.short}")}
-    places = [each for each in operation.params if each.positional]
-    loose = 0
+    options = {name: param for param in params if not param.positional for name in (param.flag, f"-{param.short}")}
+    places = [param for param in operation.params if param.positional]
+    arguments = 0
     rest = iter(words)
     for word in rest:
-        param = named.get(word)
+        param = options.get(word)
         if param is None:
-            loose += not word.startswith("-")
+            arguments += not word.startswith("-")
         elif param.kind != FLAG and next(rest, None) is None:
             yield from _values(ctx, param)
             return
     if typed.startswith("-"):
         yield from _options(params)
-    elif loose < len(places) or (places and places[-1].many):
-        yield from _values(ctx, places[min(loose, len(places) - 1)])
+    elif arguments < len(places) or (places and places[-1].many):
+        yield from _values(ctx, places[min(arguments, len(places) - 1)])
 
 
 def _options(params: tuple[Param, ...]) -> Iterator[Candidate]:
-    return (Candidate(each.flag, each.help) for each in params if not each.positional)
+    return (Candidate(param.flag, param.help) for param in params if not param.positional)
 
 
 def _values(ctx: Context, param: Param) -> Iterator[Candidate]:
     if param.choices:
-        return (Candidate(each) for each in param.choices)
-    return iter(_NAMED.get(param.names, _nothing)(ctx))
-
-
-def _nothing(_ctx: Context) -> list[Candidate]:
-    return []
+        return map(Candidate, param.choices)
+    return iter(_NAMED[param.names](ctx) if param.names in _NAMED else ())
 
 
 def _tasks(ctx: Context) -> list[Candidate]:
     views = tasks.list_tasks(ctx.db, Query(limit=_MOST), ctx.now())
-    return [Candidate(each.task.id, each.task.title) for each in views]
+    return [Candidate(view.task.id, view.task.title) for view in views]
 
 
 def _agents(ctx: Context) -> list[Candidate]:
-    found = sessions.sessions(ctx.db, alive=True)
-    living = [Candidate(each.agent, f"{each.role}, {each.state}") for each in found]
-    names = {each.word for each in living}
-    return [*living, *(Candidate(name, "ended") for name in sessions.agent_names(ctx.db) if name not in names)][:_MOST]
+    alive = sessions.sessions(ctx.db, alive=True)
+    about = {session.agent: f"{session.role}, {session.state}" for session in alive}
+    about |= {name: "ended" for name in sessions.agent_names(ctx.db) if name not in about}
+    return [Candidate(name, text) for name, text in about.items()][:_MOST]
 
 
 def _branches(ctx: Context) -> list[Candidate]:
-    return [*(each for each in _agents(ctx) if each.about != "ended"), *map(Candidate, ctx.vcs().branches())]
+    return [*(agent for agent in _agents(ctx) if agent.about != "ended"), *map(Candidate, ctx.vcs().branches())]
 
 
 def _addresses(ctx: Context) -> list[Candidate]:
     groups = (*KIN_GROUPS, *role_groups(ctx.root), *mail.group_names(ctx.db))
-    return [Candidate(HUMAN, "people"), *_agents(ctx), *(Candidate(f"@{each}", "group") for each in groups)]
+    return [Candidate(HUMAN, "people"), *_agents(ctx), *(Candidate(f"@{name}", "group") for name in groups)]
 
 
 def _messages(ctx: Context) -> list[Candidate]:
-    found = mail.select(ctx.db, mail.Query(limit=_MOST))
-    return [Candidate(each.id, f"{each.sender}: {each.subject}") for each in found]
+    messages = mail.select(ctx.db, mail.Query(limit=_MOST))
+    return [Candidate(message.id, f"{message.sender}: {message.subject}") for message in messages]
 
 
 def _merges(ctx: Context) -> list[Candidate]:
-    found = merges.select(ctx.db, limit=_MOST)
-    return [Candidate(each.id, f"{each.branch}, {each.state}") for each in found] + _agents(ctx)
+    entries = merges.select(ctx.db, limit=_MOST)
+    return [Candidate(entry.id, f"{entry.branch}, {entry.state}") for entry in entries] + _agents(ctx)
 
 
 def _learnings(ctx: Context) -> list[Candidate]:
-    return [Candidate(each.id, each.content) for each in task_store.recent_learnings(ctx.db, _MOST)]
+    return [Candidate(learning.id, learning.content) for learning in task_store.recent_learnings(ctx.db, _MOST)]
 
 
 _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
@@ -179,11 +175,11 @@ _NAMED: dict[str, Callable[[Context], list[Candidate]]] = {
     operation.MESSAGES: _messages,
     operation.MERGES: _merges,
     operation.LEARNINGS: _learnings,
-    operation.MAIL_GROUPS: lambda ctx: [Candidate(each) for each in mail.group_names(ctx.db)],
-    operation.RUNS: lambda ctx: [Candidate(each.id, each.created_at) for each in sessions.runs(ctx.db)],
-    operation.ROLES: lambda ctx: [Candidate(each.name, each.purpose) for each in list_roles(ctx.root)],
-    operation.SETTINGS: lambda _ctx: [Candidate(name, each.documentation) for name, each in keys().items()],
-    operation.CHECKS: lambda _ctx: [Candidate(each) for each in CATEGORIES],
+    operation.MAIL_GROUPS: lambda ctx: list(map(Candidate, mail.group_names(ctx.db))),
+    operation.RUNS: lambda ctx: [Candidate(run.id, run.created_at) for run in sessions.runs(ctx.db)],
+    operation.ROLES: lambda ctx: [Candidate(role.name, role.purpose) for role in list_roles(ctx.root)],
+    operation.SETTINGS: lambda _ctx: [Candidate(name, key.documentation) for name, key in keys().items()],
+    operation.CHECKS: lambda _ctx: list(map(Candidate, CATEGORIES)),
 }
 
 

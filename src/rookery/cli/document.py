@@ -55,7 +55,7 @@ class Table(Block):
 
 @dataclass(frozen=True, slots=True)
 class Tree(Block):
-    """A line and what is beneath it."""
+    """A line and the lines under it."""
 
     label: Line
     children: tuple[Tree, ...] = ()
@@ -69,7 +69,7 @@ def line(*parts: str | Span) -> Line:
 
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
     """Text as it is, line by line, with control characters made visible."""
-    return Paragraph(tuple(line((each, style)) for each in content.split("\n")), indent)
+    return Paragraph(tuple(line((row, style)) for row in content.split("\n")), indent)
 
 
 def unstyled(line: Line) -> str:

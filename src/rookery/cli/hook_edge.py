@@ -1,7 +1,7 @@
 """What comes of an event of an agent's program, in the daemon or in the process that the program has started.
 
-For an agent it fails closed: whatever goes wrong at a tool call is exit status 2, and so is taking too long. In a
-person's own session it never stands in the way: whatever goes wrong there is silence.
+For an agent it fails closed: an error at a tool call is exit status 2, and so is taking too long. In a person's own
+session it never blocks anything: an error there prints nothing.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def _persons(environ: Environ, event: str, payload: bytes) -> tuple[int, str, st
 
 
 def _failed(event: str, error: BaseException) -> tuple[int, str, str]:
-    said = f"rook: {getattr(error, 'message', '') or error or type(error).__name__}"
+    message = f"rook: {getattr(error, 'message', '') or error or type(error).__name__}"
     if event == "pre-tool":
-        return DENIED, "", f"{said}\n  instead: wait a moment and repeat the call; if it stays so, end your turn"
-    return 1, "", said
+        return DENIED, "", f"{message}\n  instead: wait a moment and repeat the call; if it stays so, end your turn"
+    return 1, "", message
 
 
 def _leave(status: int) -> NoReturn:

@@ -117,7 +117,7 @@ def _context(settings: Globals) -> Context:
         raise UsageError(f"no folder {cwd}", hint="-C takes an existing folder")
     context = Context(cwd=cwd, environ=environ, flags=settings.config)
     context.react = lambda: None if context.only_reads else _react(context, [])
-    # From a sandbox's terminal nobody gets into a program out here.
+    # An agent in a sandbox never gets a program of ours in its terminal.
     is_person = not settings.json and not environ.is_confined
     context.is_interactive = is_person and stdin().isatty() and stdout().isatty()
     if not settings.json and not settings.quiet and stderr().isatty():

@@ -30,13 +30,13 @@ def _read_long_texts(op: Op, values: dict[str, Any]) -> dict[str, Any]:
         raise UsageError(f"only one of {' and '.join(asking)} can come from standard input")
     for name in asking:
         try:
-            given = stdin().buffer.read(_MOST_INPUT + 1)
+            data = stdin().buffer.read(_MOST_INPUT + 1)
         except OSError as error:
             raise Refused(f"cannot read standard input: {error.strerror}", hint="pipe the text into it") from error
-        if len(given) > _MOST_INPUT:
+        if len(data) > _MOST_INPUT:
             raise UsageError(f"standard input is longer than {_MOST_INPUT} bytes", hint="give a shorter text")
         try:
-            values[name] = given.decode()
+            values[name] = data.decode()
         except UnicodeDecodeError as error:
             raise UsageError(f"standard input is not UTF-8 (byte {error.start})") from error
     return values

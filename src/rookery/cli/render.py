@@ -57,8 +57,8 @@ def plain(block: Block) -> Iterator[str]:
     """A block as lines of plain text, nothing cut."""
     match block:
         case Paragraph(lines=lines, indent=indent):
-            for each in lines:
-                yield " " * indent + unstyled(each)
+            for line in lines:
+                yield " " * indent + unstyled(line)
         case Fields(rows=rows):
             width = max((len(name) for name, _ in rows), default=0)
             for name, value in rows:
@@ -74,23 +74,21 @@ def plain(block: Block) -> Iterator[str]:
                 last = number == len(children)
                 first, *rest = plain(child)
                 yield ("└─ " if last else "├─ ") + first
-                yield from (("   " if last else "│  ") + each for each in rest)
+                yield from (("   " if last else "│  ") + line for line in rest)
 
 
 def _view(name: str) -> Callable[[Any, dict[str, Any]], list[Block]]:
     module, _, function = name.partition(".")
-    found: Callable[[Any, dict[str, Any]], list[Block]] = getattr(
-        import_module(f"rookery.cli.views.{module}"), function
-    )
-    return found
+    view: Callable[[Any, dict[str, Any]], list[Block]] = getattr(import_module(f"rookery.cli.views.{module}"), function)
+    return view
 
 
 def _ids(data: Any) -> Iterator[str]:
     """The ids of a result, for scripts."""
     data = getattr(data, "messages", data)
     if isinstance(data, list | tuple):
-        for each in data:
-            yield from _ids(each)
+        for item in data:
+            yield from _ids(item)
         return
     task = getattr(data, "task", data)
     task = getattr(task, "task", task)

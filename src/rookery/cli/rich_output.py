@@ -29,8 +29,8 @@ def draw(blocks: Iterable[Block], *, no_color: bool) -> None:
     for block in blocks:
         match block:
             case Paragraph(lines=lines, indent=indent):
-                for each in lines:
-                    console.print(Padding(_text(each), (0, 0, 0, indent)))
+                for line in lines:
+                    console.print(Padding(_text(line), (0, 0, 0, indent)))
             case Fields(rows=rows):
                 grid = RichTable.grid(padding=(0, 2, 0, 0))
                 grid.add_column(style="bright_black", no_wrap=True)
