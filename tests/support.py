@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+import results
 import rookery
 from daemons import OwnDaemon, workers_of
 from forkserver import ForkServer
@@ -146,6 +147,8 @@ def run_real_rook(
         timeout=timeout,
         check=False,
     )
+    if done.returncode == 0 and "--json" in args:
+        results.check_printed([word if isinstance(word, str) else os.fsdecode(word) for word in args], done.stdout)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -74,9 +74,9 @@ NAMES_GIT = {
     "rookery.vcs.jj.program": "the only jj",
 }
 FINDS_STATE = {
-    "rookery.ops.state": "the way to the state, which refuses what is not ours",
-    "rookery.ops.init": "`rook init` makes it, and asks `ops.state` first",
-    "rookery.client.main": "only tells whose daemon to call, which asks `ops.state` itself",
+    "rookery.ops.state_owner": "refuses state that is not ours",
+    "rookery.ops.init": "`rook init` makes it, and asks `ops.state_owner` first",
+    "rookery.client.main": "only tells whose daemon to call, which asks `ops.state_owner` itself",
     "rookery.daemon.routing": "only compares it with its own root",
 }
 OPENS_STATE = {

@@ -20,7 +20,7 @@ from rookery.flows.radar import MOST_TRIES
 from rookery.flows.store import unseen_ends
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
-from rookery.ops.state import check_state
+from rookery.ops.state_owner import check_state
 from rookery.processes.python import module_command
 from rookery.sandbox.probe import probe
 from rookery.sessions import store

@@ -15,7 +15,7 @@ from conftest import git
 from rookery.base.errors import UntrustedState
 from rookery.cli.main import main
 from rookery.config import steps
-from rookery.ops.state import check_state
+from rookery.ops.state_owner import check_state
 
 from .yard import Yard
 

@@ -10,13 +10,15 @@ from typing import Annotated
 import pytest
 from jsonschema import Draft202012Validator
 
+import results
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.ops import index, operation
 from rookery.ops.command_line import Globals, build_parser, read_words
 from rookery.ops.context import Context
-from rookery.ops.json_schema import describe, input_schema, read_input, result_schema
+from rookery.ops.json_schema import input_schema, read_input, result_schema
 from rookery.ops.operation import FOLLOWS, LONG_TEXT, TASKS, Choices, Doc, Op, Owns, Ref, Short, call, declared, op
+from rookery.ops.schema_ops import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +125,9 @@ def test_names_in_results_are_snake_case() -> None:
         (each.name, name) for each in index.load_all() for name in names(result_schema(each)) if name.lower() != name
     }
     assert wrong == set()
+
+
+def test_what_a_program_prints_is_compared_with_its_schema() -> None:
+    results.check_printed(["completion", "bash", "--json"], b'{"v": 1, "ok": true, "data": "text"}\n')
+    with pytest.raises(results.WrongResult, match="rook completion at the top"):
+        results.check_printed(["completion", "bash", "--json"], b'{"v": 1, "ok": true, "data": 3}\n')

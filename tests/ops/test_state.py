@@ -18,10 +18,10 @@ from rookery.base.errors import UntrustedState
 from rookery.config.layout import FOLDER
 from rookery.daemon.hello import Guest
 from rookery.doctor.ops import doctor
-from rookery.ops import state
+from rookery.ops import state_owner
 from rookery.ops.context import Context
 from rookery.ops.init import init
-from rookery.ops.state import check_state, find_project, is_own
+from rookery.ops.state_owner import check_state, find_project, is_own
 from rookery.processes.python import module_command
 from rookery.runtimes.hooks import hook_command
 from rookery.vcs import tracked
@@ -314,7 +314,7 @@ def test_version_control_is_asked_only_after_a_change(project: Path, monkeypatch
         asked.append(top)
         really(root, top, index)
 
-    monkeypatch.setattr(state, "check_untracked", ask)
+    monkeypatch.setattr(state_owner, "check_untracked", ask)
     for _ in range(3):
         find_project(str(project))
     assert len(asked) == 1

@@ -14,7 +14,7 @@ from rookery.base.call import current_folder, stderr
 from rookery.base.errors import RookError
 from rookery.config import layout
 from rookery.config.environ import read_environ
-from rookery.ops.state import find_project
+from rookery.ops.state_owner import find_project
 
 
 def write_log(error: BaseException, words: list[str]) -> str:

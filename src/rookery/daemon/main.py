@@ -22,7 +22,8 @@ from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.looping import Looping
 from rookery.daemon.server import Daemon
-from rookery.ops.state import check_state, open_state
+from rookery.ops.state import open_state
+from rookery.ops.state_owner import check_state
 from rookery.processes.attached import split
 from rookery.processes.detach import start_detached
 from rookery.sessions import store as sessions

@@ -15,7 +15,7 @@ from rookery.config import layout
 from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
 from rookery.daemon import address as place
-from rookery.ops.state import check_state
+from rookery.ops.state_owner import check_state
 from rookery.processes.detach import start_detached
 from rookery.processes.proctable import SERVES
 from rookery.processes.proctree import send

@@ -9,7 +9,7 @@ from rookery.base.errors import NotInitialised, UntrustedState
 from rookery.doctor import service
 from rookery.ops.context import Context
 from rookery.ops.operation import CHECKS, NOTHING, PROCESS, Doc, Ref, op
-from rookery.ops.state import find_project
+from rookery.ops.state_owner import find_project
 
 
 @op("doctor", needs="doctor.write", long=True, touches=PROCESS, owns=NOTHING, view="doctor.report")

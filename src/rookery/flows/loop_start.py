@@ -14,7 +14,8 @@ from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.config.environ import forget_runner, now, uses_daemon
 from rookery.flows.need import is_anything_alive
-from rookery.ops.state import check_state, open_state
+from rookery.ops.state import open_state
+from rookery.ops.state_owner import check_state
 
 # By name: the daemon stands above us, and the loop loads almost everything.
 _DAEMON, _LOOP = "rookery.daemon.start", "rookery.flows.loop_process"

@@ -11,7 +11,8 @@ from rookery.hooks.prime import prime
 from rookery.mail.inbox import check
 from rookery.ops.caller import prove
 from rookery.ops.context import Context
-from rookery.ops.state import find_project, open_state
+from rookery.ops.state import open_state
+from rookery.ops.state_owner import find_project
 
 
 def at_event(environ: Environ, event: str, payload: bytes) -> str:

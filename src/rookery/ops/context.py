@@ -15,7 +15,8 @@ from rookery.db.database import Database
 from rookery.ops.caller import prove
 from rookery.ops.location import take_notice
 from rookery.ops.model import Caller
-from rookery.ops.state import find_project, open_here
+from rookery.ops.state import open_here
+from rookery.ops.state_owner import find_project
 from rookery.terminal.tmux import socket_path
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import Vcs

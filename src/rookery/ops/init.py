@@ -25,7 +25,7 @@ from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
 from rookery.ops.operation import NOTHING, PROCESS, Doc, op
-from rookery.ops.state import check_state
+from rookery.ops.state_owner import check_state
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.model import Vcs
 

@@ -12,23 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from rookery.base.errors import InvalidInput
 from rookery.ops.operation import FLAG, INTEGER, Op, Param
-from rookery.ops.schema_ops import OperationSchema
-
-
-def describe(operation: Op) -> OperationSchema:
-    """What a program has to know to call the operation."""
-    return OperationSchema(
-        operation.name,
-        operation.summary,
-        operation.needs,
-        operation.touches,
-        operation.long,
-        operation.streams,
-        operation.follows,
-        operation.pages,
-        input_schema(operation),
-        result_schema(operation),
-    )
 
 
 def input_schema(operation: Op) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from rookery.base.errors import UsageError
 from rookery.base.record import Record
 from rookery.ops import index
 from rookery.ops.context import Context
-from rookery.ops.operation import Doc, op
+from rookery.ops.operation import Doc, Op, op
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,26 @@ def schema(
     operation: Annotated[tuple[str, ...], Doc("The operation, such as `task get`; without one, all.")] = (),
 ) -> list[OperationSchema]:
     """Print the JSON Schemas of an operation's input and result."""
-    from rookery.ops.json_schema import describe  # pydantic takes 75 ms to import
-
     name = " ".join(operation)
     operations = [candidate for candidate in index.load_all() if name in ("", candidate.name)]
     if not operations:
         raise UsageError(f"no operation {name!r}", hint="`rook --help` lists the commands")
     return [describe(operation) for operation in operations]
+
+
+def describe(operation: Op) -> OperationSchema:
+    """What a program has to know to call the operation."""
+    from rookery.ops.json_schema import input_schema, result_schema  # pydantic takes 75 ms to import
+
+    return OperationSchema(
+        operation.name,
+        operation.summary,
+        operation.needs,
+        operation.touches,
+        operation.long,
+        operation.streams,
+        operation.follows,
+        operation.pages,
+        input_schema(operation),
+        result_schema(operation),
+    )

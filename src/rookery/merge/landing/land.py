@@ -25,7 +25,7 @@ from rookery.merge.landing.candidate import Candidate
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
-from rookery.ops.state import keep_answer, last_answer
+from rookery.ops.state_owner import keep_answer, last_answer
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.forward import Forward, InTheWay
 from rookery.vcs.git.moves import Fenced
