@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from rookery.guard.case import Case
+from rookery.guard.command import Shell, Word, names
+from rookery.guard.judge import Judge
 from rookery.guard.paths import check_read, check_write, folder_of, is_in_worktree
 from rookery.guard.programs.options import Options, read
-from rookery.guard.scene import Scene
-from rookery.guard.shell.word import Word, names
 
 READS = names(
     "status log show diff grep blame annotate ls-files ls-tree rev-parse rev-list cat-file merge-base merge-tree "
@@ -49,19 +48,19 @@ DENIED = {
 """Subcommands that no agent uses; every other unknown one is denied with rule `git`."""
 
 
-def judge(case: Case, words: list[Word], scene: Scene) -> None:
+def check(judge: Judge, words: list[Word], shell: Shell) -> None:
     """Deny unless the command is harmless for the role, in the folder where it runs."""
-    words, scene = _globals(case, words, scene)
+    words, shell = _globals(judge, words, shell)
     if not words:
         return
     first = words[0]
     if not first.known or first.glob:
-        case.deny_unknown("git's subcommand")
+        judge.deny_unknown("git's subcommand")
     name, rest = first.text, words[1:]
     if any(word.known and word.text in ("--help", "-h") for word in rest[:1]):
         return
     if name in READS:
-        _judge_read(case, name, rest, scene)
+        _check_read(judge, name, rest, shell)
         return
     listing = _LISTINGS.get(name)
     if listing is not None and listing(rest):
@@ -71,35 +70,35 @@ def judge(case: Case, words: list[Word], scene: Scene) -> None:
         rule, reason, hint = DENIED.get(
             name, ("git", f"git {name} is not for agents", "use add, commit, diff, log, status, rebase or merge")
         )
-        case.deny(rule, reason, hint)
-    if not case.is_writer:
-        if case.role.can_spawn:
-            case.deny("read-only", f"a {case.role.name} does not implement", "sling a builder: `rook sling TASK`")
-        case.deny("read-only", f"a {case.role.name} does not git {name}", "read, and report by mail")
-    if not all(is_in_worktree(case, cwd) for cwd in scene.cwds):
-        hint = f"run it in {case.bounds.worktree}"
-        case.deny("git-elsewhere", f"git {name} would change another checkout", hint)
-    writing(case, rest, scene)
+        judge.deny(rule, reason, hint)
+    if not judge.role.can_write:
+        if judge.role.can_spawn:
+            judge.deny("read-only", f"a {judge.role.name} does not implement", "sling a builder: `rook sling TASK`")
+        judge.deny("read-only", f"a {judge.role.name} does not git {name}", "read, and report by mail")
+    if not all(is_in_worktree(judge, cwd) for cwd in shell.cwds):
+        hint = f"run it in {judge.bounds.worktree}"
+        judge.deny("git-elsewhere", f"git {name} would change another checkout", hint)
+    writing(judge, rest, shell)
 
 
-def _globals(case: Case, words: list[Word], scene: Scene) -> tuple[list[Word], Scene]:
+def _globals(judge: Judge, words: list[Word], shell: Shell) -> tuple[list[Word], Shell]:
     at = 0
     while at < len(words) and words[at].text.startswith("-"):
         text = words[at].text
         if not words[at].known:
-            case.deny_unknown("an option of git")
+            judge.deny_unknown("an option of git")
         at += 1
         if text in _FLAGS:
             continue
         value = words[at] if at < len(words) else Word("")
         if text == "-C":
             at += 1
-            scene = scene.replace(cwds=frozenset(folder_of(value, cwd) for cwd in scene.cwds))
+            shell = shell.replace(cwds=frozenset(folder_of(value, cwd) for cwd in shell.cwds))
         elif text == "-c" and value.known and _is_harmless(value.text):
             at += 1
         else:
-            case.deny("git-option", f"git {text} changes what git does", "call git without it")
-    return words[at:], scene
+            judge.deny("git-option", f"git {text} changes what git does", "call git without it")
+    return words[at:], shell
 
 
 def _is_harmless(setting: str) -> bool:
@@ -109,21 +108,21 @@ def _is_harmless(setting: str) -> bool:
     return name.startswith(_SETTINGS) or name in _NAMED_SETTINGS
 
 
-def _judge_read(case: Case, name: str, rest: list[Word], scene: Scene) -> None:
+def _check_read(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
     for i, word in enumerate(rest):
         text = word.text.partition("=")[0]
         if word.known and text == "--":
             break
         if not word.known and word.text[:1] in ("", "-") and not _is_value(rest, i):
-            case.deny_unknown(f"an option of git {name}")
+            judge.deny_unknown(f"an option of git {name}")
         if text.startswith("--") and any(each.startswith(text) for each in _RUNS if len(text) > 3):
-            case.deny("git-option", f"git {name} {text} writes or runs something", f"call git {name} without it")
+            judge.deny("git-option", f"git {name} {text} writes or runs something", f"call git {name} without it")
         if name == "grep" and text.startswith("-") and not text.startswith("--") and "O" in text:
-            case.deny("git-option", "git grep -O starts another program", "call git grep without it")
+            judge.deny("git-option", "git grep -O starts another program", "call git grep without it")
     if name in ("diff", "grep") and any(word.text == "--no-index" for word in rest):
         for word in rest:
             if not word.text.startswith("-"):
-                check_read(case, word, scene.cwds, deep=name == "grep")
+                check_read(judge, word, shell.cwds, deep=name == "grep")
 
 
 def _is_value(rest: list[Word], at: int) -> bool:
@@ -182,46 +181,46 @@ _LISTINGS: dict[str, Callable[[list[Word]], bool]] = {
 }  # fmt: skip
 
 
-def _add(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _add(judge: Judge, rest: list[Word], _scene: Shell) -> None:
     for word in rest:
         if word.known and word.text in ("-i", "-p", "-e", "--interactive", "--patch", "--edit"):
-            case.deny("interactive", "that asks on a terminal", "name the files to add")
+            judge.deny("interactive", "that asks on a terminal", "name the files to add")
 
 
-def _commit(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _commit(judge: Judge, rest: list[Word], _scene: Shell) -> None:
     options = read(rest, "mCcFtuS", ("--message", "--file", "--author", "--date", "--template", "--fixup", "--squash",
         "--reuse-message", "--reedit-message", "--trailer", "--cleanup"))  # fmt: skip
     if options.may_hide_options:
-        case.deny_unknown("an option of git commit")
+        judge.deny_unknown("an option of git commit")
     if options.has("-n", "--no-verify"):
-        case.deny("git-hooks", "the project's hooks are there to be passed", "repair what the hook complains about")
+        judge.deny("git-hooks", "the project's hooks are there to be passed", "repair what the hook complains about")
     if options.has("-p", "--patch", "--interactive"):
-        case.deny("interactive", "that asks on a terminal", "add the files, then commit with -m")
+        judge.deny("interactive", "that asks on a terminal", "add the files, then commit with -m")
 
 
-def _paths(case: Case, rest: list[Word], scene: Scene) -> None:
+def _paths(judge: Judge, rest: list[Word], shell: Shell) -> None:
     """rm and mv: every operand is written."""
     for word in read(rest, "", ("--pathspec-from-file",)).operands:
-        check_write(case, _pathspec(case, word), scene.cwds, removes=True)
+        check_write(judge, _pathspec(judge, word), shell.cwds, removes=True)
     if any(word.text.startswith("--pathspec-from") for word in rest):
-        case.deny_unknown("what is named in that file")
+        judge.deny_unknown("what is named in that file")
 
 
-def _pathspec(case: Case, word: Word) -> Word:
+def _pathspec(judge: Judge, word: Word) -> Word:
     if word.text.startswith(":"):
-        case.deny("path", f"{word.text} is not a plain path", "name the files")
+        judge.deny("path", f"{word.text} is not a plain path", "name the files")
     return word.replace(glob=word.glob or any(mark in word.text for mark in "*?["))
 
 
-def _restore(case: Case, rest: list[Word], scene: Scene) -> None:
+def _restore(judge: Judge, rest: list[Word], shell: Shell) -> None:
     options = read(rest, "sU", ("--source", "--conflict"))
     if options.has("--pathspec-from-file") or options.has("-p", "--patch"):
-        case.deny_unknown("what would be restored")
+        judge.deny_unknown("what would be restored")
     for word in options.operands:
-        check_write(case, _pathspec(case, word), scene.cwds)
+        check_write(judge, _pathspec(judge, word), shell.cwds)
 
 
-def _checkout(case: Case, rest: list[Word], scene: Scene) -> None:
+def _checkout(judge: Judge, rest: list[Word], shell: Shell) -> None:
     rule = (
         "git-branch",
         "an agent stays on its branch",
@@ -232,108 +231,108 @@ def _checkout(case: Case, rest: list[Word], scene: Scene) -> None:
     options = read(rest[:at], "bB", ("--orphan", "--conflict"))
     flags = {"-f", "--force", "-q", "--quiet", "--ours", "--theirs", "-m", "--merge", "--no-overlay", "--conflict"}
     if options.may_hide_options or any(name not in flags for name, _ in options.given):
-        case.deny(*rule)
+        judge.deny(*rule)
     if at is not None:
         paths = rest[at + 1 :]
         if not paths or len(options.operands) > 1:
-            case.deny(*rule)
+            judge.deny(*rule)
     else:
-        if texts == [case.bounds.branch]:
+        if texts == [judge.bounds.branch]:
             return
         paths = list(options.operands)
-        if not paths or not all(word.known and _exists(word, scene) for word in paths):
-            case.deny(*rule)
+        if not paths or not all(word.known and _exists(word, shell) for word in paths):
+            judge.deny(*rule)
     for word in paths:
-        check_write(case, _pathspec(case, word), scene.cwds)
+        check_write(judge, _pathspec(judge, word), shell.cwds)
 
 
-def _exists(word: Word, scene: Scene) -> bool:
-    return all(cwd is not None and os.path.lexists(os.path.join(cwd, word.text)) for cwd in scene.cwds)
+def _exists(word: Word, shell: Shell) -> bool:
+    return all(cwd is not None and os.path.lexists(os.path.join(cwd, word.text)) for cwd in shell.cwds)
 
 
-def _reset(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _reset(judge: Judge, rest: list[Word], _scene: Shell) -> None:
     options = read(rest)
     if options.may_hide_options:
-        case.deny_unknown("an option of git reset")
+        judge.deny_unknown("an option of git reset")
     known = {"--soft", "--mixed", "-q", "--quiet", "-N", "--intent-to-add", "--no-refresh"}
     if any(name not in known for name, _ in options.given):
-        case.deny(
+        judge.deny(
             "git-reset", "that throws away what is not committed", "`git restore PATH` for single files, or commit"
         )
 
 
 def _integrate(
-    case: Case, rest: list[Word], takes: str, longs: tuple[str, ...], denied: tuple[str, ...], what: str
+    judge: Judge, rest: list[Word], takes: str, longs: tuple[str, ...], denied: tuple[str, ...], what: str
 ) -> Options:
     options = read(rest, takes, longs)
     if options.may_hide_options or any(not word.known for word in rest):
-        case.deny_unknown(f"what is {what}d")
+        judge.deny_unknown(f"what is {what}d")
     if options.has(*denied):
-        case.deny("git-option", f"that option makes git {what} do more", f"call git {what} without it")
+        judge.deny("git-option", f"that option makes git {what} do more", f"call git {what} without it")
     refs = [word.text for word in (*options.operands, *options.values("--onto"))]
-    if not case.role.can_land and not all(_is_own(case, each) for each in refs):
-        base = case.bounds.base or "the base"
-        case.deny("git-foreign", f"only {base} comes into your branch", f"git {what} {base}".strip())
+    if not judge.role.can_land and not all(_is_own(judge, each) for each in refs):
+        base = judge.bounds.base or "the base"
+        judge.deny("git-foreign", f"only {base} comes into your branch", f"git {what} {base}".strip())
     return options
 
 
-def _is_own(case: Case, ref: str) -> bool:
+def _is_own(judge: Judge, ref: str) -> bool:
     """True if the revision is the base, the own branch, or a commit by its hash."""
-    base, own = case.bounds.base, case.bounds.branch
+    base, own = judge.bounds.base, judge.bounds.branch
     stem = ref.partition("~")[0].partition("^")[0].partition("@{")[0]
     if not base or stem in (base, f"origin/{base}", own, "HEAD", "ORIG_HEAD", "@", "MERGE_HEAD"):
         return True
     return len(stem) >= 7 and not stem.strip("0123456789abcdef")
 
 
-def _rebase(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _rebase(judge: Judge, rest: list[Word], _scene: Shell) -> None:
     denied = ("-x", "--exec", "--update-refs", "-s", "--strategy", "--root")
     longs = ("--onto", "--exec", "--strategy", "--strategy-option", "--empty")
-    operands = _integrate(case, rest, "xsXC", longs, denied, "rebase").operands
-    if len(operands) > 1 and operands[1].text not in (case.bounds.branch, "HEAD"):
-        case.deny("git-branch", "that would rebase another branch", _OWN_BRANCH)
+    operands = _integrate(judge, rest, "xsXC", longs, denied, "rebase").operands
+    if len(operands) > 1 and operands[1].text not in (judge.bounds.branch, "HEAD"):
+        judge.deny("git-branch", "that would rebase another branch", _OWN_BRANCH)
 
 
-def _merge(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _merge(judge: Judge, rest: list[Word], _scene: Shell) -> None:
     longs = ("--message", "--file", "--strategy", "--strategy-option", "--into-name", "--cleanup")
     messages = {i + 1 for i, word in enumerate(rest) if word.known and word.text in ("-m", "--message")}
     kept = [Word("") if i in messages else word for i, word in enumerate(rest)]
-    _integrate(case, kept, "mFsXS", longs, ("--no-verify",), "merge")
+    _integrate(judge, kept, "mFsXS", longs, ("--no-verify",), "merge")
 
 
-def _pick(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _pick(judge: Judge, rest: list[Word], _scene: Shell) -> None:
     options = read(rest, "mXS", ("--mainline", "--strategy", "--strategy-option"))
     if options.may_hide_options or options.has("--strategy"):
-        case.deny_unknown("what is picked")
+        judge.deny_unknown("what is picked")
 
 
-def _apply(case: Case, rest: list[Word], scene: Scene) -> None:
+def _apply(judge: Judge, rest: list[Word], shell: Shell) -> None:
     options = read(rest, "pC", ("--directory", "--build-fake-ancestor", "--exclude", "--include"))
     if options.may_hide_options or options.has("--unsafe-paths", "--build-fake-ancestor"):
-        case.deny("git-option", "that option lets a patch leave the worktree", "call git apply without it")
+        judge.deny("git-option", "that option lets a patch leave the worktree", "call git apply without it")
     for word in options.operands:
-        check_read(case, word, scene.cwds)
+        check_read(judge, word, shell.cwds)
 
 
-def _format_patch(case: Case, rest: list[Word], scene: Scene) -> None:
+def _format_patch(judge: Judge, rest: list[Word], shell: Shell) -> None:
     options = read(rest, "ovn", ("--output-directory", "--output"))
     if options.may_hide_options:
-        case.deny_unknown("an option of git format-patch")
+        judge.deny_unknown("an option of git format-patch")
     if options.has("--stdout"):
         return
     for word in options.values("-o", "--output-directory", "--output") or [Word("0001.patch")]:
-        check_write(case, word, scene.cwds, makes_folder=True)
+        check_write(judge, word, shell.cwds, makes_folder=True)
 
 
-def _stash(case: Case, _rest: list[Word], _scene: Scene) -> None:
-    case.deny(
+def _stash(judge: Judge, _rest: list[Word], _scene: Shell) -> None:
+    judge.deny(
         "git-stash",
         "the stash is shared by all agents, who would take each other's",
         "commit on your branch instead; `git reset --soft HEAD~1` takes that back",
     )
 
 
-WRITES: dict[str, Callable[[Case, list[Word], Scene], None]] = {
+WRITES: dict[str, Callable[[Judge, list[Word], Shell], None]] = {
     "add": _add,
     "stage": _add,
     "commit": _commit,

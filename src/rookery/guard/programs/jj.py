@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rookery.guard.case import Case
+from rookery.guard.command import Shell, Word, names
+from rookery.guard.judge import Judge
 from rookery.guard.paths import check_writes, is_in_worktree
 from rookery.guard.programs.options import read
-from rookery.guard.scene import Scene
-from rookery.guard.shell.word import Word, names
 
 _READS = names("status st log diff show evolog obslog interdiff root version help")
 _READ_PAIRS = frozenset(
@@ -35,40 +34,40 @@ _DENIED = {
 _VALUED = ("--message", "--revision", "--destination", "--source", "--branch", "--from", "--into", "--to", "--tool")
 
 
-def judge(case: Case, words: list[Word], scene: Scene) -> None:
+def check(judge: Judge, words: list[Word], shell: Shell) -> None:
     """Deny unless the command is harmless for the role."""
     at = 0
     while at < len(words) and words[at].text.startswith("-"):
         if not words[at].known or words[at].text not in _FLAGS:
-            case.deny("jj-option", f"jj {words[at].text} changes what jj does", "call jj without it")
+            judge.deny("jj-option", f"jj {words[at].text} changes what jj does", "call jj without it")
         at += 1
     if at == len(words):
         return
     for word in words[at:]:
         if word.text.startswith(("--config", "--repository", "-R", "--at-op", "--tool", "--editor")):
-            case.deny("jj-option", f"jj {word.text} changes what jj does", "call jj without it")
+            judge.deny("jj-option", f"jj {word.text} changes what jj does", "call jj without it")
     first, second = words[at], words[at + 1] if at + 1 < len(words) else Word("")
     if not first.known or (not second.known and first.text not in _READS | _WRITES):
-        case.deny_unknown("jj's subcommand")
+        judge.deny_unknown("jj's subcommand")
     pair = (first.text, second.text)
     if first.text in _READS or (
         pair in _READ_PAIRS and not (pair == ("git", "remote") and _words(words)[at + 2 :] != ["list"])
     ):
-        if case.role.writes == "nothing" and any(not word.known and not word.text for word in words):
-            case.deny_unknown("an option of jj")
+        if judge.role.writes == "nothing" and any(not word.known and not word.text for word in words):
+            judge.deny_unknown("an option of jj")
         return
     if first.text not in _WRITES and pair not in _WRITE_PAIRS:
         fallback = ("jj", f"jj {first.text} is not for agents", "use describe, new, squash, diff, log or status")
-        case.deny(*_DENIED.get(first.text, fallback))
-    if not case.is_writer:
-        case.deny("read-only", f"a {case.role.name} does not jj {first.text}", "read, and report by mail")
-    if not all(is_in_worktree(case, cwd) for cwd in scene.cwds):
-        case.deny(
-            "jj-elsewhere", f"jj {first.text} would change another workspace", f"run it in {case.bounds.worktree}"
+        judge.deny(*_DENIED.get(first.text, fallback))
+    if not judge.role.can_write:
+        judge.deny("read-only", f"a {judge.role.name} does not jj {first.text}", "read, and report by mail")
+    if not all(is_in_worktree(judge, cwd) for cwd in shell.cwds):
+        judge.deny(
+            "jj-elsewhere", f"jj {first.text} would change another workspace", f"run it in {judge.bounds.worktree}"
         )
     options = read(words[at + 1 :], "mrdsbofti", _VALUED)
     if first.text == "restore":
-        check_writes(case, options.operands, scene.cwds)
+        check_writes(judge, options.operands, shell.cwds)
 
 
 def _words(words: list[Word]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.guard.shell.word import Word
+from rookery.guard.command import Word
 
 
 @dataclass(frozen=True, slots=True)

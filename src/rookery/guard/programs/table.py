@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.guard.shell.word import names
+from rookery.guard.command import names
 
 PLAIN = names(
     "cat tac head wc ls dir vdir stat file du df echo printf true false : test [ pwd dirname basename realpath "

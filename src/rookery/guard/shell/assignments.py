@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from rookery.guard.case import Case
-from rookery.guard.shell.word import Word, names
+from rookery.guard.command import Word, names
+from rookery.guard.judge import Judge
 
 OWN = "ROOKERY_"
 _STEERING = names(
@@ -25,7 +25,7 @@ _PLACES = names("HOME XDG_CONFIG_HOME XDG_CONFIG_DIRS CLAUDE_CONFIG_DIR")
 
 
 def check(
-    case: Case,
+    judge: Judge,
     node: Node,
     text: Callable[[Node], str],
     value_of: Callable[[Node], Word],
@@ -39,36 +39,36 @@ def check(
         named = text(name).partition("[")[0] if name is not None else ""
         if named == "IFS" and prefixed == "read":
             return  # it splits what `read` reads, and nothing else
-        check_name(case, named, word, for_one=prefixed is not None)
+        check_name(judge, named, word, for_one=prefixed is not None)
         return
     for each in node.children:
         if each.type in ("variable_assignment", "variable_assignments"):
-            check(case, each, text, value_of)
+            check(judge, each, text, value_of)
         elif each.is_named and each.type != "comment":
             word = value_of(each)
             if node.type == "declaration_command" and word.text[:1] in "-+" and "n" in word.text:
                 if text(node).startswith("export"):
                     continue
-                case.deny("syntax", "a variable that stands for another cannot be followed", "write it out plainly")
+                judge.deny("syntax", "a variable that stands for another cannot be followed", "write it out plainly")
             if not word.known:
-                case.deny_unknown("the name of a variable")
-            check_name(case, word.text, Word(""), removes=True)
+                judge.deny_unknown("the name of a variable")
+            check_name(judge, word.text, Word(""), removes=True)
 
 
-def check_name(case: Case, name: str, value: Word, *, for_one: bool = False, removes: bool = False) -> None:
+def check_name(judge: Judge, name: str, value: Word, *, for_one: bool = False, removes: bool = False) -> None:
     """Deny if the variable is none of an agent's. `for_one`: it is set for one command alone."""
     if name.startswith(OWN):
-        case.deny("identity", f"{name} says who you are, which is not yours to change", "call `rook` as it is")
+        judge.deny("identity", f"{name} says who you are, which is not yours to change", "call `rook` as it is")
     if removes:
         return
     if name in _STEERING:
-        case.deny("environment", f"{name} changes what commands do", "run the command without it")
+        judge.deny("environment", f"{name} changes what commands do", "run the command without it")
     if name in _RUNNERS:
         if not value.known or value.text not in _HARMLESS_RUNNERS:
-            case.deny("environment", f"{name} runs another program", f"set it to `cat` or `true`, or leave {name} out")
+            judge.deny("environment", f"{name} runs another program", f"set it to `cat` or `true`, or leave {name} out")
     elif name.startswith("GIT_") and name not in _GIT:
-        case.deny("environment", f"{name} changes what git does", "run git without it")
-    if name in _PLACES and not (for_one and case.is_writer):
-        case.deny("environment", f"{name} changes whose settings hold", f"leave {name} as it is")
-    if name == "PATH" and not case.is_writer:
-        case.deny("environment", "PATH changes what commands are", "name the program by its path")
+        judge.deny("environment", f"{name} changes what git does", "run git without it")
+    if name in _PLACES and not (for_one and judge.role.can_write):
+        judge.deny("environment", f"{name} changes whose settings hold", f"leave {name} as it is")
+    if name == "PATH" and not judge.role.can_write:
+        judge.deny("environment", "PATH changes what commands are", "name the program by its path")

@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from rookery.guard.case import Case
+from rookery.guard.command import UNKNOWN, Shell, Word, names
+from rookery.guard.judge import Judge
 from rookery.guard.paths import is_in_worktree
-from rookery.guard.scene import Scene
-from rookery.guard.shell.expand import UNKNOWN
-from rookery.guard.shell.word import Word, names
 
 _NUMBERS = names("? $ # RANDOM SECONDS UID EUID PPID LINENO EPOCHSECONDS SRANDOM")
 GIVEN = _NUMBERS | names("HOME PWD OLDPWD TMPDIR")
@@ -26,7 +24,7 @@ def home() -> Word:
     return Word(os.path.expanduser("~"))
 
 
-def given(case: Case, name: str, scene: Scene) -> list[Word]:
+def given(judge: Judge, name: str, shell: Shell) -> list[Word]:
     """The value of a variable that the script itself does not set."""
     if name in _NUMBERS:
         return [_NUMBER]
@@ -35,17 +33,17 @@ def given(case: Case, name: str, scene: Scene) -> list[Word]:
     if name == "HOME":
         return [home()]
     if name == "PWD":
-        return [UNKNOWN if cwd is None else Word(cwd) for cwd in scene.cwds]
-    if name == "TMPDIR" and case.bounds.temp:
-        return [Word(case.bounds.temp[0])]
+        return [UNKNOWN if cwd is None else Word(cwd) for cwd in shell.cwds]
+    if name == "TMPDIR" and judge.bounds.temp:
+        return [Word(judge.bounds.temp[0])]
     if name == "ROOKERY_ROOT":
-        return [Word(case.bounds.root)]
-    if name == "ROOKERY_AGENT" and case.bounds.agent:
-        return [Word(case.bounds.agent)]
+        return [Word(judge.bounds.root)]
+    if name == "ROOKERY_AGENT" and judge.bounds.agent:
+        return [Word(judge.bounds.agent)]
     return [UNKNOWN]
 
 
-def result(case: Case, node: Node, text: Callable[[Node], str], scene: Scene, single: Callable[[Node], Word]) -> Word:
+def result(judge: Judge, node: Node, text: Callable[[Node], str], shell: Shell, single: Callable[[Node], Word]) -> Word:
     """What a substitution puts in its place; the commands within are judged apart from this."""
     if node.type == "arithmetic_expansion":
         return _NUMBER
@@ -61,7 +59,7 @@ def result(case: Case, node: Node, text: Callable[[Node], str], scene: Scene, si
     words = [single(each) for each in inner[0].children if each.is_named]
     if not all(word.known and not word.glob for word in words):
         return UNKNOWN
-    return _printed(case, [word.text for word in words], scene)
+    return _printed(judge, [word.text for word in words], shell)
 
 
 def _here_document(node: Node, text: Callable[[Node], str], single: Callable[[Node], Word]) -> Word:
@@ -80,27 +78,27 @@ def _here_document(node: Node, text: Callable[[Node], str], single: Callable[[No
     return Word(found.text.rstrip("\n") if found.known else found.text, found.known)
 
 
-def _printed(case: Case, words: list[str], scene: Scene) -> Word:
+def _printed(judge: Judge, words: list[str], shell: Shell) -> Word:
     name, rest = words[0], words[1:]
-    cwd = next(iter(scene.cwds)) if len(scene.cwds) == 1 else None
+    cwd = next(iter(shell.cwds)) if len(shell.cwds) == 1 else None
     if name == "pwd" and not rest and cwd is not None:
         return Word(cwd)
     if name in _COUNTERS and not any("/" in word or word == "-f" for word in rest):
         return _NUMBER
-    if name == "mktemp" and rest in ([], ["-d"]) and case.bounds.temp:
-        return Word(os.path.join(case.bounds.temp[0], "tmp.rook"))
+    if name == "mktemp" and rest in ([], ["-d"]) and judge.bounds.temp:
+        return Word(os.path.join(judge.bounds.temp[0], "tmp.rook"))
     if name == "id" and rest == ["-u"]:
         return _NUMBER
     if name == "git" and rest:
-        return _git(case, rest, cwd)
+        return _git(judge, rest, cwd)
     return UNKNOWN
 
 
-def _git(case: Case, words: list[str], cwd: str | None) -> Word:
-    if words == ["rev-parse", "--show-toplevel"] and is_in_worktree(case, cwd):
-        return Word(os.path.realpath(case.bounds.worktree))
-    if words in (["branch", "--show-current"], ["rev-parse", "--abbrev-ref", "HEAD"]) and is_in_worktree(case, cwd):
-        return Word(case.bounds.branch)
+def _git(judge: Judge, words: list[str], cwd: str | None) -> Word:
+    if words == ["rev-parse", "--show-toplevel"] and is_in_worktree(judge, cwd):
+        return Word(os.path.realpath(judge.bounds.worktree))
+    if words in (["branch", "--show-current"], ["rev-parse", "--abbrev-ref", "HEAD"]) and is_in_worktree(judge, cwd):
+        return Word(judge.bounds.branch)
     if words[0] in ("merge-base", "rev-parse"):
         flags = {word for word in words[1:] if word.startswith("-")}
         if flags <= {"--short", "--verify", "--fork-point", "-q"}:

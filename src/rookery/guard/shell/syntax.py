@@ -12,9 +12,9 @@ from itertools import pairwise
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from rookery.guard.case import Case
-from rookery.guard.shell.expand import decode_ansi_c
-from rookery.guard.shell.word import names
+from rookery.guard.command import names
+from rookery.guard.judge import Judge
+from rookery.guard.shell.expansion import decode_ansi_c
 
 LONGEST = 1_000_000
 _MOST_MENDINGS = 8
@@ -58,9 +58,9 @@ _KEYWORDS = names("! { } if while until for case select function then do done fi
 _ASCII = bytes(range(128)) + b"x" * 128
 
 
-def is_one_command(case: Case, text: str, program: str) -> bool:
+def is_one_command(judge: Judge, text: str, program: str) -> bool:
     """True if the script is one plain call of a program: nothing before, after or within it that a shell would do."""
-    root, _ = parse(case, text.encode())
+    root, _ = parse(judge, text.encode())
     if [each.type for each in root.children] != ["command"]:
         return False
     name = root.children[0].child_by_field_name("name")
@@ -71,12 +71,12 @@ def _is_plain(node: Node) -> bool:
     return node.type in _PLAIN and all(_is_plain(each) for each in node.named_children)
 
 
-def parse(case: Case, source: bytes) -> tuple[Node, bytes]:
+def parse(judge: Judge, source: bytes) -> tuple[Node, bytes]:
     """The tree of a script in which every command can be seen, and the text that it is the tree of."""
     if len(source) > LONGEST:
-        case.deny("syntax", "the command is too long to judge", "write long text with the Write tool")
+        judge.deny("syntax", "the command is too long to judge", "write long text with the Write tool")
     if any((byte < 32 and byte not in (9, 10)) or byte == 127 for byte in source):
-        case.deny("syntax", "the command has control characters in it", "leave them out, or write $'\\x1b' in quotes")
+        judge.deny("syntax", "the command has control characters in it", "leave them out, or write $'\\x1b' in quotes")
     for _ in range(_MOST_MENDINGS):
         root = _parser().parse(source.translate(_ASCII)).root_node
         torn = _torn_variables(root, source)
@@ -85,11 +85,11 @@ def parse(case: Case, source: bytes) -> tuple[Node, bytes]:
         for start, end in reversed(torn):
             source = b"%s{%s}%s" % (source[: start + 1], source[start + 1 : end], source[end:])
     if root.has_error or torn:
-        case.deny("syntax", "the command cannot be read for sure", _HINT)
-    _inspect(case, root, source)
+        judge.deny("syntax", "the command cannot be read for sure", _HINT)
+    _inspect(judge, root, source)
     first, last = (root.children[0], root.children[-1]) if root.children else (root, root)
     if source[: first.start_byte].strip() or source[last.end_byte :].strip():
-        case.deny("syntax", "the command cannot be read for sure", _HINT)
+        judge.deny("syntax", "the command cannot be read for sure", _HINT)
     return root, source
 
 
@@ -113,7 +113,7 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def _inspect(case: Case, root: Node, source: bytes) -> None:
+def _inspect(judge: Judge, root: Node, source: bytes) -> None:
     waiting = [root]
     counts = hides = False
     while waiting:
@@ -123,23 +123,23 @@ def _inspect(case: Case, root: Node, source: bytes) -> None:
         )
         hides = hides or (not node.children and _may_run_when_counted(node, source))
         if node.is_named and node.type not in _KNOWN:
-            case.deny("syntax", f"the guard does not know the shell's {node.type}", _HINT)
+            judge.deny("syntax", f"the guard does not know the shell's {node.type}", _HINT)
         children = node.children
         if not children:
-            _inspect_leaf(case, node, source)
+            _inspect_leaf(judge, node, source)
             continue
         waiting += children
         if node.type not in _LOOSE:
-            _inspect_gaps(case, node, children, source)
+            _inspect_gaps(judge, node, children, source)
         if node.type == "expansion" and any(not each.is_named and each.type == "@" for each in children):
-            case.deny("syntax", "a transformed variable may run anything", _HINT)
+            judge.deny("syntax", "a transformed variable may run anything", _HINT)
         if node.type == "heredoc_redirect":
-            _inspect_heredoc(case, children, source)
+            _inspect_heredoc(judge, children, source)
         if node.type == "command_substitution" and children[0].type == "`" and b"\\" in _text(node, source):
-            case.deny("syntax", "backticks with backslashes in them read differently", "use $(…)")
+            judge.deny("syntax", "backticks with backslashes in them read differently", "use $(…)")
 
     if counts and hides:
-        case.deny("syntax", "a text with a substitution in it may be run where a shell counts", _HINT)
+        judge.deny("syntax", "a text with a substitution in it may be run where a shell counts", _HINT)
 
 
 def _may_run_when_counted(node: Node, source: bytes) -> bool:
@@ -151,17 +151,17 @@ def _may_run_when_counted(node: Node, source: bytes) -> bool:
     return b"[$(" in text or b"[`" in text or (text.endswith((b"[$", b"[")) and len(text) > 1)
 
 
-def _inspect_leaf(case: Case, node: Node, source: bytes) -> None:
+def _inspect_leaf(judge: Judge, node: Node, source: bytes) -> None:
     text = _text(node, source)
     if node.type == "word" and _is_in(node, "command_name") and text.decode(errors="replace") in _KEYWORDS:
-        case.deny("syntax", "the command cannot be read for sure", _HINT)
+        judge.deny("syntax", "the command cannot be read for sure", _HINT)
     if not node.is_named or node.type in _OPAQUE:
         return
     bare = unescaped(text)
     if node.type == "word" and any(each in bare for each in b" \t\n;|&<>") and not _is_in(node, "expansion"):
-        case.deny("syntax", "the command cannot be read for sure", _HINT)
+        judge.deny("syntax", "the command cannot be read for sure", _HINT)
     if b"`" in bare or b"$(" in bare or b"${" in bare:
-        case.deny("syntax", "a substitution stands where it cannot be judged", _HINT)
+        judge.deny("syntax", "a substitution stands where it cannot be judged", _HINT)
 
 
 def _is_in(node: Node, kind: str) -> bool:
@@ -179,33 +179,33 @@ def _drop_escapes(part: bytes) -> bytes:
     return first + b"".join(each[1:] for each in rest)
 
 
-def _inspect_gaps(case: Case, node: Node, children: list[Node], source: bytes) -> None:
+def _inspect_gaps(judge: Judge, node: Node, children: list[Node], source: bytes) -> None:
     """Between two parts there may be blanks and continued lines, and before a here-document a `-` that has no node."""
     for before, after in pairwise(children):
         gap = source[before.end_byte : after.start_byte]
         if not gap and node.type in _LISTS and before.type in _WORDS and after.type in _WORDS:
-            case.deny("syntax", "the command cannot be read for sure", "write words apart, and variables as ${name}")
+            judge.deny("syntax", "the command cannot be read for sure", "write words apart, and variables as ${name}")
         if not gap and before.type == "$" and node.type == "concatenation":
-            case.deny("syntax", "a dollar stands before something else", "leave the dollar out, or quote it")
+            judge.deny("syntax", "a dollar stands before something else", "leave the dollar out, or quote it")
         if gap and (node.type in _TIGHT or before.type == "${"):
-            case.deny("syntax", "the command cannot be read for sure", _HINT)
+            judge.deny("syntax", "the command cannot be read for sure", _HINT)
         if not gap or not gap.strip(b" \t"):
             continue
         if b"\n" in gap.replace(b"\\\n", b"") and node.type in _ON_ONE_LINE:
-            case.deny("syntax", "the command cannot be read for sure", _HINT)
+            judge.deny("syntax", "the command cannot be read for sure", _HINT)
         if not gap.replace(b"\\\n", b"").strip(b" \t\n"):
             if b"\\\n" in gap and not gap.replace(b"\\\n", b""):
-                case.deny("syntax", "a line is continued within a word", "write the word on one line")
+                judge.deny("syntax", "a line is continued within a word", "write the word on one line")
             continue
         if node.type != "redirected_statement" or gap.replace(b"\\\n", b"").strip() != b"-":
-            case.deny("syntax", "the command cannot be read for sure", _HINT)
+            judge.deny("syntax", "the command cannot be read for sure", _HINT)
 
 
-def _inspect_heredoc(case: Case, children: list[Node], source: bytes) -> None:
+def _inspect_heredoc(judge: Judge, children: list[Node], source: bytes) -> None:
     found = {each.type: each for each in children}
     start, body, end = (found.get(name) for name in ("heredoc_start", "heredoc_body", "heredoc_end"))
     if start is None or end is None:
-        case.deny("syntax", "a here-document does not end", _HINT)
+        judge.deny("syntax", "a here-document does not end", _HINT)
     word = _text(start, source)
     name = word[1:] if word[:1] == b"\\" else word[1:-1] if word[:1] in (b"'", b'"') else word
     plain = name.replace(b"_", b"").replace(b"-", b"").replace(b".", b"")
@@ -216,12 +216,12 @@ def _inspect_heredoc(case: Case, children: list[Node], source: bytes) -> None:
         and source[end.end_byte : end.end_byte + 1] in (b"", b"\n")
     )
     if not plain.isalnum() or not ends_alone or (line_start < end.start_byte and "<<-" not in found):
-        case.deny("syntax", "the end of a here-document is unclear", "end it with a plain word alone on its line")
+        judge.deny("syntax", "the end of a here-document is unclear", "end it with a plain word alone on its line")
     text = source[body.start_byte : line_start] if body is not None else b""
     if word == name:
         text = text.replace(b"\\\n", b"")
     if any(line.strip(b"\t") == name for line in text.split(b"\n")):
-        case.deny("syntax", "the end of a here-document is unclear", "use an end word that is not in the text")
+        judge.deny("syntax", "the end of a here-document is unclear", "use an end word that is not in the text")
 
 
 def _text(node: Node, source: bytes) -> bytes:

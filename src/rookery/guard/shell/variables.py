@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from rookery.base.record import Record
-from rookery.guard.shell.word import names
+from rookery.guard.command import names
 
 _BLOCKS = names(
     "program compound_statement subshell do_group if_statement elif_clause else_clause case_item "

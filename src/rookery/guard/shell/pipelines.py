@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from rookery.base.record import Record
-from rookery.guard.case import WRITE_IT_OUT, Case
+from rookery.guard.judge import WRITE_IT_OUT, Judge
 
 CHAINED = ("list", "pipeline", "redirected_statement", "negated_command")
 """The kinds of nodes that a chain is made of."""
@@ -38,24 +38,24 @@ class Link(Record):
     is_negated: bool = False
 
 
-def read_chain(case: Case, node: Node) -> list[Link]:
+def read_chain(judge: Judge, node: Node) -> list[Link]:
     """The pipelines of a list in their order; of anything else, itself alone."""
     parts = [each for each in node.children if each.type != "comment"]
     if node.type == "list":
         if len(parts) != 3 or parts[1].type not in (AND, OR):
-            case.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
-        return _append(read_chain(case, parts[0]), parts[1].type, read_chain(case, parts[2]))
+            judge.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
+        return _append(read_chain(judge, parts[0]), parts[1].type, read_chain(judge, parts[2]))
     if node.type == "pipeline":
         links: list[Link] = []
         for each in parts:
             if each.type not in _PIPES:
-                links = _pipe(links, read_chain(case, each))
+                links = _pipe(links, read_chain(judge, each))
         return links
     if node.type == "negated_command":
-        first, *rest = read_chain(case, parts[-1])
+        first, *rest = read_chain(judge, parts[-1])
         return [first.replace(is_negated=not first.is_negated), *rest]
     if node.type == "redirected_statement":
-        return _redirect(case, node)
+        return _redirect(judge, node)
     return [Link("", (Stage(node),))]
 
 
@@ -64,17 +64,17 @@ def continues(redirect: Node) -> bool:
     return any(True for _ in _behind(redirect))
 
 
-def _redirect(case: Case, node: Node) -> list[Link]:
+def _redirect(judge: Judge, node: Node) -> list[Link]:
     body = node.child_by_field_name("body")
     redirects = node.children_by_field_name("redirect")
-    links = [Link("", (Stage(None),))] if body is None else read_chain(case, body)
+    links = [Link("", (Stage(None),))] if body is None else read_chain(judge, body)
     *before, last = links
     *stages, stage = last.stages
     stage = stage.replace(redirects=(*stage.redirects, *redirects))
     links = [*before, last.replace(stages=(*stages, stage))]
     for redirect in redirects:
         for operator, behind in _behind(redirect):
-            more = read_chain(case, behind)
+            more = read_chain(judge, behind)
             links = _append(links, operator, more) if operator else _pipe(links, more)
     return links
 

@@ -13,11 +13,10 @@ from itertools import pairwise
 from tree_sitter import Node
 
 from rookery.base.record import Record
-from rookery.guard.case import WRITE_IT_OUT, Case
-from rookery.guard.shell.word import Word
+from rookery.guard.command import UNKNOWN, Word
+from rookery.guard.judge import WRITE_IT_OUT, Judge
 
 LITERAL, QUOTED, EXPANDED = "literal", "quoted", "expanded"
-UNKNOWN = Word("", known=False)
 EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion")
 _MOST_FIELDS = 256
 _LONGEST = 2_000_000
@@ -35,8 +34,8 @@ class Piece(Record):
 class Expander:
     """Expands words with `value`, which says what an expansion stands for."""
 
-    def __init__(self, case: Case, source: bytes, value: Callable[[Node], Word]) -> None:
-        self.case = case
+    def __init__(self, judge: Judge, source: bytes, value: Callable[[Node], Word]) -> None:
+        self.judge = judge
         self.source = source
         self.value = value
 
@@ -46,7 +45,7 @@ class Expander:
         for pieces in self._braces(self._pieces(node)):
             found += _join(_tilde(pieces), splits=True)
             if len(found) > _MOST_FIELDS:
-                self.case.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
+                self.judge.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
         return found
 
     def single(self, node: Node | None) -> Word:
@@ -117,7 +116,7 @@ class Expander:
             [*pieces[:opening], *inner, *tail] for choice in choices for inner in self._braces(choice) for tail in tails
         ]
         if len(found) > _MOST_FIELDS:
-            self.case.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
+            self.judge.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
         return found
 
 
