@@ -53,11 +53,11 @@ class Judge:
         """Refuse what can only be known when it runs."""
         self.deny("unknown", f"{what} is only known when it runs", hint)
 
-    def deny_to_reader(self, what: str, hint: str = "read, and report by mail") -> NoReturn:
-        """Refuse what only a role that writes may do; a role that slings agents can have a builder do it."""
+    def deny_to_reader(self, what: str, instead: str = "read, and report by mail", more: str = "") -> NoReturn:
+        """Refuse what only a role that writes may do; one that slings agents can have a builder do it instead."""
         if self.role.can_spawn:
-            hint = "sling a builder: `rook sling TASK --role builder`"
-        self.deny("read-only", f"a {self.role.name} {what}", hint)
+            instead = "sling a builder: `rook sling TASK --role builder`"
+        self.deny("read-only", f"a {self.role.name} {what}", instead + more)
 
     def ask(self, rule: str, reason: str, hint: str) -> None:
         """Leave it to a person, unless something else is denied."""

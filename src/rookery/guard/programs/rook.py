@@ -30,7 +30,7 @@ _UNKNOWN = "\0"
 """Stands in a word for what is only known when it runs; no word of a command can hold it."""
 
 
-def check(judge: Judge, words: list[Word], shell: Shell) -> None:
+def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     """Deny what the agent may not call, and waiting in a loop."""
     settings, words = _read_globals(judge, words)
     if not words or settings.version or words[0].text == "help":
