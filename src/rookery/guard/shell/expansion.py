@@ -6,88 +6,89 @@ A piece of a word is literal (braces, `~` and patterns still count), quoted, or 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from tree_sitter import Node
 
 from rookery.base.record import Record
-from rookery.guard.command import UNKNOWN, Word
+from rookery.guard.command import UNKNOWN, Word, names
 from rookery.guard.judge import WRITE_IT_OUT, Judge
+from rookery.guard.paths import MARKS
+from rookery.guard.shell.quoting import decode_ansi_c, unescape
+from rookery.guard.shell.syntax import Tree
 
 LITERAL, QUOTED, EXPANDED = "literal", "quoted", "expanded"
 EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion")
 _MOST_FIELDS = 256
 _LONGEST = 2_000_000
-_MARKS = "*?["
+_LITERALS = names("word number extglob_pattern variable_name test_operator $")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece(Record):
-    """A part of a word; what has a meaning in a literal piece stands there alone."""
+    """A part of a word; in a literal piece, a character with a meaning stands alone."""
 
     kind: str
     word: Word
 
 
 class Expander:
-    """Expands words with `value`, which says what an expansion stands for."""
+    """Expands words, with the values that the script's expansions have by the way they are written."""
 
-    def __init__(self, judge: Judge, source: bytes, value: Callable[[Node], Word]) -> None:
+    def __init__(self, judge: Judge, tree: Tree, values: Mapping[str, Word]) -> None:
         self.judge = judge
-        self.source = source
-        self.value = value
+        self.tree = tree
+        self.values = values
 
     def fields(self, node: Node) -> list[Word]:
         """The words that one word of a command becomes."""
-        found = []
-        for pieces in self._braces(self._pieces(node)):
-            found += _join(_tilde(pieces), splits=True)
-            if len(found) > _MOST_FIELDS:
-                self.judge.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
-        return found
+        fields = [field for pieces in self._braces(self._pieces(node)) for field in _join(_tilde(pieces), splits=True)]
+        self._check_count(fields)
+        return fields
 
-    def single(self, node: Node | None) -> Word:
+    def single(self, node: Node) -> Word:
         """The word where a shell neither splits nor expands braces: a value, a here-document, a redirection."""
-        if node is None:
-            return Word("")
-        words = _join(_tilde(self._pieces(node)), splits=False)
-        return words[0] if words else Word("")
+        return next(iter(_join(_tilde(self._pieces(node)), splits=False)), Word(""))
+
+    def _check_count(self, fields: Sized) -> None:
+        if len(fields) > _MOST_FIELDS:
+            self.judge.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
+
+    def _value(self, node: Node) -> Word:
+        return self.values.get(self.tree.text(node), UNKNOWN)
 
     def _pieces(self, node: Node) -> list[Piece]:
         kind = node.type
-        text = self.source[node.start_byte : node.end_byte].decode()
-        if kind in ("command_name", "translated_string"):
-            return [piece for child in node.children if child.is_named for piece in self._pieces(child)]
-        if kind == "concatenation":
-            return [piece for child in node.children for piece in self._pieces(child)]
-        if kind in ("word", "number", "extglob_pattern", "variable_name", "test_operator", "$") and not node.children:
+        text = self.tree.text(node)
+        if kind in ("command_name", "translated_string", "concatenation"):
+            parts = node.children if kind == "concatenation" else node.named_children
+            return [piece for part in parts for piece in self._pieces(part)]
+        if kind in _LITERALS and not node.children:
             return _literal(text)
         if kind == "raw_string":
             return [Piece(QUOTED, Word(text[1:-1]))]
         if kind == "ansi_c_string":
             return [Piece(QUOTED, Word(decode_ansi_c(text[2:-1])))]
         if kind == "string":
-            return [Piece(QUOTED, Word("")), *self._around(node, '$`"\\\n', node.start_byte + 1, node.end_byte - 1)]
+            return [Piece(QUOTED, Word("")), *self._around(node, '$`"\\', node.start_byte + 1, node.end_byte - 1)]
         if kind == "heredoc_body":
-            return self._around(node, "$`\\\n", node.start_byte, node.end_byte)
-        if kind in EXPANSIONS:
-            return [Piece(EXPANDED, self.value(node))]
-        return [Piece(EXPANDED, UNKNOWN)]
+            return self._around(node, "$`\\", node.start_byte, node.end_byte)
+        return [Piece(EXPANDED, self._value(node) if kind in EXPANSIONS else UNKNOWN)]
 
     def _around(self, node: Node, escapes: str, start: int, end: int) -> list[Piece]:
         """Quoted text with expansions in it. The text is cut from the source: the grammar leaves blanks out."""
         pieces, at = [], start
-        for child in [each for each in node.children if each.type in EXPANSIONS] + [None]:
-            until = end if child is None else child.start_byte
-            text = self.source[at:until].decode()
-            if text:
-                pieces.append(Piece(QUOTED, Word(_unescape(text, escapes))))
-            if child is not None:
-                pieces.append(Piece(QUOTED, self.value(child)))
+        for child in node.children:
+            if child.type in EXPANSIONS:
+                pieces += [self._quoted(at, child.start_byte, escapes), Piece(QUOTED, self._value(child))]
                 at = child.end_byte
-        return pieces
+        return [*pieces, self._quoted(at, end, escapes)]
+
+    def _quoted(self, start: int, end: int, escapes: str) -> Piece:
+        return Piece(QUOTED, Word(unescape(self.tree.source[start:end].decode(), escapes)))
 
     def _braces(self, pieces: list[Piece]) -> list[list[Piece]]:
         """`{a,b}` as the shell takes it apart, before anything else is expanded."""
@@ -102,50 +103,29 @@ class Expander:
             if not depth:
                 closing = i
                 break
+        before = pieces[:opening]
         if closing is None or len(commas) == 1:
-            dots = closing and "".join(p.word.text for p in pieces[opening:closing] if p.kind == LITERAL)
-            if dots and ".." in dots:
-                pieces = [*pieces[:opening], Piece(EXPANDED, UNKNOWN), *pieces[(closing or 0) + 1 :]]
-                return [pieces]
-            rest = self._braces(pieces[opening + 1 :])
-            return [[*pieces[: opening + 1], *each] for each in rest]
-        commas.append(closing)
-        choices = [pieces[a + 1 : b] for a, b in pairwise(commas)]
+            inner = "".join(piece.word.text for piece in pieces[opening:closing] if piece.kind == LITERAL)
+            if closing is not None and ".." in inner:
+                return [[*before, Piece(EXPANDED, UNKNOWN), *pieces[closing + 1 :]]]
+            return [[*before, pieces[opening], *rest] for rest in self._braces(pieces[opening + 1 :])]
+        choices = [pieces[start + 1 : end] for start, end in pairwise([*commas, closing])]
         tails = self._braces(pieces[closing + 1 :])
-        found = [
-            [*pieces[:opening], *inner, *tail] for choice in choices for inner in self._braces(choice) for tail in tails
-        ]
-        if len(found) > _MOST_FIELDS:
-            self.judge.deny("syntax", "the braces make too many words", WRITE_IT_OUT)
-        return found
+        words = [[*before, *inner, *tail] for choice in choices for inner in self._braces(choice) for tail in tails]
+        self._check_count(words)
+        return words
 
 
 def _literal(text: str) -> list[Piece]:
-    if not any(each in text for each in "\\{},~"):
+    if not any(character in text for character in "\\{},~"):
         return [Piece(LITERAL, Word(text))]
-    pieces, characters = [], iter(text)
-    for character in characters:
-        if character != "\\":
-            pieces.append(Piece(LITERAL, Word(character)))
-            continue
-        escaped = next(characters, "\\")
-        if escaped != "\n":
-            pieces.append(Piece(QUOTED, Word(escaped)))
+    pieces = []
+    for match in re.finditer(r"\\(.?)|.", text, re.DOTALL):
+        if match[1] is None:
+            pieces.append(Piece(LITERAL, Word(match[0])))
+        elif match[1] != "\n":
+            pieces.append(Piece(QUOTED, Word(match[1] or "\\")))
     return pieces
-
-
-def _unescape(text: str, escapes: str) -> str:
-    if "\\" not in text:
-        return text
-    found, characters = [], iter(text)
-    for character in characters:
-        if character == "\\":
-            following = next(characters, "")
-            if following == "\n" and "\n" in escapes:
-                continue
-            character = following if following and following in escapes else character + following
-        found.append(character)
-    return "".join(found)
 
 
 def _is(piece: Piece, character: str) -> bool:
@@ -155,16 +135,10 @@ def _is(piece: Piece, character: str) -> bool:
 def _tilde(pieces: list[Piece]) -> list[Piece]:
     if not pieces or not _is(pieces[0], "~"):
         return pieces
-    name = []
-    for piece in pieces:
-        if piece.kind != LITERAL:
-            return [Piece(QUOTED, UNKNOWN)]
-        if piece.word.text == "/":
-            break
-        name.append(piece.word.text)
-    written = "".join(name)
+    name = list(takewhile(lambda piece: not _is(piece, "/"), pieces))
+    written = "".join(piece.word.text for piece in name)
     home = os.path.expanduser(written)
-    if home == written:  # `~+`, `~-`, `~2`, or nobody's
+    if home == written or any(piece.kind != LITERAL for piece in name):  # `~+`, `~-`, `~2`, or no user's
         return [Piece(QUOTED, UNKNOWN)]
     return [Piece(QUOTED, Word(home)), *pieces[len(name) :]]
 
@@ -192,49 +166,9 @@ def _join(pieces: list[Piece], *, splits: bool) -> list[Word]:
                 close()
             text = text + part if known else text
             known = known and len(text) < _LONGEST
-        glob = glob or word.glob or (splits and piece.kind != QUOTED and any(m in word.text for m in _MARKS))
+        glob = glob or word.glob or (splits and piece.kind != QUOTED and any(mark in word.text for mark in MARKS))
         known = known and word.known
         if piece.kind == EXPANDED and splits and word.known and word.text[-1:].isspace():
             close()
     close()
     return fields
-
-
-_ESCAPES = {
-    "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v",
-    "\\": "\\", "'": "'", '"': '"', "?": "?",
-}  # fmt: skip
-_DIGITS = {"x": (16, 2), "u": (16, 4), "U": (16, 8)}
-
-
-def decode_ansi_c(text: str) -> str:
-    """What stands in `$'…'`, decoded."""
-    found, at = [], 0
-    while at < len(text):
-        character = text[at]
-        at += 1
-        if character != "\\" or at == len(text):
-            found.append(character)
-            continue
-        escape = text[at]
-        if text[at : at + 2] == "x{":
-            raise ValueError("shells differ on this escape")
-        base, longest = _DIGITS.get(escape, (8, 3))
-        start = at + 1 if escape in _DIGITS else at
-        end = start
-        while (
-            end < min(len(text), start + longest) and text[end] in "0123456789abcdefABCDEF"[: 22 if base == 16 else 8]
-        ):
-            end += 1
-        if end > start and not int(text[start:end], base):
-            break  # a shell ends the string here
-        if end > start:
-            found.append(chr(int(text[start:end], base) & 0x1FFFFF if base == 16 else int(text[start:end], 8) & 255))
-            at = end
-        elif escape == "c":
-            found.append(chr(ord(text[at + 1 : at + 2] or "@") & 31))
-            at += 2
-        else:
-            found.append(_ESCAPES.get(escape, "\\" + escape))
-            at += 1
-    return "".join(found)
