@@ -175,7 +175,7 @@ USES_PROCESS_GLOBALS = {
     "rookery.runtimes.scripted_agent.steps": "belongs to that program",
     "rookery.runtimes.scripted_agent.voice": "belongs to that program",
     "rookery.guard.decide": "a `~` is the home of the one user that daemon and callers have",
-    "rookery.guard.shell.expand": "a `~` is the home of the one user that daemon and callers have",
+    "rookery.guard.shell.expansion": "a `~` is the home of the one user that daemon and callers have",
     "rookery.guard.paths": "a `~` is the home of the one user that daemon and callers have",
     "rookery.guard.shell.substitution": "a `~` is the home of the one user that daemon and callers have",
 }

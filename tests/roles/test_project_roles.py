@@ -118,7 +118,7 @@ def test_a_file_that_has_not_changed_is_read_once(root: str) -> None:
         ("extends: builder\nprofile: reckless", 3, "strict, relaxed, yolo"),
         ("extends: builder\nwrites: everything", 3, "nothing, scope"),
         ("extends: builder\nruntime: abacus", 3, "scripted"),
-        ("extends: builder\nruns_checks: perhaps", 3, "true or false"),
+        ("extends: builder\nruns_checks: perhaps", 3, "one of true, yes, false, no"),
         ("extends: builder\nends_with: [hooray]", 3, "worker_done"),
         ("extends: builder\nends_with: [worker_died]", 3, "worker_done"),
         ("extends: builder\nends_with: []", 3, "could never finish"),

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from rookery.base import secret_paths
 from rookery.config import layout
 from rookery.config.environ import read_environ
-from rookery.guard.case import Case
-from rookery.guard.shell.word import Word, names
+from rookery.guard.command import Word, names
+from rookery.guard.judge import Judge
 
 ANYWHERE = frozenset({".git"})
 """Never written, however deep it lies."""
@@ -26,89 +26,95 @@ _STATE_SECRETS = (layout.SESSIONS, layout.RUN, layout.ENVIRONMENT)
 _PROCESS_SECRETS = ("environ", "mem", "auxv", "fd", "root", "cwd")
 
 DEVICES = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero")
-_MARKS = "*?["
+MARKS = "*?["
+"""Characters that make a word a pattern."""
 _LONGEST = 4096
+
+Folders = Iterable[str | None]
+"""Where the shell may be; None stands for a folder that is not known."""
 
 
 def check_write(
-    case: Case, word: Word | str, cwds: Iterable[str | None], *, removes: bool = False, makes_folder: bool = False
+    judge: Judge, word: Word | str, cwds: Folders, *, removes: bool = False, makes_folder: bool = False
 ) -> None:
-    """Deny unless the path may be written, from wherever the shell may stand."""
+    """Deny unless the path may be written, whichever of the folders the shell is in."""
     word = Word(word) if isinstance(word, str) else word
     if not word.known:
         what = f"the path {word.text}…" if word.text else "the path that is written"
-        case.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
+        judge.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
     if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
-        case.deny("path", "the path is empty or broken", "name a file within your worktree")
-    for cwd in sorted(cwds, key=lambda each: (each is None, each or "")):  # the same answer every time
-        _check_write_from(case, word, cwd, removes, makes_folder)
+        judge.deny("path", "the path is empty or broken", "name a file within your worktree")
+    for cwd in sorted(cwds, key=lambda cwd: (cwd is None, cwd or "")):  # the same answer every time
+        _check_write_from(judge, word, cwd, removes, makes_folder)
 
 
-def check_writes(case: Case, words: Iterable[Word], cwds: Iterable[str | None], *, removes: bool = False) -> None:
+def check_writes(
+    judge: Judge,
+    words: Iterable[Word],
+    cwds: Folders,
+    *,
+    removes: bool = False,
+    makes_folder: bool = False,
+) -> None:
     """Deny unless every one of the paths may be written."""
     for word in words:
-        check_write(case, word, cwds, removes=removes)
+        check_write(judge, word, cwds, removes=removes, makes_folder=makes_folder)
 
 
-def _check_write_from(case: Case, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:
+def _check_write_from(judge: Judge, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:
     if cwd is None and not os.path.isabs(word.text):
         hint = "name the file by its absolute path, or run `cd FOLDER` by itself before"
-        case.deny_unknown(f"the folder that {word.text} is in", hint)
+        judge.deny_unknown(f"the folder that {word.text} is in", hint)
     base, pattern = _split(word, cwd or "/")
     if ".." in pattern:
-        case.deny("path", f"{word.text} may lead anywhere", "name the folder without patterns before `..`")
+        judge.deny("path", f"{word.text} may lead anywhere", "name the folder without patterns before `..`")
     lexical = os.path.normpath(base)
     real = _resolve(base, follow_last=not removes or bool(pattern))
     if _is_device(real) or _is_device(lexical):
         return
-    worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
-    if _inside(real, worktree):
-        _check_own(case, word, _parts(real, worktree), pattern, removes, makes_folder)
-        if _inside(lexical, worktree):
-            _check_protected(case, word, _parts(lexical, worktree), pattern)
+    if _is_inside(real, judge.worktree):
+        _check_own(judge, word, [*_parts(real, judge.worktree), *pattern], removes, makes_folder)
+        if _is_inside(lexical, judge.worktree):
+            _check_protected(judge, word, [*_parts(lexical, judge.worktree), *pattern])
         return
-    if not _inside(real, root) and _is_temporary(case, word.text, real, root):
-        return
-    where = "another part of the project" if _inside(real, root) else "outside of your worktree"
-    case.deny("outside", f"{word.text} is {where}", f"write within {case.bounds.worktree}{_or_temp(case)}")
+    is_in_project = _is_inside(real, judge.root)
+    if is_in_project or not _is_temporary(judge, word.text, real):
+        where = "in another part of the project" if is_in_project else "outside of your worktree"
+        hint = f"write within {judge.bounds.worktree}{_or_temp(judge)}"
+        judge.deny("outside", f"{word.text} is {where}", hint)
 
 
-def _check_own(
-    case: Case, word: Word, inner: list[str], pattern: Sequence[str], removes: bool, makes_folder: bool
-) -> None:
-    if not case.is_writer:
-        hint = "sling a builder: `rook sling TASK --role builder`" if case.role.can_spawn else "report it by mail"
-        case.deny("read-only", f"a {case.role.name} changes no files of the repository", f"{hint}{_or_temp(case)}")
-    _check_protected(case, word, inner, pattern)
-    if removes and not inner and not pattern:
-        case.deny("path", "that is the worktree itself", "name what is in it")
-    path = [*inner, *pattern]
-    if case.bounds.scope and not _in_scope(path, case.bounds.scope, makes_folder):
-        scope = ", ".join(case.bounds.scope)
-        case.deny("scope", f"{word.text} is not among your files", f"yours are {scope}; ask whoever you answer to")
+def _check_own(judge: Judge, word: Word, path: list[str], removes: bool, makes_folder: bool) -> None:
+    if not judge.role.can_write:
+        judge.deny_to_reader("changes no files of the repository", "report it by mail", _or_temp(judge))
+    _check_protected(judge, word, path)
+    if removes and not path:
+        judge.deny("path", "that is the worktree itself", "name what is in it")
+    scope = judge.bounds.scope
+    if scope and not _is_in_scope(path, scope, makes_folder):
+        hint = f"yours are {', '.join(scope)}; ask the agent that you answer to"
+        judge.deny("scope", f"{word.text} is not among your files", hint)
 
 
-def _check_protected(case: Case, word: Word, inner: Sequence[str], pattern: Sequence[str]) -> None:
-    parts = [each.lower() for each in (*inner, *pattern)]
-    held = any(_may_be(part, ANYWHERE) for part in parts) or _may_be(parts[0] if parts else "", AT_THE_TOP)
-    if not held:
+def _check_protected(judge: Judge, word: Word, path: list[str]) -> None:
+    parts = [part.lower() for part in path]
+    if not any(_may_be(part, ANYWHERE) for part in parts) and not any(_may_be(part, AT_THE_TOP) for part in parts[:1]):
         return
-    if parts[0] in INSTRUCTIONS and "/".join((*inner, *pattern)) in case.bounds.scope:
-        return
-    case.deny("protected", f"{word.text} steers agents or version control", "leave it; report what should change")
+    if parts[0] not in INSTRUCTIONS or "/".join(path) not in judge.bounds.scope:
+        judge.deny("protected", f"{word.text} steers agents or version control", "leave it; report what should change")
 
 
 def _may_be(part: str, names: Iterable[str]) -> bool:
-    if not any(mark in part for mark in _MARKS):
+    if not any(mark in part for mark in MARKS):
         return part in names
     return any(_matches(part, name) for name in names)
 
 
-def check_read(case: Case, word: Word | str, cwds: Iterable[str | None], *, deep: bool = False) -> None:
+def check_read(judge: Judge, word: Word | str, cwds: Folders, *, deep: bool = False) -> None:
     """Deny if the path is a secret, or, read `deep`, holds the home folder with all of its secrets."""
     word = Word(word) if isinstance(word, str) else word
     if "\0" in word.text or len(word.text) > _LONGEST:
-        case.deny("path", "the path is broken", "name a file")
+        judge.deny("path", "the path is broken", "name a file")
     if not word.text:
         return
     for cwd in cwds:
@@ -116,10 +122,10 @@ def check_read(case: Case, word: Word | str, cwds: Iterable[str | None], *, deep
             continue
         base, pattern = _split(word, cwd or "/")
         real = os.path.realpath(base)
-        if any(_reaches(real, pattern, secret) for secret in _secrets(case)) or _is_process_secret(real, pattern):
-            case.deny("secret", f"{word.text} holds secrets", "do without; ask for what you need by mail")
-        if deep and _inside(_home(), real):
-            case.deny("secret", f"searching {word.text} reads secrets too", "search a narrower folder")
+        if any(_reaches(real, pattern, secret) for secret in _secrets(judge)) or _is_process_secret(real, pattern):
+            judge.deny("secret", f"{word.text} holds secrets", "do without; ask for what you need by mail")
+        if deep and _is_inside(_home(), real):
+            judge.deny("secret", f"searching {word.text} reads secrets too", "search a narrower folder")
 
 
 def folder_of(word: Word, cwd: str | None) -> str | None:
@@ -138,44 +144,39 @@ def enter(word: Word, cwd: str | None) -> frozenset[str | None]:
     return frozenset({named} if os.path.realpath(named) == real else {named, real})
 
 
-def is_there(case: Case, cwd: str | None) -> bool:
-    """True if `cd` surely gets into the folder. What is outside of the worktree may look different in a sandbox."""
-    return cwd is not None and is_in_worktree(case, cwd) and os.path.isdir(cwd) and os.access(cwd, os.X_OK)
+def is_there(judge: Judge, cwd: str | None) -> bool:
+    """True if `cd` surely gets into the folder. A sandbox may show other things outside of the worktree."""
+    return cwd is not None and is_in_worktree(judge, cwd) and os.path.isdir(cwd) and os.access(cwd, os.X_OK)
 
 
-def is_own_place(case: Case, cwd: str | None) -> bool:
-    """True if a program may run there: in the worktree, or in a temporary folder."""
-    if cwd is None:
-        return False
-    real, root = os.path.realpath(cwd), os.path.realpath(case.bounds.root)
-    if _inside(real, os.path.realpath(case.bounds.worktree)):
-        return True
-    return not _inside(real, root) and _is_temporary(case, real, real, root)
-
-
-def is_in_worktree(case: Case, cwd: str | None) -> bool:
+def is_in_worktree(judge: Judge, cwd: str | None) -> bool:
     """True if the folder is in the agent's own worktree."""
-    return cwd is not None and _inside(os.path.realpath(cwd), os.path.realpath(case.bounds.worktree))
+    return cwd is not None and _is_inside(os.path.realpath(cwd), judge.worktree)
 
 
-def is_guarded(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
+def may_run_in(judge: Judge, cwd: str | None) -> bool:
+    """True if a program may run there: in the worktree, or in a temporary folder."""
+    if cwd is None or is_in_worktree(judge, cwd):
+        return cwd is not None
+    real = os.path.realpath(cwd)
+    return not _is_inside(real, judge.root) and _is_temporary(judge, real, real)
+
+
+def is_guarded(judge: Judge, path: str, cwds: Folders) -> bool:
     """True if the path leads to what steers agents or version control, in the worktree or the project."""
-    for cwd in cwds:
+    for cwd in cwds if judge.worktree != judge.root else ():
         real = os.path.realpath(os.path.join(cwd or "/", path))
-        worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
-        for place in (worktree, root):
-            if _inside(real, place) and not (place == root and _inside(real, worktree)):
-                parts = [part.lower() for part in _parts(real, place)]
-                if any(part in ANYWHERE for part in parts) or (parts and parts[0] in (layout.FOLDER, ".jj", ".claude")):
-                    return True
+        folder = judge.worktree if _is_inside(real, judge.worktree) else judge.root
+        parts = [part.lower() for part in _parts(real, folder)] if _is_inside(real, folder) else []
+        if not ANYWHERE.isdisjoint(parts) or parts[:1] in ([layout.FOLDER], [".jj"], [".claude"]):
+            return True
     return False
 
 
-def is_elsewhere(case: Case, path: str, cwds: Iterable[str | None]) -> bool:
+def is_elsewhere(judge: Judge, path: str, cwds: Folders) -> bool:
     """True if the path leads into the project, but not into the agent's worktree."""
-    worktree, root = os.path.realpath(case.bounds.worktree), os.path.realpath(case.bounds.root)
     reals = [os.path.realpath(os.path.join(cwd or "/", path)) for cwd in cwds]
-    return any(_inside(real, root) and not _inside(real, worktree) for real in reals)
+    return any(_is_inside(real, judge.root) and not _is_inside(real, judge.worktree) for real in reals)
 
 
 def _split(word: Word, cwd: str) -> tuple[str, list[str]]:
@@ -184,7 +185,7 @@ def _split(word: Word, cwd: str) -> tuple[str, list[str]]:
     if not word.glob:
         return text, []
     parts = text.split("/")
-    first = next((i for i, part in enumerate(parts) if any(mark in part for mark in _MARKS)), len(parts))
+    first = next((i for i, part in enumerate(parts) if any(mark in part for mark in MARKS)), len(parts))
     return "/".join(parts[:first]) or "/", [part for part in parts[first:] if part not in ("", ".")]
 
 
@@ -195,7 +196,7 @@ def _resolve(path: str, *, follow_last: bool) -> str:
     return os.path.join(os.path.realpath(head), tail) if tail not in ("", ".", "..") else os.path.realpath(path)
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
@@ -207,47 +208,46 @@ def _is_device(path: str) -> bool:
     return path in DEVICES or path.startswith(("/dev/fd/", "/dev/pts/"))
 
 
-def _is_temporary(case: Case, text: str, real: str, root: str) -> bool:
-    for folder in case.bounds.temp:
+def _is_temporary(judge: Judge, text: str, real: str) -> bool:
+    for folder in judge.bounds.temp:
         temp = os.path.realpath(folder)
-        if real == temp or not _inside(real, temp) or _parts(real, temp)[0].startswith(("rookery-", "tmux-")):
+        if real == temp or not _is_inside(real, temp) or _parts(real, temp)[0].startswith(("rookery-", "tmux-")):
             continue
         # A project that itself lies in a temporary folder is left by an absolute path, never by climbing out.
-        if not (_inside(root, temp) and (".." in text.split("/") or _inside(root, real))):
+        if not (_is_inside(judge.root, temp) and (".." in text.split("/") or _is_inside(judge.root, real))):
             return True
     return False
 
 
-def _or_temp(case: Case) -> str:
-    return f", or in {case.bounds.temp[0]}" if case.bounds.temp else ""
+def _or_temp(judge: Judge) -> str:
+    return f", or in {judge.bounds.temp[0]}" if judge.bounds.temp else ""
 
 
 def _home() -> str:
     return os.path.realpath(os.path.expanduser("~"))
 
 
-def _secrets(case: Case) -> list[str]:
-    home, root = _home(), os.path.realpath(case.bounds.root)
+def _secrets(judge: Judge) -> list[str]:
+    home = _home()
     return [
-        *(os.path.join(home, each) for each in secret_paths.IN_HOME),
+        *(os.path.join(home, path) for path in secret_paths.IN_HOME),
         os.path.join(os.path.realpath(read_environ().state_home), "rookery"),
         *secret_paths.OF_THE_SYSTEM,
-        *(layout.path(root, each) for each in _STATE_SECRETS),
+        *(layout.path(judge.root, path) for path in _STATE_SECRETS),
     ]
 
 
 def _reaches(base: str, pattern: Sequence[str], secret: str) -> bool:
-    if _inside(base, secret):
+    if _is_inside(base, secret):
         return True
-    if not pattern or not _inside(secret, base):
+    if not pattern or not _is_inside(secret, base):
         return False
-    way = _parts(secret, base)
-    return all(_matches(part, name) for part, name in zip(pattern, way, strict=False))
+    return all(_matches(part, name) for part, name in zip(pattern, _parts(secret, base), strict=False))
 
 
 def _is_process_secret(base: str, pattern: Sequence[str]) -> bool:
-    parts = [part for part in base.split("/") if part] + list(pattern)
-    return parts[:1] == ["proc"] and len(parts) > 2 and any(_may_be(parts[-1], (n,)) for n in _PROCESS_SECRETS)
+    parts = [*_parts(base, ""), *pattern]
+    return parts[:1] == ["proc"] and len(parts) > 2 and _may_be(parts[-1], _PROCESS_SECRETS)
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -256,10 +256,10 @@ def _matches(pattern: str, name: str) -> bool:
     return fnmatchcase(name, pattern.replace("[^", "[!")) or (name.startswith(".") and pattern.startswith("["))
 
 
-def _in_scope(path: Sequence[str], scope: Iterable[str], makes_folder: bool) -> bool:
-    for each in scope:
-        wanted = [part for part in each.split("/") if part not in ("", ".")]
-        if _covers(wanted, path) or (makes_folder and _covers(wanted[: len(path)], path)):
+def _is_in_scope(path: Sequence[str], scope: Iterable[str], makes_folder: bool) -> bool:
+    for glob in scope:
+        parts = [part for part in glob.split("/") if part not in ("", ".")]
+        if _covers(parts, path) or (makes_folder and _covers(parts[: len(path)], path)):
             return True
     return False
 
@@ -270,6 +270,4 @@ def _covers(pattern: Sequence[str], path: Sequence[str]) -> bool:
         return True
     if pattern[0] == "**":
         return any(_covers(pattern[1:], path[skip:]) for skip in range(len(path) + 1))
-    if not path:
-        return False
-    return fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])
+    return bool(path) and fnmatchcase(path[0], pattern[0]) and _covers(pattern[1:], path[1:])

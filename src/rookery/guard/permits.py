@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rookery.base.errors import Refused
-from rookery.guard.handing_in import check_call
+from rookery.guard.open_work import check_call
 from rookery.guard.ownership import check_owned
 from rookery.ops.context import Context
 from rookery.ops.operation import PATH, Op

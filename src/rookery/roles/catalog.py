@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
 from rookery.base.errors import InvalidInput
@@ -26,12 +26,8 @@ _SUFFIX = ".md"
 @cache
 def builtin_roles() -> Mapping[str, Role]:
     """Rookery's own roles by name, those that sling the most before the others."""
-    roles = []
-    for file in sorted(os.listdir(_BUILTIN)):
-        role, mistakes = read_role_file(os.path.join(_BUILTIN, file), file.removesuffix(_SUFFIX), {})
-        if role is None:
-            raise RoleInvalid("\n".join(map(str, mistakes)), hint="install Rookery again")
-        roles.append(role)
+    files = sorted(os.listdir(_BUILTIN))
+    roles = [read_role_file(os.path.join(_BUILTIN, file), file.removesuffix(_SUFFIX), {}) for file in files]
     return {role.name: role for role in sorted(roles, key=lambda role: -len(role.slings))}
 
 
@@ -55,24 +51,22 @@ def find_role(root: str | None, text: str) -> Role:
 
 def list_roles(root: str | None) -> list[Role]:
     """Every role that can be used, Rookery's own first."""
-    roles = []
-    for name in role_names(root):
-        try:
-            roles.append(read_role(root, name))
-        except RoleInvalid:
-            continue
-    return roles
+    return _read_all(root, role_names(root))[0]
 
 
 def broken_roles(root: str) -> list[RoleInvalid]:
     """What is wrong with the project's own files."""
-    errors = []
-    for name in _project_names(root):
+    return _read_all(root, _project_names(root))[1]
+
+
+def _read_all(root: str | None, names: Iterable[str]) -> tuple[list[Role], list[RoleInvalid]]:
+    roles, errors = [], []
+    for name in names:
         try:
-            read_role(root, name)
+            roles.append(read_role(root, name))
         except RoleInvalid as error:
             errors.append(error)
-    return errors
+    return roles, errors
 
 
 def role_names(root: str | None) -> list[str]:
@@ -114,10 +108,8 @@ def _of_project(root: str | None, name: str) -> Role | None:
         return None
     if not stat.S_ISREG(status.st_mode) or os.path.islink(_folder(root)):
         raise RoleInvalid(f"{path} is not a plain file, or its folder is a link", hint="put the file itself there")
-    role, mistakes = _read(path, name, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
-    if role is None:
-        raise RoleInvalid("\n".join(map(str, mistakes)))
-    unknown = [each for each in role.slings if not _exists(root, each)]
+    role = _read(path, name, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    unknown = [sling for sling in role.slings if not _exists(root, sling)]
     if unknown:
         known = ", ".join(role_names(root))
         raise RoleInvalid(f"{path}: it slings {', '.join(unknown)}, and there is no such role; one of {known}")
@@ -125,7 +117,7 @@ def _of_project(root: str | None, name: str) -> Role | None:
 
 
 @lru_cache(maxsize=256)
-def _read(path: str, name: str, _stamp: tuple[int, ...]) -> tuple[Role | None, tuple[str, ...]]:
+def _read(path: str, name: str, _stamp: tuple[int, ...]) -> Role:
     return read_role_file(path, name, builtin_roles())
 
 

@@ -33,63 +33,41 @@ class MessageType(Record):
 
 _BRANCH = Field("branch", "text", True, "the branch that holds the work")
 _TASK = Field("task_id", "text", True, "the task")
+_ANY_TASK = _TASK.replace(required=False)
 _FILES = Field("files", "list", False, "the files that changed")
 _REASON = Field("reason", "text", True, "why")
+_SPEC = Field("spec", "text", False, "where the specification is")
+_STATUS = Field("exit_status", "integer", False, "0 unless it failed")
+_COMMIT = Field("commit", "text", False, "the commit on the base")
+_SEVERITY = Field("severity", "text", False, "warning, error or critical")
+_OPTIONS = Field("options", "list", True, "what can be chosen")
+_BASE = Field("base", "text", True, "what to rebase on")
+_DIED = (Field("agent", "text", True, "who"), _ANY_TASK, _REASON)
 
-TYPES: dict[str, MessageType] = {
-    each.name: each
-    for each in (
-        MessageType("status", "How it goes; needs no answer."),
-        MessageType("question", "Something that the recipient has to decide or knows; the asker waits for the reply."),
-        MessageType("result", "What was found or made, without ending the work."),
-        MessageType("error", "Something is in the way."),
-        MessageType(
-            "dispatch",
-            "A piece of work for an agent that is there already.",
-            (
-                Field("task_id", "text", False, "the task"),
-                Field("spec", "text", False, "where the specification is"),
-                Field("files", "list", False, "the files that it may touch"),
-            ),
-        ),
-        MessageType("assign", "A task is now the recipient's.", (_TASK,)),
-        MessageType(
-            "worker_done",
-            "The sender's work is finished; it is the last thing that an agent says.",
-            (
-                Field("task_id", "text", False, "the task"),
-                Field("branch", "text", False, "the branch that holds the work"),
-                _FILES,
-                Field("exit_status", "integer", False, "0 unless it failed"),
-            ),
-        ),
-        MessageType(
-            "worker_died",
-            "An agent ended without having finished; sent by Rookery.",
-            (Field("agent", "text", True, "who"), Field("task_id", "text", False, "the task"), _REASON),
-            is_system=True,
-        ),
-        MessageType("merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES)),
-        MessageType(
-            "merged", "A branch has landed.", (_BRANCH, Field("commit", "text", False, "the commit on the base"))
-        ),
-        MessageType("merge_failed", "A branch could not land.", (_BRANCH, _REASON, _FILES)),
-        MessageType(
-            "escalation",
-            "Something that somebody above has to decide.",
-            (Field("severity", "text", False, "warning, error or critical"),),
-        ),
-        MessageType("health_check", "Are you there? Answer with a status."),
-        MessageType(
-            "decision_gate",
-            "Work stops until the recipient chooses.",
-            (Field("options", "list", True, "what can be chosen"),),
-        ),
-        MessageType(
-            "rebase_request",
-            "The base moved under a branch; rebase it.",
-            (_BRANCH, Field("base", "text", True, "what to rebase on")),
-        ),
-        MessageType("review_request", "Please review a branch.", (_BRANCH, _TASK)),
-    )
-}
+_TYPES = (
+    MessageType("status", "How it goes; needs no answer."),
+    MessageType("question", "Something that the recipient has to decide or knows; the asker waits for the reply."),
+    MessageType("result", "What was found or made, without ending the work."),
+    MessageType("error", "Something blocks the work."),
+    MessageType(
+        "dispatch",
+        "A piece of work for an agent that is there already.",
+        (_ANY_TASK, _SPEC, _FILES.replace(help="the files that it may touch")),
+    ),
+    MessageType("assign", "A task is now the recipient's.", (_TASK,)),
+    MessageType(
+        "worker_done",
+        "The sender's work is finished; it is the last thing that an agent says.",
+        (_ANY_TASK, _BRANCH.replace(required=False), _FILES, _STATUS),
+    ),
+    MessageType("worker_died", "An agent ended without having finished; sent by Rookery.", _DIED, is_system=True),
+    MessageType("merge_ready", "A branch is checked and may land.", (_BRANCH, _TASK, _FILES)),
+    MessageType("merged", "A branch has landed.", (_BRANCH, _COMMIT)),
+    MessageType("merge_failed", "A branch could not land.", (_BRANCH, _REASON, _FILES)),
+    MessageType("escalation", "Something that an agent above, or a person, has to decide.", (_SEVERITY,)),
+    MessageType("health_check", "Are you there? Answer with a status."),
+    MessageType("decision_gate", "Work stops until the recipient chooses.", (_OPTIONS,)),
+    MessageType("rebase_request", "The base moved under a branch; rebase it.", (_BRANCH, _BASE)),
+    MessageType("review_request", "Please review a branch.", (_BRANCH, _TASK)),
+)
+TYPES = {kind.name: kind for kind in _TYPES}

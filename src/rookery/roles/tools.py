@@ -19,7 +19,7 @@ READERS = {
     "Grep": ("path",),
     "LSP": ("file_path", "filePath", "path"),
 }
-"""Tools that read, and where their path stands."""
+"""Tools that read, and the parameters that may hold their path."""
 
 WRITERS = {
     "Write": ("file_path",),
@@ -27,7 +27,7 @@ WRITERS = {
     "MultiEdit": ("file_path",),
     "NotebookEdit": ("notebook_path", "file_path"),
 }
-"""Tools that write a file, and where its path stands."""
+"""Tools that write a file, and the parameters that may hold its path."""
 
 HARMLESS = frozenset(
     {
@@ -67,27 +67,24 @@ _SLING = "to start an agent: `rook sling TASK --role ROLE`; to talk to one: `roo
 _ASK = "ask by mail and end your turn: `rook mail send NAME --type question --subject … --body …`"
 _PLAN = "say what you will do in a message, and do it"
 _WAIT = "end your turn, or wait with `rook mail wait`; mail wakes you"
-_TASKS = "`rook task list` and `rook task create` keep what is to be done; TodoWrite keeps your own notes"
+_TASKS = "`rook task list` and `rook task create` keep the work; TodoWrite keeps your own notes"
 _WORKTREE = "you have a worktree of your own, and work in no other"
 _TELL = "report by mail: `rook mail send`"
 
-FORBIDDEN = {
-    name: (rule, hint)
-    for listed, rule, hint in (
-        ("Task Agent TeamCreate TeamDelete SendMessage Workflow RemoteTrigger", "native-agents", _SLING),
-        ("ListAgents", "native-agents", "`rook status` shows who does what"),
-        ("TaskCreate TaskGet TaskList TaskUpdate", "native-tasks", _TASKS),
-        ("AskUserQuestion ShowOnboardingRolePicker", "blocking", _ASK),
-        ("EnterPlanMode ExitPlanMode", "blocking", _PLAN),
-        ("CronCreate CronDelete CronList ScheduleWakeup Sleep Monitor", "scheduling", _WAIT),
-        ("EnterWorktree ExitWorktree WorktreeCreate", "native-worktree", _WORKTREE),
-        ("SendUserMessage SendUserFile Brief PushNotification Artifact Projects", "native-message", _TELL),
-        ("Config", "settings", "settings are changed by people"),
-        ("PowerShell REPL", "shell", "use Bash"),
-        ("WebBrowser", "browser", "use WebFetch"),
-    )
-    for name in listed.split()
-}
+_FORBIDDEN = (
+    ("Task Agent TeamCreate TeamDelete SendMessage Workflow RemoteTrigger", "native-agents", _SLING),
+    ("ListAgents", "native-agents", "`rook status` shows who does what"),
+    ("TaskCreate TaskGet TaskList TaskUpdate", "native-tasks", _TASKS),
+    ("AskUserQuestion ShowOnboardingRolePicker", "blocking", _ASK),
+    ("EnterPlanMode ExitPlanMode", "blocking", _PLAN),
+    ("CronCreate CronDelete CronList ScheduleWakeup Sleep Monitor", "scheduling", _WAIT),
+    ("EnterWorktree ExitWorktree WorktreeCreate", "native-worktree", _WORKTREE),
+    ("SendUserMessage SendUserFile Brief PushNotification Artifact Projects", "native-message", _TELL),
+    ("Config", "settings", "settings are changed by people"),
+    ("PowerShell REPL", "shell", "use Bash"),
+    ("WebBrowser", "browser", "use WebFetch"),
+)
+FORBIDDEN = {name: (rule, hint) for listed, rule, hint in _FORBIDDEN for name in listed.split()}
 """Tools that no agent may use: the rule, and the right way."""
 
 USABLE = SHELL | READERS.keys() | WRITERS.keys() | OUTSIDE | HARMLESS

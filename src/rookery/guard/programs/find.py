@@ -1,14 +1,14 @@
-"""Judges `find`: where it looks, what it deletes or writes, and what it runs on what it finds."""
+"""Judges `find`: where it searches, what it deletes or writes, and what it runs on the files that it finds."""
 
 from __future__ import annotations
 
 import os
 from fnmatch import fnmatchcase
+from itertools import dropwhile, takewhile
 
-from rookery.guard.case import Case
-from rookery.guard.paths import AT_THE_TOP, check_read, check_write
-from rookery.guard.scene import Scene
-from rookery.guard.shell.word import Word, names
+from rookery.guard.command import UNKNOWN, Shell, Word, names
+from rookery.guard.judge import Judge
+from rookery.guard.paths import AT_THE_TOP, check_read, check_writes
 
 _VALUED = names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -newer "
@@ -17,78 +17,64 @@ _VALUED = names(
 )
 _RUNS = names("-exec -execdir -ok -okdir")
 _PRINTS = names("-fprint -fprint0 -fls -fprintf")
-_HELD = (*AT_THE_TOP, ".git", "settings.json", "settings.local.json", "head", "config", "index", "hooks")
+_PROTECTED = (*AT_THE_TOP, ".git", "settings.json", "settings.local.json", "head", "config", "index", "hooks")
 
 
-def judge(case: Case, words: list[Word], scene: Scene) -> list[tuple[list[Word], Scene]]:
-    """The commands that it runs."""
-    starts, at = [], 0
-    while at < len(words) and words[at].known and words[at].text in ("-H", "-L", "-P"):
-        at += 1
-    while at < len(words) and not words[at].text.startswith(("-", "(", "!")):
-        starts.append(words[at])
-        at += 1
+def check(judge: Judge, words: list[Word], shell: Shell) -> list[tuple[list[Word], Shell]]:
+    """Deny what it would read, delete or write itself; the commands that it runs."""
+    words = list(dropwhile(lambda word: word.known and word.text in ("-H", "-L", "-P"), words))
+    starts = list(takewhile(lambda word: not word.text.startswith(("-", "(", "!")), words))
+    expression = words[len(starts) :]
     starts = starts or [Word(".")]
     for start in starts:
         if not start.known and not start.text:
-            case.deny_unknown("where find looks")
-        check_read(case, start, scene.cwds)
-    expression = words[at:]
-    found = [_found(case, start, expression, scene) for start in starts]
+            judge.deny_unknown("where find searches")
+        check_read(judge, start, shell.cwds)
+    samples = [_sample(judge, start, expression, shell) for start in starts]
     inner, at = [], 0
     while at < len(expression):
-        word = expression[at]
-        at += 1
+        word, at = expression[at], at + 1
         if not word.known:
-            case.deny_unknown("an option of find")
+            judge.deny_unknown("an option of find")
         if word.text in _VALUED:
             at += 1
         elif word.text == "-delete":
-            for each in found:
-                check_write(case, each, scene.cwds, removes=True)
+            check_writes(judge, samples, shell.cwds, removes=True)
         elif word.text in _PRINTS:
-            if at < len(expression):
-                check_write(case, expression[at], scene.cwds)
+            check_writes(judge, expression[at : at + 1], shell.cwds)
             at += 2 if word.text == "-fprintf" else 1
         elif word.text in _RUNS:
             end = next((i for i in range(at, len(expression)) if expression[i].text in (";", "+")), len(expression))
-            command = expression[at:end]
-            here = scene.replace(cwds=frozenset({None})) if word.text in ("-execdir", "-okdir") else scene
-            here = here.replace(stdin=None, is_piped=False)
-            inner += [([_filled(each, place) for each in command], here) for place in found]
+            cwds = frozenset({None}) if word.text in ("-execdir", "-okdir") else shell.cwds
+            around = shell.replace(cwds=cwds, stdin=None, is_piped=False)
+            inner += [([_fill(part, sample) for part in expression[at:end]], around) for sample in samples]
             at = end + 1
     return inner
 
 
-def _filled(word: Word, place: Word) -> Word:
+def _fill(word: Word, path: Word) -> Word:
     if word.text == "{}":
-        return place
-    return Word("", known=False) if "{}" in word.text else word
+        return path
+    return UNKNOWN if "{}" in word.text else word
 
 
-def _found(case: Case, start: Word, expression: list[Word], scene: Scene) -> Word:
-    """A path that stands for all that may be found: one that is held, where something held may be among them."""
-    if not start.known or start.glob:
-        return start if start.glob else Word("", known=False)
-    names = [
+def _sample(judge: Judge, start: Word, expression: list[Word], shell: Shell) -> Word:
+    """A path that stands for every file that may match: a protected one if one of those may match."""
+    if start.glob or not start.known:
+        return start if start.glob else UNKNOWN
+    patterns = [
         expression[i + 1]
         for i, word in enumerate(expression[:-1])
         if word.text in ("-name", "-iname") and (i == 0 or expression[i - 1].text not in ("!", "-not"))
     ]
-    either = any(word.text in ("-o", "-or", ",") for word in expression)
-    here = start.text.rstrip("/") or "/"
-    if not names or not all(each.known for each in names) or (either and len(names) < 2):
-        return Word(os.path.join(here, ".git" if _is_wide(case, start, scene) else "found"))
-    if _is_wide(case, start, scene) and any(fnmatchcase(h, name.text.lower()) for h in _HELD for name in names):
-        return Word(os.path.join(here, ".git"))
-    return Word(os.path.join(here, "found"))
+    has_or = any(word.text in ("-o", "-or", ",") for word in expression)
+    is_open = not patterns or not all(word.known for word in patterns) or (has_or and len(patterns) < 2)
+    may_match = is_open or any(fnmatchcase(name, word.text.lower()) for name in _PROTECTED for word in patterns)
+    is_protected = may_match and _covers_worktree(judge, start, shell)
+    return Word(os.path.join(start.text.rstrip("/") or "/", ".git" if is_protected else "found"))
 
 
-def _is_wide(case: Case, start: Word, scene: Scene) -> bool:
-    """True if the whole worktree, or more, is looked through."""
-    worktree = os.path.realpath(case.bounds.worktree)
-    for cwd in scene.cwds:
-        real = os.path.realpath(os.path.join(cwd or "/", start.text))
-        if worktree == real or worktree.startswith(real.rstrip("/") + "/"):
-            return True
-    return False
+def _covers_worktree(judge: Judge, start: Word, shell: Shell) -> bool:
+    """True if it searches the whole worktree, or more."""
+    reals = [os.path.realpath(os.path.join(cwd or "/", start.text)) for cwd in shell.cwds]
+    return any(f"{judge.worktree}/".startswith(real.rstrip("/") + "/") for real in reals)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from rookery.guard.case import Case
-from rookery.guard.paths import check_read, check_write, folder_of, is_in_worktree
+from rookery.guard.command import Shell, Word, names
+from rookery.guard.judge import Judge
+from rookery.guard.paths import MARKS, check_read, check_writes, folder_of, is_in_worktree
 from rookery.guard.programs.options import Options, read
-from rookery.guard.scene import Scene
-from rookery.guard.shell.word import Word, names
 
 READS = names(
     "status log show diff grep blame annotate ls-files ls-tree rev-parse rev-list cat-file merge-base merge-tree "
@@ -18,88 +17,113 @@ READS = names(
 )
 """Subcommands that only read, for every role."""
 _RUNS = ("--output", "--ext-diff", "--open-files-in-pager", "--upload-pack", "--exec", "--receive-pack")
-_FLAGS = names("--no-pager -P -p --paginate --no-optional-locks --literal-pathspecs --glob-pathspecs --no-advice "
-    "--noglob-pathspecs --icase-pathspecs --no-replace-objects --no-lazy-fetch --version -v --help -h")  # fmt: skip
+_FLAGS = names(
+    "--no-pager -P -p --paginate --no-optional-locks --literal-pathspecs --glob-pathspecs --no-advice "
+    "--noglob-pathspecs --icase-pathspecs --no-replace-objects --no-lazy-fetch --version -v --help -h"
+)
 _SETTINGS = ("color.", "advice.", "user.", "log.", "column.", "init.defaultbranch", "i18n.", "commit.gpgsign")
-_NAMED_SETTINGS = names("core.quotepath core.pager core.abbrev core.editor diff.renames merge.conflictstyle "
-    "rebase.autostash pull.rebase diff.mnemonicprefix diff.noprefix merge.renames core.autocrlf")  # fmt: skip
+_NAMED_SETTINGS = names(
+    "core.quotepath core.pager core.abbrev core.editor diff.renames merge.conflictstyle "
+    "rebase.autostash pull.rebase diff.mnemonicprefix diff.noprefix merge.renames core.autocrlf"
+)
+_SEARCH_VALUES = names("-n -e --author --grep -S -G --since --until -L")
+"""Options of reading subcommands whose value may be any text."""
 
 _BRANCH = "your work stays on your branch; `rook merge` lands it"
 _OWN_BRANCH = "stay on your branch, and commit there"
+_ON_TERMINAL = ("interactive", "that asks on a terminal", "name the files, and give the message with -m")
+_RESTORE = ("git-branch", "an agent stays on its branch", "`git restore PATH` or `git checkout -- PATH` restore files")
+_RESET = ("git-reset", "that throws away what is not committed", "`git restore PATH` for single files, or commit")
+_BASE_IS_HERE = ("git-fetch", "the base is here already", "`git rebase` or `git merge` with the base branch")
+_OBJECTS = ("git-objects", "the object store is shared by all agents", "leave it; nothing needs to be tidied")
+_STASH = (
+    "git-stash",
+    "the stash is shared by all agents, who would take each other's",
+    "commit on your branch instead; `git reset --soft HEAD~1` undoes that commit",
+)
 
 DENIED = {
-    "push": ("git-push", "nothing is pushed by agents", "hand your branch over by mail; `rook merge` lands it"),
-    "pull": ("git-fetch", "the base is here already", "`git rebase` or `git merge` with the base branch"),
-    "fetch": ("git-fetch", "the base is here already", "`git rebase` or `git merge` with the base branch"),
+    "push": ("git-push", "agents push nothing", "hand your branch over by mail; `rook merge` lands it"),
+    "pull": _BASE_IS_HERE,
+    "fetch": _BASE_IS_HERE,
     "clone": ("git-clone", "an agent works in its own worktree", "read what is there, or ask by mail"),
     "clean": ("git-clean", "clean deletes what is nowhere else", "remove single files with rm"),
     "switch": ("git-branch", "an agent stays on its branch", _OWN_BRANCH),
-    "worktree": ("git-worktree", "worktrees are made by `rook sling`", "work in your own"),
+    "worktree": ("git-worktree", "`rook sling` makes worktrees", "work in your own"),
     "bisect": ("git-branch", "bisecting leaves your branch", "look at the history with git log and git show"),
-    "update-ref": ("git-refs", "branches are not moved by hand", _BRANCH),
-    "filter-branch": ("git-refs", "history is not rewritten", _BRANCH),
-    "replace": ("git-refs", "history is not rewritten", _BRANCH),
-    "gc": ("git-objects", "the object store is shared by all agents", "leave it; nothing needs to be tidied"),
-    "prune": ("git-objects", "the object store is shared by all agents", "leave it; nothing needs to be tidied"),
-    "repack": ("git-objects", "the object store is shared by all agents", "leave it; nothing needs to be tidied"),
+    "update-ref": ("git-refs", "agents do not move branches by hand", _BRANCH),
+    "filter-branch": ("git-refs", "agents do not rewrite history", _BRANCH),
+    "replace": ("git-refs", "agents do not rewrite history", _BRANCH),
+    "gc": _OBJECTS,
+    "prune": _OBJECTS,
+    "repack": _OBJECTS,
     "difftool": ("git-tool", "it starts another program", "use git diff"),
     "mergetool": ("git-tool", "it starts another program", "edit the conflicting files, then git add them"),
     "submodule": ("git-submodule", "submodules reach beyond the worktree", "ask by mail"),
 }
 """Subcommands that no agent uses; every other unknown one is denied with rule `git`."""
 
+_TAKING: dict[str, tuple[str, tuple[str, ...]]] = {
+    "commit": ("mCcFtuS", ("--message", "--file", "--author", "--date", "--template", "--fixup", "--squash",
+        "--reuse-message", "--reedit-message", "--trailer", "--cleanup")),
+    "rm": ("", ("--pathspec-from-file",)),
+    "mv": ("", ("--pathspec-from-file",)),
+    "restore": ("sU", ("--source", "--conflict")),
+    "checkout": ("bB", ("--orphan", "--conflict")),
+    "rebase": ("xsXC", ("--onto", "--exec", "--strategy", "--strategy-option", "--empty")),
+    "merge": ("mFsXS", ("--message", "--file", "--strategy", "--strategy-option", "--into-name", "--cleanup")),
+    "revert": ("mXS", ("--mainline", "--strategy", "--strategy-option")),
+    "cherry-pick": ("mXS", ("--mainline", "--strategy", "--strategy-option")),
+    "apply": ("pC", ("--directory", "--build-fake-ancestor", "--exclude", "--include")),
+    "am": ("pC", ("--directory", "--build-fake-ancestor", "--exclude", "--include")),
+    "format-patch": ("ovn", ("--output-directory", "--output")),
+}  # fmt: skip
+"""The letters and the long options that take a value, by subcommand."""
 
-def judge(case: Case, words: list[Word], scene: Scene) -> None:
+
+def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     """Deny unless the command is harmless for the role, in the folder where it runs."""
-    words, scene = _globals(case, words, scene)
+    words, shell = _skip_globals(judge, words, shell)
     if not words:
         return
-    first = words[0]
+    first, *rest = words
+    name = first.text
     if not first.known or first.glob:
-        case.deny_unknown("git's subcommand")
-    name, rest = first.text, words[1:]
-    if any(word.known and word.text in ("--help", "-h") for word in rest[:1]):
+        judge.deny_unknown("git's subcommand")
+    if rest and rest[0].known and rest[0].text in ("--help", "-h"):
         return
     if name in READS:
-        _judge_read(case, name, rest, scene)
+        _check_read(judge, name, rest, shell)
         return
-    listing = _LISTINGS.get(name)
-    if listing is not None and listing(rest):
+    if _only_lists(name, rest):
         return
-    writing = WRITES.get(name)
-    if writing is None:
-        rule, reason, hint = DENIED.get(
-            name, ("git", f"git {name} is not for agents", "use add, commit, diff, log, status, rebase or merge")
-        )
-        case.deny(rule, reason, hint)
-    if not case.is_writer:
-        if case.role.can_spawn:
-            case.deny("read-only", f"a {case.role.name} does not implement", "sling a builder: `rook sling TASK`")
-        case.deny("read-only", f"a {case.role.name} does not git {name}", "read, and report by mail")
-    if not all(is_in_worktree(case, cwd) for cwd in scene.cwds):
-        hint = f"run it in {case.bounds.worktree}"
-        case.deny("git-elsewhere", f"git {name} would change another checkout", hint)
-    writing(case, rest, scene)
+    if name not in WRITES:
+        hint = "use add, commit, diff, log, status, rebase or merge"
+        judge.deny(*DENIED.get(name, ("git", f"git {name} is not for agents", hint)))
+    if not judge.role.can_write:
+        judge.deny_to_reader(f"does not git {name}")
+    if not all(is_in_worktree(judge, cwd) for cwd in shell.cwds):
+        hint = f"run it in {judge.bounds.worktree}"
+        judge.deny("git-elsewhere", f"git {name} would change another checkout", hint)
+    WRITES[name](judge, name, rest, shell)
 
 
-def _globals(case: Case, words: list[Word], scene: Scene) -> tuple[list[Word], Scene]:
+def _skip_globals(judge: Judge, words: list[Word], shell: Shell) -> tuple[list[Word], Shell]:
     at = 0
     while at < len(words) and words[at].text.startswith("-"):
         text = words[at].text
         if not words[at].known:
-            case.deny_unknown("an option of git")
+            judge.deny_unknown("an option of git")
         at += 1
         if text in _FLAGS:
             continue
         value = words[at] if at < len(words) else Word("")
+        at += 1
         if text == "-C":
-            at += 1
-            scene = scene.replace(cwds=frozenset(folder_of(value, cwd) for cwd in scene.cwds))
-        elif text == "-c" and value.known and _is_harmless(value.text):
-            at += 1
-        else:
-            case.deny("git-option", f"git {text} changes what git does", "call git without it")
-    return words[at:], scene
+            shell = shell.replace(cwds=frozenset(folder_of(value, cwd) for cwd in shell.cwds))
+        elif text != "-c" or not value.known or not _is_harmless(value.text):
+            judge.deny("git-option", f"git {text} changes what git does", "call git without it")
+    return words[at:], shell
 
 
 def _is_harmless(setting: str) -> bool:
@@ -109,236 +133,203 @@ def _is_harmless(setting: str) -> bool:
     return name.startswith(_SETTINGS) or name in _NAMED_SETTINGS
 
 
-def _judge_read(case: Case, name: str, rest: list[Word], scene: Scene) -> None:
-    for i, word in enumerate(rest):
+def _check_read(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
+    before = Word("")
+    for word in rest:
         text = word.text.partition("=")[0]
         if word.known and text == "--":
             break
-        if not word.known and word.text[:1] in ("", "-") and not _is_value(rest, i):
-            case.deny_unknown(f"an option of git {name}")
-        if text.startswith("--") and any(each.startswith(text) for each in _RUNS if len(text) > 3):
-            case.deny("git-option", f"git {name} {text} writes or runs something", f"call git {name} without it")
+        if word.may_be_option and not (before.known and before.text in _SEARCH_VALUES):
+            judge.deny_unknown(f"an option of git {name}")
+        if len(text) > 3 and text.startswith("--") and any(option.startswith(text) for option in _RUNS):
+            judge.deny("git-option", f"git {name} {text} writes or runs something", f"call git {name} without it")
         if name == "grep" and text.startswith("-") and not text.startswith("--") and "O" in text:
-            case.deny("git-option", "git grep -O starts another program", "call git grep without it")
+            judge.deny("git-option", "git grep -O starts another program", "call git grep without it")
+        before = word
     if name in ("diff", "grep") and any(word.text == "--no-index" for word in rest):
         for word in rest:
             if not word.text.startswith("-"):
-                check_read(case, word, scene.cwds, deep=name == "grep")
+                check_read(judge, word, shell.cwds, deep=name == "grep")
 
 
-def _is_value(rest: list[Word], at: int) -> bool:
-    return (
-        at > 0
-        and rest[at - 1].known
-        and rest[at - 1].text in ("-n", "-e", "--author", "--grep", "-S", "-G", "--since", "--until", "-L")
-    )
-
-
-def _words(rest: list[Word]) -> list[str]:
-    return [word.text for word in rest]
-
-
-_FILTERS = ("--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "--sort", "--format")
-_BRANCH_FLAGS = names("-a -r -v -l -i --all --remotes --list --verbose --show-current --color --no-color --column "
-    "--no-column --ignore-case --abbrev --no-abbrev")  # fmt: skip
-
-
-def _lists(rest: list[Word], takes: str, flags: frozenset[str]) -> bool:
-    """True if branches or tags are only listed."""
-    options = read(rest, takes, _FILTERS)
-    if not all(word.known for word in rest) or not {name for name, _ in options.given} <= flags.union(_FILTERS):
-        return False
-    return not options.operands or options.has("-l", "--list")
-
-
+_FILTERS = names("--contains --no-contains --merged --no-merged --points-at --sort --format")
+_LISTING_FLAGS = {
+    "branch": _FILTERS
+    | names(
+        "-a -r -v -l -i --all --remotes --list --verbose --show-current --color --no-color --column "
+        "--no-column --ignore-case --abbrev --no-abbrev"
+    ),
+    "tag": _FILTERS | names("-l --list -n"),
+}
+_LISTING_WORDS: dict[str, tuple[str | None, ...]] = {
+    "stash": ("list", "show"),
+    "worktree": ("list",),
+    "remote": (None, "get-url"),
+    "reflog": (None, "show", "list", "exists"),
+    "notes": (None, "show", "list"),
+    "submodule": ("status", "summary"),
+}
+"""The first words with which a subcommand only lists; None without any."""
 _READING_SETTINGS = names("--get --get-all --get-regexp --list -l --get-urlmatch")
-_HARMLESS_SETTINGS = _READING_SETTINGS | names("--global --local --system --worktree --show-origin --name-only "
-    "--show-scope --type --bool --int --path -z --null --includes --default --all")  # fmt: skip
+_HARMLESS_SETTINGS = _READING_SETTINGS | names(
+    "--global --local --system --worktree --show-origin --name-only "
+    "--show-scope --type --bool --int --path -z --null --includes --default --all"
+)
 
 
-def _reads_settings(rest: list[Word]) -> bool:
-    words = _words(rest)
-    if not all(word.known for word in rest) or not words:
-        return False
-    plain = [word for word in words if not word.startswith("-")]
-    flags = {word.partition("=")[0] for word in words if word.startswith("-")}
-    if not flags <= _HARMLESS_SETTINGS:
-        return False
-    return bool(flags & _READING_SETTINGS) or plain[:1] in (["get"], ["list"]) or len(plain) == 1
+def _only_lists(name: str, rest: list[Word]) -> bool:
+    """True if a subcommand that can also write is called to list something."""
+    texts = [word.text for word in rest]
+    is_known = all(word.known for word in rest)
+    plain = [text for text in texts if not text.startswith("-")]
+    if name in _LISTING_FLAGS:
+        options = read(rest, "n" if name == "tag" else "", _FILTERS)
+        lists_all = not options.operands or options.has("-l", "--list")
+        return is_known and lists_all and not options.has_others(_LISTING_FLAGS[name])
+    if name == "config":
+        flags = {text.partition("=")[0] for text in texts if text.startswith("-")}
+        reads = bool(flags & _READING_SETTINGS) or plain[:1] in (["get"], ["list"]) or len(plain) == 1
+        return is_known and bool(texts) and reads and flags <= _HARMLESS_SETTINGS
+    if name == "symbolic-ref":
+        return is_known and len(plain) == 1 and set(texts) <= {"HEAD", "--short", "-q", "--quiet"}
+    if name == "remote" and texts in (["-v"], ["--verbose"]):
+        return True
+    is_sure = is_known or name not in ("stash", "reflog")
+    return is_sure and next(iter(texts), None) in _LISTING_WORDS.get(name, ())
 
 
-_LISTINGS: dict[str, Callable[[list[Word]], bool]] = {
-    "branch": lambda rest: _lists(rest, "", _BRANCH_FLAGS),
-    "tag": lambda rest: _lists(rest, "n", names("-l --list -n")),
-    "config": _reads_settings,
-    "stash": lambda rest: _words(rest)[:1] in (["list"], ["show"]) and all(word.known for word in rest),
-    "worktree": lambda rest: _words(rest)[:1] == ["list"],
-    "remote": lambda rest: _words(rest) in ([], ["-v"], ["--verbose"]) or _words(rest)[:1] in (["get-url"],),
-    "reflog": lambda rest: _words(rest)[:1] in ([], ["show"], ["list"], ["exists"]) and all(w.known for w in rest),
-    "notes": lambda rest: _words(rest)[:1] in (["show"], ["list"], []),
-    "submodule": lambda rest: _words(rest)[:1] in (["status"], ["summary"]),
-    "symbolic-ref": lambda rest: sum(not t.startswith("-") for t in _words(rest)) == 1
-    and all(w.known and w.text in ("HEAD", "--short", "-q", "--quiet") for w in rest),
-}  # fmt: skip
-
-
-def _add(case: Case, rest: list[Word], _scene: Scene) -> None:
-    for word in rest:
-        if word.known and word.text in ("-i", "-p", "-e", "--interactive", "--patch", "--edit"):
-            case.deny("interactive", "that asks on a terminal", "name the files to add")
-
-
-def _commit(case: Case, rest: list[Word], _scene: Scene) -> None:
-    options = read(rest, "mCcFtuS", ("--message", "--file", "--author", "--date", "--template", "--fixup", "--squash",
-        "--reuse-message", "--reedit-message", "--trailer", "--cleanup"))  # fmt: skip
+def _read(judge: Judge, name: str, rest: list[Word]) -> Options:
+    """The options of a subcommand, if none of its words may hide another one."""
+    options = read(rest, *_TAKING.get(name, ()))
     if options.may_hide_options:
-        case.deny_unknown("an option of git commit")
-    if options.has("-n", "--no-verify"):
-        case.deny("git-hooks", "the project's hooks are there to be passed", "repair what the hook complains about")
-    if options.has("-p", "--patch", "--interactive"):
-        case.deny("interactive", "that asks on a terminal", "add the files, then commit with -m")
-
-
-def _paths(case: Case, rest: list[Word], scene: Scene) -> None:
-    """rm and mv: every operand is written."""
-    for word in read(rest, "", ("--pathspec-from-file",)).operands:
-        check_write(case, _pathspec(case, word), scene.cwds, removes=True)
-    if any(word.text.startswith("--pathspec-from") for word in rest):
-        case.deny_unknown("what is named in that file")
-
-
-def _pathspec(case: Case, word: Word) -> Word:
-    if word.text.startswith(":"):
-        case.deny("path", f"{word.text} is not a plain path", "name the files")
-    return word.replace(glob=word.glob or any(mark in word.text for mark in "*?["))
-
-
-def _restore(case: Case, rest: list[Word], scene: Scene) -> None:
-    options = read(rest, "sU", ("--source", "--conflict"))
-    if options.has("--pathspec-from-file") or options.has("-p", "--patch"):
-        case.deny_unknown("what would be restored")
-    for word in options.operands:
-        check_write(case, _pathspec(case, word), scene.cwds)
-
-
-def _checkout(case: Case, rest: list[Word], scene: Scene) -> None:
-    rule = (
-        "git-branch",
-        "an agent stays on its branch",
-        "`git restore PATH` or `git checkout -- PATH` take files back",
-    )
-    texts = _words(rest)
-    at = next((i for i, word in enumerate(rest) if word.known and word.text == "--"), None)
-    options = read(rest[:at], "bB", ("--orphan", "--conflict"))
-    flags = {"-f", "--force", "-q", "--quiet", "--ours", "--theirs", "-m", "--merge", "--no-overlay", "--conflict"}
-    if options.may_hide_options or any(name not in flags for name, _ in options.given):
-        case.deny(*rule)
-    if at is not None:
-        paths = rest[at + 1 :]
-        if not paths or len(options.operands) > 1:
-            case.deny(*rule)
-    else:
-        if texts == [case.bounds.branch]:
-            return
-        paths = list(options.operands)
-        if not paths or not all(word.known and _exists(word, scene) for word in paths):
-            case.deny(*rule)
-    for word in paths:
-        check_write(case, _pathspec(case, word), scene.cwds)
-
-
-def _exists(word: Word, scene: Scene) -> bool:
-    return all(cwd is not None and os.path.lexists(os.path.join(cwd, word.text)) for cwd in scene.cwds)
-
-
-def _reset(case: Case, rest: list[Word], _scene: Scene) -> None:
-    options = read(rest)
-    if options.may_hide_options:
-        case.deny_unknown("an option of git reset")
-    known = {"--soft", "--mixed", "-q", "--quiet", "-N", "--intent-to-add", "--no-refresh"}
-    if any(name not in known for name, _ in options.given):
-        case.deny(
-            "git-reset", "that throws away what is not committed", "`git restore PATH` for single files, or commit"
-        )
-
-
-def _integrate(
-    case: Case, rest: list[Word], takes: str, longs: tuple[str, ...], denied: tuple[str, ...], what: str
-) -> Options:
-    options = read(rest, takes, longs)
-    if options.may_hide_options or any(not word.known for word in rest):
-        case.deny_unknown(f"what is {what}d")
-    if options.has(*denied):
-        case.deny("git-option", f"that option makes git {what} do more", f"call git {what} without it")
-    refs = [word.text for word in (*options.operands, *options.values("--onto"))]
-    if not case.role.can_land and not all(_is_own(case, each) for each in refs):
-        base = case.bounds.base or "the base"
-        case.deny("git-foreign", f"only {base} comes into your branch", f"git {what} {base}".strip())
+        judge.deny_unknown(f"an option of git {name}")
     return options
 
 
-def _is_own(case: Case, ref: str) -> bool:
+def _add(judge: Judge, _name: str, rest: list[Word], _shell: Shell) -> None:
+    for word in rest:
+        if word.known and word.text in ("-i", "-p", "-e", "--interactive", "--patch", "--edit"):
+            judge.deny(*_ON_TERMINAL)
+
+
+def _commit(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:
+    options = _read(judge, name, rest)
+    if options.has("-n", "--no-verify"):
+        judge.deny("git-hooks", "the project's hooks must pass", "repair what the hook complains about")
+    if options.has("-p", "--patch", "--interactive"):
+        judge.deny(*_ON_TERMINAL)
+
+
+def _check_paths(judge: Judge, words: list[Word], shell: Shell, *, removes: bool = False) -> None:
+    for word in words:
+        if word.text.startswith(":"):
+            judge.deny("path", f"{word.text} is not a plain path", "name the files")
+        word = word.replace(glob=word.glob or any(mark in word.text for mark in MARKS))
+        check_writes(judge, [word], shell.cwds, removes=removes)
+
+
+def _move(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
+    """rm and mv: every operand is written."""
+    _check_paths(judge, list(read(rest, *_TAKING[name]).operands), shell, removes=True)
+    if any(word.text.startswith("--pathspec-from") for word in rest):
+        judge.deny_unknown("what is named in that file")
+
+
+def _restore(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
+    options = read(rest, *_TAKING[name])
+    if options.has("--pathspec-from-file", "-p", "--patch"):
+        judge.deny_unknown("what would be restored")
+    _check_paths(judge, list(options.operands), shell)
+
+
+def _checkout(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
+    at = next((i for i, word in enumerate(rest) if word.known and word.text == "--"), None)
+    options = read(rest[:at], *_TAKING[name])
+    flags = names("-f --force -q --quiet --ours --theirs -m --merge --no-overlay --conflict")
+    if options.may_hide_options or options.has_others(flags):
+        judge.deny(*_RESTORE)
+    paths = list(options.operands) if at is None else rest[at + 1 :]
+    if at is None and [word.text for word in rest] == [judge.bounds.branch]:
+        return
+    names_files = len(options.operands) <= 1 if at is not None else all(_exists(word, shell) for word in paths)
+    if not paths or not names_files:
+        judge.deny(*_RESTORE)
+    _check_paths(judge, paths, shell)
+
+
+def _exists(word: Word, shell: Shell) -> bool:
+    return word.known and all(cwd is not None and os.path.lexists(os.path.join(cwd, word.text)) for cwd in shell.cwds)
+
+
+def _reset(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:
+    if _read(judge, name, rest).has_others(names("--soft --mixed -q --quiet -N --intent-to-add --no-refresh")):
+        judge.deny(*_RESET)
+
+
+def _integrate(judge: Judge, name: str, rest: list[Word], denied: tuple[str, ...]) -> Options:
+    options = _read(judge, name, rest)
+    if not all(word.known for word in rest):
+        judge.deny_unknown(f"what is {name}d")
+    if options.has(*denied):
+        judge.deny("git-option", f"that option makes git {name} do more", f"call git {name} without it")
+    refs = [word.text for word in (*options.operands, *options.values("--onto"))]
+    if not judge.role.can_land and not all(_is_own(judge, ref) for ref in refs):
+        base = judge.bounds.base or "the base"
+        judge.deny("git-foreign", f"only {base} comes into your branch", f"git {name} {base}")
+    return options
+
+
+def _is_own(judge: Judge, ref: str) -> bool:
     """True if the revision is the base, the own branch, or a commit by its hash."""
-    base, own = case.bounds.base, case.bounds.branch
+    base, own = judge.bounds.base, judge.bounds.branch
     stem = ref.partition("~")[0].partition("^")[0].partition("@{")[0]
     if not base or stem in (base, f"origin/{base}", own, "HEAD", "ORIG_HEAD", "@", "MERGE_HEAD"):
         return True
     return len(stem) >= 7 and not stem.strip("0123456789abcdef")
 
 
-def _rebase(case: Case, rest: list[Word], _scene: Scene) -> None:
+def _rebase(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:
     denied = ("-x", "--exec", "--update-refs", "-s", "--strategy", "--root")
-    longs = ("--onto", "--exec", "--strategy", "--strategy-option", "--empty")
-    operands = _integrate(case, rest, "xsXC", longs, denied, "rebase").operands
-    if len(operands) > 1 and operands[1].text not in (case.bounds.branch, "HEAD"):
-        case.deny("git-branch", "that would rebase another branch", _OWN_BRANCH)
+    operands = _integrate(judge, name, rest, denied).operands
+    if len(operands) > 1 and operands[1].text not in (judge.bounds.branch, "HEAD"):
+        judge.deny("git-branch", "that would rebase another branch", _OWN_BRANCH)
 
 
-def _merge(case: Case, rest: list[Word], _scene: Scene) -> None:
-    longs = ("--message", "--file", "--strategy", "--strategy-option", "--into-name", "--cleanup")
+def _merge(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:
     messages = {i + 1 for i, word in enumerate(rest) if word.known and word.text in ("-m", "--message")}
-    kept = [Word("") if i in messages else word for i, word in enumerate(rest)]
-    _integrate(case, kept, "mFsXS", longs, ("--no-verify",), "merge")
+    _integrate(judge, name, [Word("") if i in messages else word for i, word in enumerate(rest)], ("--no-verify",))
 
 
-def _pick(case: Case, rest: list[Word], _scene: Scene) -> None:
-    options = read(rest, "mXS", ("--mainline", "--strategy", "--strategy-option"))
-    if options.may_hide_options or options.has("--strategy"):
-        case.deny_unknown("what is picked")
+def _pick(judge: Judge, name: str, rest: list[Word], _shell: Shell) -> None:
+    if _read(judge, name, rest).has("--strategy"):
+        judge.deny_unknown("what is picked")
 
 
-def _apply(case: Case, rest: list[Word], scene: Scene) -> None:
-    options = read(rest, "pC", ("--directory", "--build-fake-ancestor", "--exclude", "--include"))
+def _apply(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
+    options = read(rest, *_TAKING[name])
     if options.may_hide_options or options.has("--unsafe-paths", "--build-fake-ancestor"):
-        case.deny("git-option", "that option lets a patch leave the worktree", "call git apply without it")
+        judge.deny("git-option", "that option lets a patch leave the worktree", "call git apply without it")
     for word in options.operands:
-        check_read(case, word, scene.cwds)
+        check_read(judge, word, shell.cwds)
 
 
-def _format_patch(case: Case, rest: list[Word], scene: Scene) -> None:
-    options = read(rest, "ovn", ("--output-directory", "--output"))
-    if options.may_hide_options:
-        case.deny_unknown("an option of git format-patch")
-    if options.has("--stdout"):
-        return
-    for word in options.values("-o", "--output-directory", "--output") or [Word("0001.patch")]:
-        check_write(case, word, scene.cwds, makes_folder=True)
+def _format_patch(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
+    options = _read(judge, name, rest)
+    if not options.has("--stdout"):
+        written = options.values("-o", "--output-directory", "--output") or [Word("0001.patch")]
+        check_writes(judge, written, shell.cwds, makes_folder=True)
 
 
-def _stash(case: Case, _rest: list[Word], _scene: Scene) -> None:
-    case.deny(
-        "git-stash",
-        "the stash is shared by all agents, who would take each other's",
-        "commit on your branch instead; `git reset --soft HEAD~1` takes that back",
-    )
+def _stash(judge: Judge, _name: str, _rest: list[Word], _shell: Shell) -> None:
+    judge.deny(*_STASH)
 
 
-WRITES: dict[str, Callable[[Case, list[Word], Scene], None]] = {
+WRITES: dict[str, Callable[[Judge, str, list[Word], Shell], None]] = {
     "add": _add,
     "stage": _add,
     "commit": _commit,
-    "rm": _paths,
-    "mv": _paths,
+    "rm": _move,
+    "mv": _move,
     "restore": _restore,
     "checkout": _checkout,
     "reset": _reset,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from rookery.guard.case import Case
+from itertools import dropwhile
+
+from rookery.guard.command import Shell, Word, names
+from rookery.guard.judge import Judge
 from rookery.guard.paths import check_writes, is_in_worktree
 from rookery.guard.programs.options import read
-from rookery.guard.scene import Scene
-from rookery.guard.shell.word import Word, names
 
 _READS = names("status st log diff show evolog obslog interdiff root version help")
 _READ_PAIRS = frozenset(
@@ -19,57 +20,53 @@ _READ_PAIRS = frozenset(
 _WRITES = names("commit ci describe desc new squash split restore rebase resolve absorb fix")
 _WRITE_PAIRS = frozenset({("file", "track"), ("file", "untrack"), ("file", "chmod")})
 _FLAGS = names("--no-pager --ignore-working-copy --quiet --no-color --debug --version --help -h -V")
+_SHARED = ("jj-op", "operations are shared by all agents", "describe or squash your own changes")
+_UNDO = ("jj-op", "operations are shared by all agents", "`jj restore PATH` restores files")
+_BOOKMARK = ("jj-bookmark", "`rook` moves bookmarks", "describe your change")
 _DENIED = {
-    "git": ("jj-git", "nothing is exchanged with other repositories", "hand your work over by mail"),
-    "op": ("jj-op", "operations are shared by all agents", "describe or squash your own changes"),
-    "operation": ("jj-op", "operations are shared by all agents", "describe or squash your own changes"),
-    "undo": ("jj-op", "operations are shared by all agents", "`jj restore PATH` takes files back"),
-    "redo": ("jj-op", "operations are shared by all agents", "`jj restore PATH` takes files back"),
-    "abandon": ("jj-abandon", "a change that is abandoned is gone for everybody", "`jj restore` empties your own"),
-    "workspace": ("jj-workspace", "workspaces are made by `rook sling`", "work in your own"),
+    "git": ("jj-git", "agents exchange nothing with other repositories", "hand your work over by mail"),
+    "op": _SHARED,
+    "operation": _SHARED,
+    "undo": _UNDO,
+    "redo": _UNDO,
+    "abandon": ("jj-abandon", "a change that is abandoned is gone for all agents", "`jj restore` empties your own"),
+    "workspace": ("jj-workspace", "`rook sling` makes workspaces", "work in your own"),
     "edit": ("jj-edit", "an agent stays on its own change", "`jj new` makes one on top of it"),
-    "bookmark": ("jj-bookmark", "bookmarks are moved by `rook`", "describe your change"),
-    "branch": ("jj-bookmark", "bookmarks are moved by `rook`", "describe your change"),
-    "config": ("jj-config", "settings are changed by people", "leave them"),
+    "bookmark": _BOOKMARK,
+    "branch": _BOOKMARK,
+    "config": ("jj-config", "people change the settings", "leave them"),
 }
 _VALUED = ("--message", "--revision", "--destination", "--source", "--branch", "--from", "--into", "--to", "--tool")
 
 
-def judge(case: Case, words: list[Word], scene: Scene) -> None:
+_STEERING = ("--config", "--repository", "-R", "--at-op", "--tool", "--editor")
+
+
+def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     """Deny unless the command is harmless for the role."""
-    at = 0
-    while at < len(words) and words[at].text.startswith("-"):
-        if not words[at].known or words[at].text not in _FLAGS:
-            case.deny("jj-option", f"jj {words[at].text} changes what jj does", "call jj without it")
-        at += 1
-    if at == len(words):
+    words = list(dropwhile(lambda word: word.known and word.text in _FLAGS, words))
+    if not words:
         return
-    for word in words[at:]:
-        if word.text.startswith(("--config", "--repository", "-R", "--at-op", "--tool", "--editor")):
-            case.deny("jj-option", f"jj {word.text} changes what jj does", "call jj without it")
-    first, second = words[at], words[at + 1] if at + 1 < len(words) else Word("")
-    if not first.known or (not second.known and first.text not in _READS | _WRITES):
-        case.deny_unknown("jj's subcommand")
-    pair = (first.text, second.text)
-    if first.text in _READS or (
-        pair in _READ_PAIRS and not (pair == ("git", "remote") and _words(words)[at + 2 :] != ["list"])
-    ):
-        if case.role.writes == "nothing" and any(not word.known and not word.text for word in words):
-            case.deny_unknown("an option of jj")
+    first, *rest = words
+    for word in words:
+        if word.text.startswith(_STEERING) or (word is first and word.text.startswith("-")):
+            judge.deny("jj-option", f"jj {word.text} changes what jj does", "call jj without it")
+    name, second = first.text, rest[0] if rest else Word("")
+    if not first.known or (not second.known and name not in _READS | _WRITES):
+        judge.deny_unknown("jj's subcommand")
+    pair = (name, second.text)
+    lists_remotes = [word.text for word in rest[1:]] == ["list"]
+    if name in _READS or (pair in _READ_PAIRS and (pair != ("git", "remote") or lists_remotes)):
+        if not judge.role.can_write and any(not word.known and not word.text for word in words):
+            judge.deny_unknown("an option of jj")
         return
-    if first.text not in _WRITES and pair not in _WRITE_PAIRS:
-        fallback = ("jj", f"jj {first.text} is not for agents", "use describe, new, squash, diff, log or status")
-        case.deny(*_DENIED.get(first.text, fallback))
-    if not case.is_writer:
-        case.deny("read-only", f"a {case.role.name} does not jj {first.text}", "read, and report by mail")
-    if not all(is_in_worktree(case, cwd) for cwd in scene.cwds):
-        case.deny(
-            "jj-elsewhere", f"jj {first.text} would change another workspace", f"run it in {case.bounds.worktree}"
-        )
-    options = read(words[at + 1 :], "mrdsbofti", _VALUED)
-    if first.text == "restore":
-        check_writes(case, options.operands, scene.cwds)
-
-
-def _words(words: list[Word]) -> list[str]:
-    return [word.text for word in words]
+    if name not in _WRITES and pair not in _WRITE_PAIRS:
+        fallback = ("jj", f"jj {name} is not for agents", "use describe, new, squash, diff, log or status")
+        judge.deny(*_DENIED.get(name, fallback))
+    if not judge.role.can_write:
+        judge.deny_to_reader(f"does not jj {name}")
+    if not all(is_in_worktree(judge, cwd) for cwd in shell.cwds):
+        hint = f"run it in {judge.bounds.worktree}"
+        judge.deny("jj-elsewhere", f"jj {name} would change another workspace", hint)
+    if name == "restore":
+        check_writes(judge, read(rest, "mrdsbofti", _VALUED).operands, shell.cwds)

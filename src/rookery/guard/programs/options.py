@@ -2,76 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.guard.shell.word import Word
+from rookery.guard.command import Word
 
 
 @dataclass(frozen=True, slots=True)
 class Options(Record):
-    """What stands behind a program's name."""
+    """What follows a program's name."""
 
-    given: tuple[tuple[str, Word | None], ...]
+    flags: tuple[tuple[str, Word | None], ...]
     """Options with their values, `-abc` taken apart."""
     operands: tuple[Word, ...]
 
     def has(self, *names: str) -> bool:
         """True if one of the options is there; a long one may be shortened, as programs allow."""
-        return any(_means(given, name) for given, _ in self.given for name in names)
+        return any(_means(flag, name) for flag, _ in self.flags for name in names)
 
     def values(self, *names: str) -> list[Word]:
         """The values of the options."""
-        return [value for given, value in self.given for name in names if value is not None and _means(given, name)]
+        return [value for flag, value in self.flags for name in names if value is not None and _means(flag, name)]
+
+    def has_others(self, names: Iterable[str]) -> bool:
+        """True if there is an option that is none of these."""
+        return any(flag not in names for flag, _ in self.flags)
 
     @property
     def may_hide_options(self) -> bool:
-        """True if a word is not known well enough to say that it is no option."""
-        return any(not word.known and word.text[:1] in ("", "-") for word in self.operands)
+        """True if an operand may turn out to be an option."""
+        return any(word.may_be_option for word in self.operands)
 
 
-def read(words: Sequence[Word], takes: str = "", longs: Iterable[str] = ()) -> Options:
+def read(words: Iterable[Word], takes: str = "", longs: Iterable[str] = ()) -> Options:
     """Split words; `takes` are the letters that take a value, `longs` the long options that take the next word."""
-    given: list[tuple[str, Word | None]] = []
+    flags: list[tuple[str, Word | None]] = []
     operands: list[Word] = []
-    waiting = list(words)
-    while waiting:
-        word = waiting.pop(0)
+    waiting = iter(words)
+    for word in waiting:
         text = word.text
         if word.known and text == "--":
             operands += waiting
             break
         if not text.startswith("-") or text == "-":
             operands.append(word)
-        elif text.startswith("--"):
-            name, equals, value = text.partition("=")
-            if equals:
-                given.append((name, word.replace(text=value)))
-            else:
-                takes_next = name in longs and waiting
-                given.append((name, waiting.pop(0) if takes_next else None))
-                if not word.known:
-                    operands.append(word)
-        else:
-            _read_letters(word, takes, waiting, given)
-            if not word.known:
-                operands.append(word)
-    return Options(tuple(given), tuple(operands))
-
-
-def _read_letters(word: Word, takes: str, waiting: list[Word], given: list[tuple[str, Word | None]]) -> None:
-    letters = word.text[1:]
-    for i, letter in enumerate(letters):
-        if letter not in takes:
-            given.append((f"-{letter}", None))
             continue
-        rest = letters[i + 1 :]
-        given.append((f"-{letter}", word.replace(text=rest) if rest else waiting.pop(0) if waiting else None))
-        return
+        name, equals, value = text.partition("=")
+        if text.startswith("--") and equals:
+            flags.append((name, word.replace(text=value)))
+            continue
+        if text.startswith("--"):
+            flags.append((name, next(waiting, None) if name in longs else None))
+        for i, letter in enumerate(text[1:] if not text.startswith("--") else "", 2):
+            if letter in takes:
+                flags.append((f"-{letter}", word.replace(text=text[i:]) if text[i:] else next(waiting, None)))
+                break
+            flags.append((f"-{letter}", None))
+        if not word.known:
+            operands.append(word)
+    return Options(tuple(flags), tuple(operands))
 
 
-def _means(given: str, name: str) -> bool:
-    if given == name:
-        return True
-    return given.startswith("--") and len(given) > 3 and name.startswith("--") and name.startswith(given)
+def _means(flag: str, name: str) -> bool:
+    return flag == name or (flag.startswith("--") and len(flag) > 3 and name.startswith(flag))

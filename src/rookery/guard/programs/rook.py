@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rookery.base.errors import RookError, UsageError
-from rookery.guard.case import Case
+from rookery.guard.command import MAIN, WHILE, Shell, Word, names
+from rookery.guard.judge import Judge
 from rookery.guard.ownership import changes_checkout
 from rookery.guard.permits import check_acts_itself
-from rookery.guard.scene import MAIN, WHILE, Scene
-from rookery.guard.shell.word import Word, names
 from rookery.ops import index
 from rookery.ops.command_line import Globals, HelpAsked, read_globals, read_words
 from rookery.ops.operation import FLAG, TEXT, Op
@@ -31,42 +30,42 @@ _UNKNOWN = "\0"
 """Stands in a word for what is only known when it runs; no word of a command can hold it."""
 
 
-def judge(case: Case, words: list[Word], scene: Scene) -> None:
+def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     """Deny what the agent may not call, and waiting in a loop."""
-    settings, words = _read_globals(case, words)
+    settings, words = _read_globals(judge, words)
     if not words or settings.version or words[0].text == "help":
         return
     if not words[0].known:
-        case.deny_unknown("rook's command")
-    operation, rest = _find(case, words)
+        judge.deny_unknown("rook's command")
+    operation, rest = _find(judge, words)
     if operation is not None:
-        values = None if settings.help else _read(case, operation, rest, settings)
+        values = None if settings.help else _read(judge, operation, rest, settings)
         if values is None:
             return  # it shows its help
-        _check_role(case, operation)
-        _check_acts_itself(case, operation, values)
+        _check_role(judge, operation)
+        _check_acts_itself(judge, operation, values)
         if operation.changes_state:
-            _check_owned(case, operation, values, scene)
+            _check_owned(judge, operation, values, shell)
     group = words[0].text
     name = words[1].text if len(words) > 1 else ""
-    _check_waiting(case, group, name, words, scene)
+    _check_waiting(judge, group, name, words, shell)
 
 
-def _read_globals(case: Case, words: list[Word]) -> tuple[Globals, list[Word]]:
+def _read_globals(judge: Judge, words: list[Word]) -> tuple[Globals, list[Word]]:
     try:
         settings, rest = read_globals([_text(word) for word in words])
     except UsageError as error:
-        case.deny("rook", error.message, error.hint)
+        judge.deny("rook", error.message, error.hint)
     before = words[: len(words) - len(rest)]
     if not all(word.known for word in before):
-        case.deny_unknown("an option of rook")
-    _check_place(case, settings)
+        judge.deny_unknown("an option of rook")
+    _check_place(judge, settings)
     return settings, words[len(before) :]
 
 
-def _check_place(case: Case, settings: Globals) -> None:
+def _check_place(judge: Judge, settings: Globals) -> None:
     if settings.directory or settings.config:
-        case.deny("rook", *_ELSEWHERE)
+        judge.deny("rook", *_ELSEWHERE)
 
 
 def _may_be_elsewhere(text: str) -> bool:
@@ -76,21 +75,21 @@ def _may_be_elsewhere(text: str) -> bool:
     return text.startswith("-") and not _PLACES.isdisjoint(text)
 
 
-def _find(case: Case, words: list[Word]) -> tuple[Op | None, list[Word]]:
+def _find(judge: Judge, words: list[Word]) -> tuple[Op | None, list[Word]]:
     """The operation that is called, and the words behind its name; None for a group alone, which shows its help."""
     group = words[0].text
     if group not in index.GROUPS:
-        case.deny("rook", f"there is no `rook {group}` for agents", "`rook --help` lists the commands")
+        judge.deny("rook", f"there is no `rook {group}` for agents", "`rook --help` lists the commands")
     name = words[1].text if len(words) > 1 else ""
     if len(words) > 1 and not words[1].known and any(" " in each.name for each in index.load_group(group)):
-        case.deny_unknown("rook's command")
+        judge.deny_unknown("rook's command")
     operation, length = index.find([word.text for word in words[:2] if word.known])
     if operation is None and name and not name.startswith("-"):
-        case.deny("rook", f"there is no `rook {group} {name}`", f"`rook {group} --help` lists the commands")
+        judge.deny("rook", f"there is no `rook {group} {name}`", f"`rook {group} --help` lists the commands")
     return operation, words[length:]
 
 
-def _read(case: Case, operation: Op, words: list[Word], before: Globals) -> dict[str, Any] | None:
+def _read(judge: Judge, operation: Op, words: list[Word], before: Globals) -> dict[str, Any] | None:
     """The values that the words give, as the command line reads them; None if they ask for help."""
     is_known = all(word.known and not word.glob for word in words)
     try:
@@ -101,25 +100,25 @@ def _read(case: Case, operation: Op, words: list[Word], before: Globals) -> dict
         if is_known:
             return None
     except UsageError as error:
-        _check_role(case, operation)
+        _check_role(judge, operation)
         if is_known:
-            case.deny("rook", error.message, error.hint)
+            judge.deny("rook", error.message, error.hint)
     else:
-        _check_place(case, settings)
+        _check_place(judge, settings)
         return values
     if any(_may_be_elsewhere(word.text) for word in words):
-        case.deny("rook", *_ELSEWHERE)
+        judge.deny("rook", *_ELSEWHERE)
     # What is not known may be an option, several words, or the `--` behind which nothing is one.
     if operation.owns or any(param.acts_as for param in operation.params):
-        _check_role(case, operation)
-        case.deny_unknown(f"what `rook {operation.name}` is told")
+        _check_role(judge, operation)
+        judge.deny_unknown(f"what `rook {operation.name}` is told")
     return {}
 
 
-def _check_role(case: Case, operation: Op) -> None:
-    refusal = refuse(case.role, operation, as_command=True)
+def _check_role(judge: Judge, operation: Op) -> None:
+    refusal = refuse(judge.role, operation, as_command=True)
     if refusal is not None:
-        case.deny("rook", refusal.reason, refusal.hint)
+        judge.deny("rook", refusal.reason, refusal.hint)
 
 
 def _text(word: Word) -> str:
@@ -141,44 +140,44 @@ def _is_unknown(value: Any) -> bool:
     return any(isinstance(each, str) and _UNKNOWN in each for each in values)
 
 
-def _check_acts_itself(case: Case, operation: Op, values: dict[str, Any]) -> None:
+def _check_acts_itself(judge: Judge, operation: Op, values: dict[str, Any]) -> None:
     if any(param.acts_as and _is_unknown(values.get(param.name)) for param in operation.params):
-        case.deny_unknown("who acts")
-    if case.bounds.agent:
-        _ask(case, check_acts_itself, case.bounds.agent, operation, values)
+        judge.deny_unknown("who acts")
+    if judge.bounds.agent:
+        _ask(judge, check_acts_itself, judge.bounds.agent, operation, values)
 
 
-def _check_owned(case: Case, operation: Op, values: dict[str, Any], scene: Scene) -> None:
+def _check_owned(judge: Judge, operation: Op, values: dict[str, Any], shell: Shell) -> None:
     """Deny what is another's, with the words of `ownership`."""
     owns = operation.owns or {}
-    reach = reach_of(case.role, operation.needs)
+    reach = reach_of(judge.role, operation.needs)
     known = {name: kind for name, kind in owns.items() if not _is_unknown(values.get(name))}
     for name in owns.keys() - known.keys() if reach == OWN else ():
-        case.deny_unknown(f"the {owns[name]}")
+        judge.deny_unknown(f"the {owns[name]}")
     if not known:
         return
-    check_own, asked = case.bounds.check_own, operation.replace(owns=known)
+    check_own, asked = judge.bounds.check_own, operation.replace(owns=known)
     if check_own is None:
-        case.deny("rook", f"nobody can say whose it is that `rook {operation.name}` changes", "leave it as it is")
-    for folder in scene.cwds or [None]:
+        judge.deny("rook", f"nobody can say whose it is that `rook {operation.name}` changes", "leave it as it is")
+    for folder in shell.cwds or [None]:
         if folder is None and changes_checkout(operation, values):
-            case.deny_unknown("the folder")
-        _ask(case, check_own, asked, values, folder or "", reach)
+            judge.deny_unknown("the folder")
+        _ask(judge, check_own, asked, values, folder or "", reach)
 
 
-def _ask(case: Case, check: Callable[..., None], *about: Any) -> None:
+def _ask(judge: Judge, check: Callable[..., None], *about: Any) -> None:
     """Deny what a check raises for, with its own words."""
     try:
         check(*about)
     except RookError as error:
         rule = error.code.replace("_", "-") if error.code.startswith("foreign") else "rook"
-        case.deny(rule, error.message, error.hint)
+        judge.deny(rule, error.message, error.hint)
 
 
-def _check_waiting(case: Case, group: str, name: str, words: list[Word], scene: Scene) -> None:
+def _check_waiting(judge: Judge, group: str, name: str, words: list[Word], shell: Shell) -> None:
     looks = group in _POLLED and (name in _READING or group not in ("mail", "task", "run"))
-    if looks and (scene.loop == WHILE or (scene.loop != MAIN and group == "mail")):
-        case.deny("polling", "asking again and again keeps your turn open, and mail from waking you", _WAIT)
+    if looks and (shell.loop == WHILE or (shell.loop != MAIN and group == "mail")):
+        judge.deny("polling", "asking again and again keeps your turn open, and mail from waking you", _WAIT)
     follows = any(word.text in ("--follow", "-f") for word in words) or (group == "feed" and "--limit" not in name)
-    if follows and not scene.may_block:
-        case.deny("polling", f"`rook {group}` would follow without end", _WAIT)
+    if follows and not shell.may_block:
+        judge.deny("polling", f"`rook {group}` would follow without end", _WAIT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.guard.shell.word import names
+from rookery.guard.command import names
 
 PLAIN = names(
     "cat tac head wc ls dir vdir stat file du df echo printf true false : test [ pwd dirname basename realpath "
@@ -58,49 +58,48 @@ _TERMINAL = "there is no terminal; change files with the Edit tool"
 _SYSTEM = "ask for it by mail; the machine is not yours to change"
 _PLAINLY = "call the program by its own name"
 
-FORBIDDEN: dict[str, tuple[str, str, str]] = {}
+_FORBIDDEN = (
+    ("sudo doas su pkexec runuser setpriv chroot unshare nsenter", "privilege", "takes other rights", _SYSTEM),
+    (
+        "shutdown reboot halt poweroff mount umount fdisk parted systemctl service launchctl useradd usermod "
+        "userdel passwd iptables nft sysctl insmod modprobe",
+        *("system", "changes the machine", _SYSTEM),
+    ),
+    (
+        "apt apt-get aptitude dpkg dnf yum rpm pacman zypper apk snap flatpak brew port",
+        *("system", "installs software for the whole machine", "install into your worktree, or ask by mail"),
+    ),
+    ("ssh scp sftp mosh ftp telnet rlogin rsh", "network", "leaves this machine", "work on what is here"),
+    ("crontab at batch atrm systemd-run", "scheduling", "runs later", "end your turn; mail wakes you"),
+    (
+        "watch entr watchexec inotifywait fswatch",
+        *("polling", "waits without end", "end your turn, or wait with `rook mail wait`"),
+    ),
+    (
+        "tmux screen zellij byobu dtach abduco",
+        *("terminal", "reaches into other terminals", "run it here, or in the background"),
+    ),
+    (
+        "claude codex gemini opencode aider goose cursor-agent copilot qwen amp crush",
+        *("native-agents", "starts an agent that Rookery does not know of", "`rook sling TASK --role ROLE`"),
+    ),
+    (
+        "alias unalias enable bind complete compgen compopt fc",
+        *("shell-state", "changes what commands mean", _PLAINLY),
+    ),
+    ("vi vim nvim view nano pico emacs ed ex joe micro hx kak", "interactive", "is an editor", _TERMINAL),
+    ("script expect unbuffer socat", "wrapper", "runs commands that cannot be judged", _PLAINLY),
+    (
+        "gpg gpg2 ssh-add ssh-agent ssh-keygen security secret-tool op pass keyring",
+        *("secret", "handles secrets", "do without; ask for what you need by mail"),
+    ),
+    (
+        "pkill killall killall5 skill xkill",
+        *("kill-by-name", "may end what belongs to others", "end what you started by its process id"),
+    ),
+)
+FORBIDDEN = {name: (rule, why, hint) for listed, rule, why, hint in _FORBIDDEN for name in listed.split()}
 """Programs that no agent runs: the rule, why, and what to do instead."""
-for _names, _entry in {
-    "sudo doas su pkexec runuser setpriv chroot unshare nsenter": ("privilege", "takes other rights", _SYSTEM),
-    "shutdown reboot halt poweroff mount umount fdisk parted systemctl service launchctl useradd usermod "
-    "userdel passwd iptables nft sysctl insmod modprobe": ("system", "changes the machine", _SYSTEM),
-    "apt apt-get aptitude dpkg dnf yum rpm pacman zypper apk snap flatpak brew port": (
-        "system",
-        "installs software for the whole machine",
-        "install into your worktree, or ask by mail",
-    ),
-    "ssh scp sftp mosh ftp telnet rlogin rsh": ("network", "leaves this machine", "work on what is here"),
-    "crontab at batch atrm systemd-run": ("scheduling", "runs later", "end your turn; mail wakes you"),
-    "watch entr watchexec inotifywait fswatch": (
-        "polling",
-        "waits without end",
-        "end your turn, or wait with `rook mail wait`",
-    ),
-    "tmux screen zellij byobu dtach abduco": (
-        "terminal",
-        "reaches into other terminals",
-        "run it here, or in the background",
-    ),
-    "claude codex gemini opencode aider goose cursor-agent copilot qwen amp crush": (
-        "native-agents",
-        "starts an agent that nobody knows of",
-        "`rook sling TASK --role ROLE`",
-    ),
-    "alias unalias enable bind complete compgen compopt fc": ("shell-state", "changes what commands mean", _PLAINLY),
-    "vi vim nvim view nano pico emacs ed ex joe micro hx kak": ("interactive", "is an editor", _TERMINAL),
-    "script expect unbuffer socat": ("wrapper", "runs commands that cannot be judged", _PLAINLY),
-    "gpg gpg2 ssh-add ssh-agent ssh-keygen security secret-tool op pass keyring": (
-        "secret",
-        "handles secrets",
-        "do without; ask for what you need by mail",
-    ),
-    "pkill killall killall5 skill xkill": (
-        "kill-by-name",
-        "may end what belongs to others",
-        "end what you started by its process id",
-    ),
-}.items():
-    FORBIDDEN |= dict.fromkeys(_names.split(), _entry)
 
 NETWORK = names("curl wget nc ncat netcat ping http https xh aria2c dig host nslookup gh glab")
 """Programs that reach beyond the machine: the profile decides."""
@@ -129,6 +128,7 @@ CHECKERS = names(
     "import-linter lint-imports coverage"
 )
 """Programs that check the project. They run its code."""
+FORMATTERS = names("black isort prettier rustfmt gofmt biome")
 CHECKING_WORDS = names("test tests t check checks lint typecheck type-check types vet clippy verify validate ci")
 """Subcommands, targets and scripts by which build tools check."""
 BUILD_TOOLS = names(
@@ -147,21 +147,12 @@ FIXES = names("--fix --fix-only --unsafe-fixes --write --apply -w --fix-dry-run 
 TOOLCHAIN = INTERPRETERS | BUILD_TOOLS | CHECKERS | {"pip", "uv", "java", "gcc", "rustc", "ruff"}
 VERSION_WORDS = names("--version -V -v version --help -h help")
 
-WRAPPERS = names(
-    "env nohup setsid time command builtin exec nice ionice timeout gtimeout stdbuf chrt taskset xargs busybox toybox "
-    "noglob nocorrect repeat eval trap source . find fd fdfind parallel caffeinate chronic flock strace ltrace "
-    "npx pnpx bunx uvx pipx uv poetry pipenv pdm rye corepack dotenv direnv"
-)
 REMOVERS = names("rm rmdir unlink shred")
 MAKERS = names("mkdir touch truncate tee mkfifo sponge")
 CHANGERS = names("chmod chown chgrp")
 COPIERS = names("cp mv ln install rsync")
-PACKERS = names("tar gtar bsdtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd 7z 7za")
-OTHER_WRITERS = names("dd patch split csplit mktemp sed gsed awk gawk mawk nawk sleep kill shopt")
-VERSION_CONTROL = names("git jj rook hub")
-
-KNOWN = frozenset({"cd", "pushd", "popd"}).union(
-    *(PLAIN, CAREFUL, FORBIDDEN, NETWORK, SHELLS, INTERPRETERS, WRAPPERS, REMOVERS, MAKERS, CHANGERS, COPIERS),
-    *(PACKERS, OTHER_WRITERS, VERSION_CONTROL),
-)
-"""Names that a function may not take."""
+TARS = names("tar gtar bsdtar")
+PACKERS = TARS | names("unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd 7z 7za")
+OTHER_WRITERS = names("dd patch split csplit mktemp")
+SEDS = names("sed gsed")
+AWKS = names("awk gawk mawk nawk")

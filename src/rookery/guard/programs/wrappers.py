@@ -1,23 +1,23 @@
-"""Programs that run others: what they would run is taken out and judged like any other command."""
+"""Programs that run others: the guard takes out what they would run, and judges it like any other command."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 
-from rookery.guard.case import Case
-from rookery.guard.paths import check_read, check_write, check_writes, folder_of, is_own_place
+from rookery.guard.command import UNKNOWN, Shell, Word, names
+from rookery.guard.judge import Judge
+from rookery.guard.paths import check_read, check_write, check_writes, folder_of, may_run_in
 from rookery.guard.programs import table as programs
-from rookery.guard.programs.find import judge as judge_find
+from rookery.guard.programs.find import check as check_find
 from rookery.guard.programs.options import read
-from rookery.guard.scene import Scene
 from rookery.guard.shell.assignments import OWN, check_name
-from rookery.guard.shell.expand import UNKNOWN
-from rookery.guard.shell.word import Word, names
 
-Inner = list[tuple[list[Word], Scene]]
+Inner = list[tuple[list[Word], Shell]]
+"""Commands that a wrapper would run, each with the shell around it."""
 
 _LONGEST_BLOCK = 600.0
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 _PREFIXES: dict[str, tuple[str, tuple[str, ...], int]] = {
     # the letters and long options that take a value, and how many operands stand before the command
@@ -39,25 +39,26 @@ _RUNNERS = {
     "hatch": ("run",), "bundle": ("exec",), "pnpm": ("exec", "dlx"), "yarn": ("exec", "dlx"), "direnv": ("exec",),
 }  # fmt: skip
 _RUNNER_LONGS = ("--with", "--python", "--extra", "--group", "--env-file", "--project", "--directory", "--package")
+_XARGS_LONGS = ("--max-args", "--max-procs", "--max-lines", "--delimiter", "--arg-file", "--replace")
+_NO_IDENTITY = ("identity", "an empty environment takes your identity away", "leave the environment as it is")
 
 
-def unwrap(case: Case, name: str, words: list[Word], scene: Scene) -> Inner | None:
+def unwrap(judge: Judge, name: str, words: list[Word], shell: Shell) -> Inner | None:
     """The commands that a wrapper would run, or None if the program is no wrapper."""
-    special = _SPECIAL.get(name)
-    if special is not None:
-        return special(case, words[1:], scene)
+    if name in _SPECIAL:
+        return _SPECIAL[name](judge, words, shell)
     if name in _PREFIXES:
-        return _prefix(case, name, words[1:], scene)
-    if name in _RUNNERS and len(words) > 1 and words[1].text in _RUNNERS[name]:
-        rest = _skip(words[2:], "p", _RUNNER_LONGS)
-        if rest and rest[0].text == "-m":
-            return [([Word("python"), *rest], scene)]
-        return [(rest[1:] if name == "direnv" else rest, scene)]
-    return None
+        return _prefix(judge, name, words, shell)
+    if not words or words[0].text not in _RUNNERS.get(name, ()):
+        return None
+    command = _skip(words[1:], "p", _RUNNER_LONGS)
+    if command and command[0].text == "-m":
+        return [([Word("python"), *command], shell)]
+    return [(command[1:] if name == "direnv" else command, shell)]
 
 
-def _skip(words: list[Word], takes: str, longs: tuple[str, ...]) -> list[Word]:
-    """The words behind the leading options; `-m` stays, for what it names is run."""
+def _skip(words: list[Word], takes: str, longs: tuple[str, ...] = ()) -> list[Word]:
+    """The words behind the leading options; `-m` stays, because it names what runs."""
     at = 0
     while at < len(words):
         text = words[at].text
@@ -65,242 +66,225 @@ def _skip(words: list[Word], takes: str, longs: tuple[str, ...]) -> list[Word]:
             return words[at + 1 :]
         if not text.startswith("-") or text in ("-", "-m"):
             break
-        takes_next = text in longs or (
-            not text.startswith("--") and text[-1] in takes and text[1:-1].isalpha() | (len(text) == 2)
-        )
-        at += 2 if takes_next else 1
+        ends_with_value = text[-1] in takes and (len(text) == 2 or text[1:-1].isalpha())
+        at += 2 if text in longs or (ends_with_value and not text.startswith("--")) else 1
     return words[at:]
 
 
-def _prefix(case: Case, name: str, words: list[Word], scene: Scene) -> Inner:
+def _prefix(judge: Judge, name: str, words: list[Word], shell: Shell) -> Inner:
     takes, longs, operands = _PREFIXES[name]
     if name == "command" and words and words[0].text in ("-v", "-V", "-pv"):
         return []
     command = _skip(words, takes, longs)
     own = read(words[: len(words) - len(command)], takes, longs)
     if name in ("strace", "ltrace", "time"):
-        check_writes(case, own.values("-o", "--output"), scene.cwds)
+        check_writes(judge, own.values("-o", "--output"), shell.cwds)
     if name == "npx" and own.has("-c", "--call"):
         for word in own.values("--call") or command[:1]:
-            _script(case, word, scene)
+            _run_script(judge, word, shell)
         return []
     if name == "repeat" and not (words and words[0].known):
-        case.deny_unknown("what is repeated")
-    return [(command[operands:], scene)]
+        judge.deny_unknown("what is repeated")
+    return [(command[operands:], shell)]
 
 
-def _env(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _env(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     at = 0
     while at < len(words):
-        word, text = words[at], words[at].text
-        if not word.known and "=" not in text:
-            case.deny_unknown("what env runs")
-        if text.startswith("-"):
-            at = _skip_env_option(case, words, at)
+        word, (name, equals, value) = words[at], words[at].text.partition("=")
+        if not word.known and not equals:
+            judge.deny_unknown("what env runs")
+        if word.text.startswith("-"):
+            at = _skip_env_option(judge, words, at)
             continue
-        name, equals, value = text.partition("=")
         if not equals:
             break
-        check_name(case, name, Word(value, word.known), for_one=True)
+        check_name(judge, name, Word(value, word.known), for_one=True)
         at += 1
-    return [(words[at:], scene)]
+    return [(words[at:], shell)]
 
 
 _ENV_OPTIONS = {
     "--ignore-environment": "i", "--unset": "u", "--split-string": "S", "--chdir": "C", "--argv0": "a",
-    **dict.fromkeys(("--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal"), "v"),
-    **dict.fromkeys(("--list-signal-handling", "--help", "--version"), "v"),
+    "--null": "v", "--debug": "v", "--block-signal": "v", "--default-signal": "v", "--ignore-signal": "v",
+    "--list-signal-handling": "v", "--help": "v", "--version": "v",
 }  # fmt: skip
 """The letter of each long option; `v` for all that change nothing of the environment."""
 
 
-def _skip_env_option(case: Case, words: list[Word], at: int) -> int:
+def _skip_env_option(judge: Judge, words: list[Word], at: int) -> int:
     """The place behind an option of env, with its value. Long ones may be shortened, letters may stand together."""
     word = words[at]
     if word.text == "--":
         return at + 1
-    letters, value = _read_env_option(word.text)
+    if word.text.startswith("--"):
+        name, has_value, value = word.text.partition("=")
+        letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name)) or "?"
+    else:
+        letters, u, value = word.text[1:].partition("u")
+        letters, has_value = letters + u or "i", value
     if "i" in letters:
-        case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
+        judge.deny(*_NO_IDENTITY)
     if not set(letters) <= set("uv0"):
-        case.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
+        judge.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
     if "u" not in letters:
         return at + 1
-    given = words[at + 1 : at + 2] if value is None else [word.replace(text=value)]
-    if not given or not given[0].known or given[0].text.startswith(OWN):
-        case.deny("identity", "that is not yours to unset", "leave the environment as it is")
-    return at + (2 if value is None else 1)
+    names = [word.replace(text=value)] if has_value else words[at + 1 : at + 2]
+    if not names or not names[0].known or names[0].text.startswith(OWN):
+        judge.deny("identity", "that is not yours to unset", "leave the environment as it is")
+    return at + (1 if has_value else 2)
 
 
-def _read_env_option(text: str) -> tuple[str, str | None]:
-    """The letters that an option of env stands for, and the value that is written with it, if one is."""
-    if text == "-":
-        return "i", None
-    if text.startswith("--"):
-        name, equals, value = text.partition("=")
-        letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name))
-        return letters or "?", value if equals else None
-    letters, u, value = text[1:].partition("u")
-    return letters + u, value or None
-
-
-def _exec(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _exec(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     for word in words:
         if not word.text.startswith("-"):
             break
         if "c" in word.text:
-            case.deny("identity", "an empty environment takes your identity away", "leave the environment as it is")
-    return [(_skip(words, "a", ()), scene)]
+            judge.deny(*_NO_IDENTITY)
+    return [(_skip(words, "a"), shell)]
 
 
-def _timeout(case: Case, words: list[Word], scene: Scene) -> Inner:
-    rest = _skip(words, "ks", ("--kill-after", "--signal"))
-    if not rest or not rest[0].known:
-        return [(rest[1:], scene)]
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    text = rest[0].text
+def _timeout(judge: Judge, words: list[Word], shell: Shell) -> Inner:
+    duration, *command = _skip(words, "ks", ("--kill-after", "--signal")) or [UNKNOWN]
+    seconds = read_seconds(duration)
+    if duration.known and seconds is None:
+        judge.deny("wrapper", "timeout lacks a duration", "`timeout 60 COMMAND`")
+    is_short = seconds is not None and seconds <= _LONGEST_BLOCK
+    return [(command, shell.replace(may_block=shell.may_block or is_short))]
+
+
+def read_seconds(word: Word) -> float | None:
+    """How long a word tells `sleep` or `timeout` to wait; None if that is not known."""
     try:
-        seconds = float(text.rstrip("smhd")) * units.get(text[-1:], 1)
+        return float(word.text.rstrip("smhd")) * _UNITS.get(word.text[-1:], 1) if word.known else None
     except ValueError:
-        case.deny("wrapper", "timeout is not told how long", "`timeout 60 COMMAND`")
-    return [(rest[1:], scene.replace(may_block=scene.may_block or seconds <= _LONGEST_BLOCK))]
+        return None
 
 
-def _xargs(case: Case, words: list[Word], scene: Scene) -> Inner:
-    command = _skip(
-        words, "InPLdaEs", ("--max-args", "--max-procs", "--max-lines", "--delimiter", "--arg-file", "--replace")
-    )
+def _xargs(_judge: Judge, words: list[Word], shell: Shell) -> Inner:
+    command = _skip(words, "InPLdaEs", _XARGS_LONGS)
     options = read(words[: len(words) - len(command)], "InPLdaEs")
-    place = next((word.text for word in options.values("-I", "--replace")), "{}" if options.has("-i") else None)
-    if place is None:
+    mark = next((word.text for word in options.values("-I", "--replace")), "{}" if options.has("-i") else None)
+    if mark is None:
         command = [*(command or [Word("echo")]), UNKNOWN]
     else:
-        command = [UNKNOWN if place in word.text else word for word in command]
-    return [(command, scene.replace(stdin=None, is_piped=False))]
+        command = [UNKNOWN if mark in word.text else word for word in command]
+    return [(command, shell.replace(stdin=None, is_piped=False))]
 
 
-def _parallel(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _parallel(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     command = _skip(words, "jNnSa", ("--jobs", "--arg-file", "--results"))
     end = next((i for i, word in enumerate(command) if word.text.startswith(":::")), len(command))
     command = command[:end]
     if not command:
-        case.deny_unknown("what parallel runs")
+        judge.deny_unknown("what parallel runs")
     if " " in command[0].text:
-        _script(case, command[0], scene)
-        return []
-    return [([UNKNOWN if "{" in word.text else word for word in command] + [UNKNOWN], scene)]
+        return _run_script(judge, command[0], shell)
+    return [(_fill_braces(command), shell)]
 
 
-def _flock(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _fill_braces(command: list[Word]) -> list[Word]:
+    """The command with a word that is not known in place of each `{}`, and at its end."""
+    return [*(UNKNOWN if "{" in word.text else word for word in command), UNKNOWN]
+
+
+def _flock(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     rest = _skip(words, "wE", ("--wait", "--timeout", "--conflict-exit-code"))
     if rest and not rest[0].text.isdigit():
-        check_write(case, rest[0], scene.cwds)
+        check_write(judge, rest[0], shell.cwds)
     if len(rest) > 2 and rest[1].text in ("-c", "--command"):
-        _script(case, rest[2], scene)
-        return []
-    return [(rest[1:], scene)]
+        return _run_script(judge, rest[2], shell)
+    return [(rest[1:], shell)]
 
 
-def _eval(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _eval(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     if not all(word.known and not word.glob for word in words):
-        case.deny_unknown("what eval runs")
-    scene.run(" ".join(word.text for word in words if word.text != "--"), _same_shell(scene))
+        judge.deny_unknown("the script")
+    script = " ".join(word.text for word in words if word.text != "--")
+    shell.run(script, shell.replace(stdin=None, is_piped=False, is_eval=True))
     return []
 
 
-def _trap(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _trap(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     words = [word for word in words if word.text != "--"]
     if len(words) > 1 and words[0].text not in ("", "-", "-p", "-l"):
-        if not words[0].known:
-            case.deny_unknown("the script")
-        scene.run(words[0].text, _same_shell(scene).replace(cwds=scene.cwds | {None}))
+        return _eval(judge, [words[0].replace(glob=False)], shell.replace(cwds=shell.cwds | {None}))
     return []
 
 
-def _source(case: Case, words: list[Word], scene: Scene) -> Inner:
-    if not words or not words[0].known or words[0].glob:
-        case.deny_unknown("the script")
-    _check_script_file(case, words[0], scene)
-    if not case.is_writer:
+def _source(judge: Judge, words: list[Word], shell: Shell) -> Inner:
+    _check_script_file(judge, words[0] if words else UNKNOWN, shell)
+    if not judge.role.can_write:
         if os.path.basename(words[0].text) != "activate":
-            case.deny("read-only", f"a {case.role.name} runs no scripts", "read it instead")
-        case.doubt("checks", "that runs the project's own code", "read it instead")
+            judge.deny("read-only", f"a {judge.role.name} runs no scripts", "read it instead")
+        judge.doubt("checks", "that runs the project's own code", "read it instead")
     return []
 
 
-def _check_script_file(case: Case, word: Word, scene: Scene) -> None:
-    if word.text == "-" or word.text.startswith(("/dev/", "/proc/")):
-        case.deny_unknown("the script")
-    check_read(case, word, scene.cwds)
-    for cwd in scene.cwds:
+def _check_script_file(judge: Judge, word: Word, shell: Shell) -> None:
+    if not word.known or word.glob or word.text == "-" or word.text.startswith(("/dev/", "/proc/")):
+        judge.deny_unknown("the script")
+    check_read(judge, word, shell.cwds)
+    for cwd in shell.cwds:
         folder = folder_of(Word(os.path.dirname(word.text) or "."), cwd)
-        if not word.text.startswith("/") and not is_own_place(case, folder):
-            case.deny("outside", f"{word.text} is not in your worktree", "run scripts of your own worktree")
+        if not word.text.startswith("/") and not may_run_in(judge, folder):
+            judge.deny("outside", f"{word.text} is not in your worktree", "run scripts of your own worktree")
 
 
-def _script(case: Case, word: Word, scene: Scene) -> None:
+def _run_script(judge: Judge, word: Word, shell: Shell) -> Inner:
+    """Judge a script that runs in a shell of its own; it leaves no other command to judge."""
     if not word.known:
-        case.deny_unknown("the script")
-    scene.run(word.text, scene.replace(stdin=None, is_piped=False, is_eval=False, outer=None))
+        judge.deny_unknown("the script")
+    shell.run(word.text, shell.replace(stdin=None, is_piped=False, is_eval=False, outer=None))
+    return []
 
 
-def _same_shell(scene: Scene) -> Scene:
-    return scene.replace(stdin=None, is_piped=False, is_eval=True)
-
-
-def judge_shell(case: Case, name: str, words: list[Word], scene: Scene) -> bool:
-    """Judge the script that a shell is given; False if it is a file, whose doings are those of any program."""
+def check_shell(judge: Judge, name: str, words: list[Word], shell: Shell) -> bool:
+    """Judge the script that a shell gets; False if it is a file, which is judged like any other program."""
     if name in ("fish", "csh", "tcsh"):
-        case.deny("wrapper", f"{name} reads scripts in its own way", "use bash")
+        judge.deny("wrapper", f"{name} reads scripts in its own way", "use bash")
     at = 0
     while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text != "-":
         text = words[at].text
+        is_long = text[1:2] == "-"
         if not words[at].known or text.startswith(("--rc", "--init")):
-            case.deny_unknown(f"an option of {name}")
+            judge.deny_unknown(f"an option of {name}")
         if text in programs.VERSION_WORDS - {"-v", "-h"}:
             return True
         at += 1
         if text == "--":
             break
-        if text[0] == "-" and text[1:2] != "-" and "c" in text:
-            at += sum(letter in "oO" for letter in text)
-            rest = words[at:]
-            while rest and rest[0].text[:1] in ("-", "+"):
-                rest = rest[1:]
-            if not rest:
-                case.deny_unknown("the script")
-            if name in ("sh", "dash", "ash") and "((" in rest[0].text.replace("$((", ""):
-                case.deny("wrapper", f"{name} takes `((` for something else than bash does", "use bash")
-            _script(case, rest[0], scene)
+        if not is_long:
+            at += sum(letter in "oO" for letter in text)  # whose names are the next words
+        if text[0] == "-" and not is_long and "c" in text:
+            script = next((word for word in words[at:] if word.text[:1] not in ("-", "+")), UNKNOWN)
+            if name in ("sh", "dash", "ash") and "((" in script.text.replace("$((", ""):
+                judge.deny("wrapper", f"{name} takes `((` for something else than bash does", "use bash")
+            _run_script(judge, script, shell)
             return True
-        at += sum(letter in "oO" for letter in text[1:]) if text[1:2] != "-" else 0
     reads_input = any("s" in word.text[1:] and word.text[1:2] != "-" for word in words[:at])
     if at < len(words) and not reads_input and words[at].text != "-":
-        if not words[at].known or words[at].glob:
-            case.deny_unknown("the script")
-        _check_script_file(case, words[at], scene)
+        _check_script_file(judge, words[at], shell)
         return False
-    if scene.stdin is None or not scene.stdin.known or scene.is_piped:
-        case.deny_unknown(f"what {name} reads")
-    _script(case, scene.stdin, scene)
+    if shell.stdin is None or not shell.stdin.known or shell.is_piped:
+        judge.deny_unknown(f"what {name} reads")
+    _run_script(judge, shell.stdin, shell)
     return True
 
 
-def _fd(case: Case, words: list[Word], scene: Scene) -> Inner:
+def _fd(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     if any(not word.known and not word.text for word in words):
-        case.deny_unknown("an option of fd")
+        judge.deny_unknown("an option of fd")
     for i, word in enumerate(words):
         if word.text in ("-x", "-X", "--exec", "--exec-batch"):
-            command = [UNKNOWN if "{" in each.text else each for each in words[i + 1 :]]
-            return [([*command, UNKNOWN], scene)]
-        if word.text.startswith("--exec") or (
-            word.text[:1] == "-" and word.text[1:2] != "-" and word.text[-1:] in "xX"
-        ):
-            case.deny_unknown("what fd runs")
+            return [(_fill_braces(words[i + 1 :]), shell)]
+        is_short = word.text[:1] == "-" and word.text[1:2] != "-"
+        if word.text.startswith("--exec") or (is_short and word.text[-1:] in "xX"):
+            judge.deny_unknown("what fd runs")
     return []
 
 
-_SPECIAL: dict[str, Callable[[Case, list[Word], Scene], Inner]] = {
+_SPECIAL: dict[str, Callable[[Judge, list[Word], Shell], Inner]] = {
     "env": _env,
     "exec": _exec,
     "timeout": _timeout,
@@ -312,7 +296,9 @@ _SPECIAL: dict[str, Callable[[Case, list[Word], Scene], Inner]] = {
     "trap": _trap,
     "source": _source,
     ".": _source,
-    "find": judge_find,
+    "find": check_find,
     "fd": _fd,
     "fdfind": _fd,
 }
+WRAPPERS = (_PREFIXES.keys() | _SPECIAL.keys() | _RUNNERS.keys()) - programs.BUILD_TOOLS
+"""Programs that do nothing but run others."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tree_sitter import Node
-
-from rookery.guard.case import Case
-from rookery.guard.shell.word import Word, names
+from rookery.guard.command import Word, names
+from rookery.guard.judge import Judge
 
 OWN = "ROOKERY_"
 _STEERING = names(
@@ -24,51 +20,19 @@ _GIT = names(
 _PLACES = names("HOME XDG_CONFIG_HOME XDG_CONFIG_DIRS CLAUDE_CONFIG_DIR")
 
 
-def check(
-    case: Case,
-    node: Node,
-    text: Callable[[Node], str],
-    value_of: Callable[[Node], Word],
-    *,
-    prefixed: str | None = None,
-) -> None:
-    """Deny the assignments, exports and removals in a node of the script; `prefixed` names the command they are for."""
-    if node.type == "variable_assignment":
-        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        word = Word("") if value is None else value_of(value)
-        named = text(name).partition("[")[0] if name is not None else ""
-        if named == "IFS" and prefixed == "read":
-            return  # it splits what `read` reads, and nothing else
-        check_name(case, named, word, for_one=prefixed is not None)
-        return
-    for each in node.children:
-        if each.type in ("variable_assignment", "variable_assignments"):
-            check(case, each, text, value_of)
-        elif each.is_named and each.type != "comment":
-            word = value_of(each)
-            if node.type == "declaration_command" and word.text[:1] in "-+" and "n" in word.text:
-                if text(node).startswith("export"):
-                    continue
-                case.deny("syntax", "a variable that stands for another cannot be followed", "write it out plainly")
-            if not word.known:
-                case.deny_unknown("the name of a variable")
-            check_name(case, word.text, Word(""), removes=True)
-
-
-def check_name(case: Case, name: str, value: Word, *, for_one: bool = False, removes: bool = False) -> None:
-    """Deny if the variable is none of an agent's. `for_one`: it is set for one command alone."""
+def check_name(judge: Judge, name: str, value: Word, *, for_one: bool = False, removes: bool = False) -> None:
+    """Deny if an agent may not set the variable; `for_one`: for one command alone."""
     if name.startswith(OWN):
-        case.deny("identity", f"{name} says who you are, which is not yours to change", "call `rook` as it is")
+        judge.deny("identity", f"{name} says who you are, and you may not change it", "call `rook` as it is")
     if removes:
         return
     if name in _STEERING:
-        case.deny("environment", f"{name} changes what commands do", "run the command without it")
-    if name in _RUNNERS:
-        if not value.known or value.text not in _HARMLESS_RUNNERS:
-            case.deny("environment", f"{name} runs another program", f"set it to `cat` or `true`, or leave {name} out")
-    elif name.startswith("GIT_") and name not in _GIT:
-        case.deny("environment", f"{name} changes what git does", "run git without it")
-    if name in _PLACES and not (for_one and case.is_writer):
-        case.deny("environment", f"{name} changes whose settings hold", f"leave {name} as it is")
-    if name == "PATH" and not case.is_writer:
-        case.deny("environment", "PATH changes what commands are", "name the program by its path")
+        judge.deny("environment", f"{name} changes what commands do", "run the command without it")
+    if name in _RUNNERS and not (value.known and value.text in _HARMLESS_RUNNERS):
+        judge.deny("environment", f"{name} runs another program", f"set it to `cat` or `true`, or leave {name} out")
+    if name not in _RUNNERS and name.startswith("GIT_") and name not in _GIT:
+        judge.deny("environment", f"{name} changes what git does", "run git without it")
+    if name in _PLACES and not (for_one and judge.role.can_write):
+        judge.deny("environment", f"{name} changes whose settings hold", f"leave {name} as it is")
+    if name == "PATH" and not judge.role.can_write:
+        judge.deny("environment", "PATH changes what commands are", "name the program by its path")

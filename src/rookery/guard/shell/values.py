@@ -5,18 +5,19 @@ A word is read once for each combination of values, so that a command is judged 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from tree_sitter import Node
 
-from rookery.guard.case import Case
-from rookery.guard.scene import Scene
+from rookery.guard.command import UNKNOWN, Shell, Word
+from rookery.guard.judge import Judge
 from rookery.guard.shell import substitution
 from rookery.guard.shell.assignments import check_name
-from rookery.guard.shell.expand import EXPANSIONS, UNKNOWN, Expander
-from rookery.guard.shell.variables import MAGIC, collect
-from rookery.guard.shell.word import Word
+from rookery.guard.shell.expansion import EXPANSIONS, Expander
+from rookery.guard.shell.syntax import Tree
+from rookery.guard.shell.variables import MAGIC, Assignment, collect
 
 _MOST_LOOKUPS = 3000
 _MOST_CHOICES = 64
@@ -25,23 +26,17 @@ _MOST_CHOICES = 64
 class Values:
     """The variables of one script."""
 
-    def __init__(self, case: Case, source: bytes, root: Node) -> None:
-        self.case = case
-        self.source = source
-        self.variables = collect(root, source)
+    def __init__(self, judge: Judge, tree: Tree) -> None:
+        self.judge = judge
+        self.tree = tree
+        self.variables = collect(tree)
         self.has_moved = False
         """The script has changed its folder."""
         self.count = 0
         self.looking_up: list[str] = []
-        self.chosen: dict[str, Word] = {}
-        self.expander = Expander(case, source, self._value)
-        for name, found in self.variables.items():
-            if any(each.is_unknown or each.splits for each in found):
-                check_name(case, name, UNKNOWN)
-
-    def text(self, node: Node) -> str:
-        """How the node is written."""
-        return self.source[node.start_byte : node.end_byte].decode()
+        for name, assignments in self.variables.items():
+            if any(assignment.is_unknown or assignment.splits for assignment in assignments):
+                check_name(judge, name, UNKNOWN)
 
     def check_set(self, words: list[Word]) -> None:
         """Deny if a builtin sets a variable whose value counts as known."""
@@ -49,91 +44,111 @@ class Values:
             return
         for word in words[1:]:
             name = word.text.partition("=")[0].partition("[")[0]
-            found = self.variables.get(name)
-            check_name(self.case, name, UNKNOWN)
-            if found is None and name in substitution.GIVEN:
-                self.case.deny("environment", f"{name} is not yours to set", "use another name")
-            if found is not None and not any(each.is_unknown for each in found):
-                self.case.deny_unknown(f"the value of {name}")
+            assignments = self.variables.get(name)
+            check_name(self.judge, name, UNKNOWN)
+            if assignments is None and name in substitution.PRESET:
+                self.judge.deny("environment", f"{name} is not yours to set", "use another name")
+            if assignments is not None and not any(assignment.is_unknown for assignment in assignments):
+                self.judge.deny_unknown(f"the value of {name}")
 
-    def choices(self, nodes: list[Node], scene: Scene) -> Iterator[list[list[Word]]]:
+    def choices(self, nodes: list[Node], shell: Shell) -> Iterator[list[list[Word]]]:
         """The fields of the words, once for every combination of values that their variables may have."""
-        options = {self.text(each): self._options(each, scene) for node in nodes for each in _expansions(node)}
-        several = {name: values for name, values in options.items() if len(values) > 1}
-        count = 1
-        for values in several.values():
-            count *= len(values)
-        if count > _MOST_CHOICES:
-            options = {name: [UNKNOWN] if name in several else values for name, values in options.items()}
+        options = self._options(nodes, shell)
+        if prod(len(values) or 1 for values in options.values()) > _MOST_CHOICES:
+            options = {name: [UNKNOWN] if len(values) > 1 else values for name, values in options.items()}
         for combination in product(*options.values()):
-            chosen, self.chosen = self.chosen, dict(zip(options, combination, strict=True))
-            fields = [self.expander.fields(node) for node in nodes]
-            self.chosen = chosen
-            yield fields
+            expander = Expander(self.judge, self.tree, dict(zip(options, combination, strict=True)))
+            yield [expander.fields(node) for node in nodes]
 
-    def single(self, node: Node, scene: Scene) -> Word:
+    def single(self, node: Node | None, shell: Shell) -> Word:
         """The word as one value, unknown where there are several."""
-        options = {self.text(each): self._options(each, scene) for each in _expansions(node)}
-        chosen, self.chosen = (
-            self.chosen,
-            {name: values[0] if len(values) == 1 else UNKNOWN for name, values in options.items()},
-        )
-        word = self.expander.single(node)
-        self.chosen = chosen
-        return word
+        if node is None:
+            return Word("")
+        options = self._options([node], shell)
+        values = {name: values[0] if len(values) == 1 else UNKNOWN for name, values in options.items()}
+        return Expander(self.judge, self.tree, values).single(node)
 
-    def reader(self, scene: Scene) -> Callable[[Node], Word]:
-        """Reads single words in a scene."""
-        return lambda node: self.single(node, scene)
+    def here_document(self, start: Node, body: Node | None, shell: Shell) -> Word:
+        """The text of a here-document; nothing is expanded in it if its end is quoted."""
+        is_quoted = self.tree.text(start)[0] in "'\"\\"
+        return Word(self.tree.text(body)) if body is not None and is_quoted else self.single(body, shell)
 
-    def _value(self, node: Node) -> Word:
-        """What an expansion stands for in the combination that is being judged."""
-        return self.chosen.get(self.text(node), UNKNOWN)
+    def _options(self, nodes: list[Node], shell: Shell) -> dict[str, list[Word]]:
+        """Every value that the expansions in the words may have, by the way they are written."""
+        return {self.tree.text(part): self._expand(part, shell) for node in nodes for part in _expansions(node)}
 
-    def _options(self, node: Node, scene: Scene) -> list[Word]:
-        """Every value that an expansion may have."""
+    def _expand(self, node: Node, shell: Shell) -> list[Word]:
         if node.type not in ("simple_expansion", "expansion"):
-            return [substitution.result(self.case, node, self.text, scene, self.reader(scene))]
-        named = [each for each in node.children if each.type in ("variable_name", "special_variable_name")]
-        operators = [each for each in node.children if not each.is_named and each.type not in ("$", "${", "}")]
-        if len(named) != 1 or any(each.type == "subscript" for each in node.children):
+            return [self._substitute(node, shell)]
+        named = [part for part in node.children if part.type in ("variable_name", "special_variable_name")]
+        operators = [part.type for part in node.children if not part.is_named and part.type not in ("$", "${", "}")]
+        if len(named) != 1 or any(part.type == "subscript" for part in node.children):
             return [UNKNOWN]
-        values = self.variable(self.text(named[0]), node.start_byte, scene)
-        if not operators and sum(each.is_named for each in node.children) == 1:
+        values = self.variable(self.tree.text(named[0]), node.start_byte, shell)
+        if not operators and len(node.named_children) == 1:
             return values
-        if len(operators) == 1 and operators[0].type == "#" and node.children[1].type == "#":
-            return [Word("7")]
-        if len(operators) == 1 and operators[0].type in (":-", "-"):
-            default = [each for each in node.children if each.is_named and each not in named]
-            return [*values, self.single(default[0], scene) if len(default) == 1 else Word("")]
+        if operators == ["#"] and node.children[1].type == "#":
+            return [substitution.NUMBER]
+        if operators in ([":-"], ["-"]):
+            defaults = [part for part in node.named_children if part not in named]
+            return [*values, self.single(defaults[0], shell) if len(defaults) == 1 else Word("")]
         return [UNKNOWN]
 
-    def variable(self, name: str, at: int, scene: Scene) -> list[Word]:
+    def _substitute(self, node: Node, shell: Shell) -> Word:
+        """What a substitution puts in its place; its commands are judged apart from this."""
+        if node.type == "arithmetic_expansion":
+            return substitution.NUMBER
+        if node.type == "process_substitution":
+            return Word("/dev/fd/63")
+        if len(node.named_children) != 1:
+            return UNKNOWN
+        inner = node.named_children[0]
+        if inner.type == "redirected_statement":
+            return self._cat(inner, shell)
+        if inner.type != "command" or any(part.type == "variable_assignment" for part in inner.children):
+            return UNKNOWN
+        words = [self.single(part, shell) for part in inner.named_children]
+        if not all(word.known and not word.glob for word in words):
+            return UNKNOWN
+        return substitution.printed(self.judge, [word.text for word in words], shell)
+
+    def _cat(self, node: Node, shell: Shell) -> Word:
+        """`$(cat <<'EOF' …)`, in which messages of commits are written."""
+        body, redirects = node.child_by_field_name("body"), node.children_by_field_name("redirect")
+        if body is None or self.tree.text(body) != "cat" or [part.type for part in redirects] != ["heredoc_redirect"]:
+            return UNKNOWN
+        parts = {part.type: part for part in redirects[0].named_children}
+        if parts.keys() - {"heredoc_start", "heredoc_body", "heredoc_end"} or "heredoc_start" not in parts:
+            return UNKNOWN
+        text = self.here_document(parts["heredoc_start"], parts.get("heredoc_body"), shell)
+        return Word(text.text.rstrip("\n") if text.known else text.text, text.known)
+
+    def variable(self, name: str, at: int, shell: Shell) -> list[Word]:
         """Every value that a variable may have at a place of the script."""
-        found = self.variables.get(name)
-        if not found:
-            return scene.outer(name) if scene.outer else substitution.given(self.case, name, scene)
+        assignments = self.variables.get(name)
+        if not assignments:
+            return shell.outer(name) if shell.outer else substitution.preset_values(self.judge, name, shell)
         self.count += 1
         if name in MAGIC or name in self.looking_up or self.count > _MOST_LOOKUPS:
             return [UNKNOWN]
         self.looking_up.append(name)
         if self.has_moved:  # the folder may have been another when the value was made
-            scene = scene.replace(cwds=frozenset({None}))
-        values: list[Word] = []
-        for each in found:
-            if each.is_empty:
-                values.append(Word(""))
-            elif each.value is None:
-                values.append(UNKNOWN)
-            elif each.splits:
-                values += [word for fields in self.choices([each.value], scene) for word in fields[0]]
-            else:
-                values.append(self.single(each.value, scene))
+            shell = shell.replace(cwds=frozenset({None}))
+        values = [value for assignment in assignments for value in self._assigned(assignment, shell)]
         self.looking_up.pop()
-        surely = any(each.block and each.block[0] <= at < each.block[1] for each in found)
-        if not surely:
+        is_sure = any(
+            assignment.block and assignment.block[0] <= at < assignment.block[1] for assignment in assignments
+        )
+        if not is_sure:
             values.append(Word("") if name.islower() else UNKNOWN)
         return list(dict.fromkeys(values))
+
+    def _assigned(self, assignment: Assignment, shell: Shell) -> list[Word]:
+        if assignment.is_unknown:
+            return [UNKNOWN]
+        if assignment.splits and assignment.value is not None:
+            return [word for fields in self.choices([assignment.value], shell) for word in fields[0]]
+        return [self.single(assignment.value, shell)]
 
 
 def _expansions(node: Node) -> Iterator[Node]:
@@ -141,5 +156,5 @@ def _expansions(node: Node) -> Iterator[Node]:
     if node.type in EXPANSIONS:
         yield node
         return
-    for each in node.children:
-        yield from _expansions(each)
+    for child in node.children:
+        yield from _expansions(child)

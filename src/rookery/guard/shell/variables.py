@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
 
 from rookery.base.record import Record
-from rookery.guard.shell.word import names
+from rookery.guard.command import names
+from rookery.guard.shell.syntax import Tree, walk
 
 _BLOCKS = names(
     "program compound_statement subshell do_group if_statement elif_clause else_clause case_item "
     "command_substitution process_substitution"
 )
 SETTERS = names("read mapfile readarray printf getopts let wait unset export declare typeset local readonly")
-"""Builtins that set, or unset, the variables that they are given."""
+"""Builtins that set, or unset, the variables that are their arguments."""
 MAGIC = names(
     "BASH_REMATCH COPROC DIRSTACK FUNCNAME LINENO MAPFILE OLDPWD OPTARG OPTIND PIPESTATUS PWD RANDOM REPLY SECONDS _"
 )
@@ -27,9 +29,8 @@ class Assignment(Record):
 
     value: Node | None
     """The word that it gets, or None where that is only known when it runs."""
-    at: int
-    block: tuple[int, int] | None
-    """Where the value surely holds: the rest of the block that the assignment stands in; None if it may be skipped."""
+    block: tuple[int, int] | None = None
+    """Where the value surely holds: the rest of the block around the assignment; None if it may be skipped."""
     splits: bool = False
     """A loop's list: the word may become several."""
     is_empty: bool = False
@@ -40,102 +41,89 @@ class Assignment(Record):
         return self.value is None and not self.is_empty
 
 
-def collect(root: Node, source: bytes) -> dict[str, list[Assignment]]:
+_UNSURE = Assignment(None)
+
+
+def collect(tree: Tree) -> dict[str, list[Assignment]]:
     """The assignments by the variable's name."""
-    found: dict[str, list[Assignment]] = {}
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.children
-        if node.type == "variable_assignment":
-            _assign(node, source, found)
-        elif node.type == "for_statement":
-            _loop(node, source, found)
-        elif (
-            node.type == "c_style_for_statement"
-            or (node.type == "expansion" and _assigns(node))
-            or (node.type in ("arithmetic_expansion", "compound_statement") and node.children[0].type in ("((", "$(("))
-        ):
-            _spoil(node, source, found)
-        elif node.type == "unset_command":
-            for each in node.children[1:]:
-                found.setdefault(_name(each, source), []).append(Assignment(None, node.start_byte, None, is_empty=True))
-        elif node.type == "command":
-            words = [source[each.start_byte : each.end_byte].decode() for each in node.children if each.is_named]
-            if any(word.strip("\\'\"") in SETTERS for word in words[:3]):
-                for word in words[1:]:
-                    name = word.strip("'\"").partition("=")[0].partition("[")[0].rstrip("+-")
-                    found.setdefault(name, []).append(Assignment(None, node.start_byte, None))
-    return found
+    assignments: dict[str, list[Assignment]] = {}
+    for node in walk(tree.root):
+        for name, assignment in _assignments(node, tree):
+            assignments.setdefault(name, []).append(assignment)
+    return assignments
 
 
-def _assign(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> None:
+def _assignments(node: Node, tree: Tree) -> Iterator[tuple[str, Assignment]]:
+    if node.type == "variable_assignment":
+        yield from _plain(node, tree)
+    elif node.type == "for_statement":
+        yield from _loop(node, tree)
+    elif _sets_by_name(node):
+        for part in walk(node, "do_group"):
+            if part.type in ("variable_name", "word"):
+                yield tree.text(part), _UNSURE
+    elif node.type == "unset_command":
+        for part in node.children[1:]:
+            yield tree.text(part), Assignment(None, is_empty=True)
+    elif node.type == "command":
+        words = [tree.text(part) for part in node.named_children]
+        is_setter = any(word.strip("\\'\"") in SETTERS for word in words[:3])
+        for word in words[1:] if is_setter else ():
+            yield word.strip("'\"").partition("=")[0].partition("[")[0].rstrip("+-"), _UNSURE
+
+
+def _sets_by_name(node: Node) -> bool:
+    """True for arithmetic and `${x:=…}`, which may set any variable in them."""
+    if node.type == "expansion":
+        return any(not part.is_named and part.type in (":=", "=") for part in node.children)
+    if node.type in ("arithmetic_expansion", "compound_statement"):
+        return node.children[0].type in ("((", "$((")
+    return node.type == "c_style_for_statement"
+
+
+def _plain(node: Node, tree: Tree) -> Iterator[tuple[str, Assignment]]:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    is_array = value is not None and value.type == "array"
+    if name is not None and name.type == "subscript":
+        name, is_array = name.child_by_field_name("name"), True
     if name is None:
         return
-    adds = any(each.type == "+=" for each in node.children)
-    array = name.type == "subscript" or (value is not None and value.type == "array")
-    plain = name.child_by_field_name("name") if name.type == "subscript" else name
-    if plain is None:
-        return
-    unknown = adds or array or _is_transformed(node, source)
-    found.setdefault(_name(plain, source), []).append(
-        Assignment(
-            None if unknown else value,
-            node.end_byte,
-            None if unknown else _block(node),
-            is_empty=not unknown and value is None,
-        )
-    )
+    if is_array or any(part.type == "+=" for part in node.children) or _is_transformed(node, tree):
+        yield tree.text(name), _UNSURE
+    else:
+        yield tree.text(name), Assignment(value, _block(node), is_empty=value is None)
 
 
-def _is_transformed(node: Node, source: bytes) -> bool:
+def _is_transformed(node: Node, tree: Tree) -> bool:
     """`declare` expands braces and, with an attribute, changes the value; a `local` outside of a function fails."""
     parent = node.parent
     if parent is None or parent.type != "declaration_command":
         return False
-    options = {_name(each, source) for each in parent.children if each.type == "word"}
-    outside = parent.children[0].type == "local" and not _has_ancestor(parent, "function_definition")
-    return outside or b"{" in source[node.start_byte : node.end_byte] or not options <= {"-x", "-r", "-g"}
+    options = {tree.text(part) for part in parent.children if part.type == "word"}
+    is_outside = parent.children[0].type == "local" and not _is_in_function(parent)
+    return is_outside or b"{" in tree.raw(node) or not options <= {"-x", "-r", "-g"}
 
 
-def _has_ancestor(node: Node, kind: str) -> bool:
-    above = node.parent
-    while above is not None and above.type != kind:
-        above = above.parent
-    return above is not None
+def _is_in_function(node: Node | None) -> bool:
+    while node is not None and node.type != "function_definition":
+        node = node.parent
+    return node is not None
 
 
-def _loop(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> None:
+def _loop(node: Node, tree: Tree) -> Iterator[tuple[str, Assignment]]:
     variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if variable is None or body is None:
         return
     values = node.children_by_field_name("value")
-    here = (body.start_byte, body.end_byte)
-    name = _name(variable, source)
-    if not values or node.children[0].type == "select":  # whose answer may name nothing
-        found.setdefault(name, []).append(Assignment(None, body.start_byte, here))
+    block = (body.start_byte, body.end_byte)
+    if not values or node.children[0].type == "select":  # the answer may name nothing
+        yield tree.text(variable), Assignment(None, block)
     for value in values:
-        found.setdefault(name, []).append(Assignment(value, body.start_byte, here, splits=True))
-
-
-def _spoil(node: Node, source: bytes, found: dict[str, list[Assignment]]) -> None:
-    """Arithmetic and `${x:=…}` may set whatever they name."""
-    waiting = list(node.children)
-    while waiting:
-        each = waiting.pop()
-        if each.type in ("variable_name", "word"):
-            found.setdefault(_name(each, source), []).append(Assignment(None, each.start_byte, None))
-        if each.type != "do_group":
-            waiting += each.children
-
-
-def _assigns(node: Node) -> bool:
-    return any(not each.is_named and each.type in (":=", "=") for each in node.children)
+        yield tree.text(variable), Assignment(value, block, splits=True)
 
 
 def _block(node: Node) -> tuple[int, int] | None:
-    """The block in which the assignment is a statement of its own, so that what follows there sees it."""
+    """The block in which the assignment is a statement of its own, so that the statements after it see the value."""
     child, parent = node, node.parent
     while parent is not None and parent.type in ("variable_assignments", "declaration_command", "list"):
         if parent.type == "list" and parent.children[0] != child:
@@ -145,7 +133,3 @@ def _block(node: Node) -> tuple[int, int] | None:
     if parent is None or parent.type not in _BLOCKS or (behind is not None and behind.type == "&"):
         return None
     return (node.end_byte, parent.end_byte)
-
-
-def _name(node: Node, source: bytes) -> str:
-    return source[node.start_byte : node.end_byte].decode()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from rookery.base.record import Record
-from rookery.guard.case import WRITE_IT_OUT, Case
+from rookery.guard.judge import WRITE_IT_OUT, Judge
 
 CHAINED = ("list", "pipeline", "redirected_statement", "negated_command")
 """The kinds of nodes that a chain is made of."""
@@ -30,7 +30,7 @@ class Stage(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Link(Record):
+class Pipeline(Record):
     """A pipeline, and whether it runs after success (`&&`) or after failure (`||`) of what is before it."""
 
     operator: str
@@ -38,71 +38,64 @@ class Link(Record):
     is_negated: bool = False
 
 
-def read_chain(case: Case, node: Node) -> list[Link]:
+def read_pipelines(judge: Judge, node: Node) -> list[Pipeline]:
     """The pipelines of a list in their order; of anything else, itself alone."""
-    parts = [each for each in node.children if each.type != "comment"]
+    parts = [part for part in node.children if part.type != "comment"]
     if node.type == "list":
         if len(parts) != 3 or parts[1].type not in (AND, OR):
-            case.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
-        return _append(read_chain(case, parts[0]), parts[1].type, read_chain(case, parts[2]))
+            judge.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
+        return _join(read_pipelines(judge, parts[0]), parts[1].type, read_pipelines(judge, parts[2]))
     if node.type == "pipeline":
-        links: list[Link] = []
-        for each in parts:
-            if each.type not in _PIPES:
-                links = _pipe(links, read_chain(case, each))
-        return links
+        pipelines: list[Pipeline] = []
+        for part in parts:
+            if part.type not in _PIPES:
+                pipelines = _join(pipelines, "", read_pipelines(judge, part))
+        return pipelines
     if node.type == "negated_command":
-        first, *rest = read_chain(case, parts[-1])
+        first, *rest = read_pipelines(judge, parts[-1])
         return [first.replace(is_negated=not first.is_negated), *rest]
     if node.type == "redirected_statement":
-        return _redirect(case, node)
-    return [Link("", (Stage(node),))]
+        return _redirect(judge, node)
+    return [Pipeline("", (Stage(node),))]
 
 
 def continues(redirect: Node) -> bool:
-    """True if a here-document carries what stands behind it on its line."""
+    """True if a here-document carries the commands that follow it on its line."""
     return any(True for _ in _behind(redirect))
 
 
-def _redirect(case: Case, node: Node) -> list[Link]:
+def _redirect(judge: Judge, node: Node) -> list[Pipeline]:
     body = node.child_by_field_name("body")
     redirects = node.children_by_field_name("redirect")
-    links = [Link("", (Stage(None),))] if body is None else read_chain(case, body)
-    *before, last = links
+    *before, last = [Pipeline("", (Stage(None),))] if body is None else read_pipelines(judge, body)
     *stages, stage = last.stages
     stage = stage.replace(redirects=(*stage.redirects, *redirects))
-    links = [*before, last.replace(stages=(*stages, stage))]
+    pipelines = [*before, last.replace(stages=(*stages, stage))]
     for redirect in redirects:
         for operator, behind in _behind(redirect):
-            more = read_chain(case, behind)
-            links = _append(links, operator, more) if operator else _pipe(links, more)
-    return links
+            pipelines = _join(pipelines, operator, read_pipelines(judge, behind))
+    return pipelines
 
 
 def _behind(redirect: Node) -> Iterator[tuple[str, Node]]:
-    """What stands behind a here-document on its line, with its operator; a pipeline goes on and has none."""
+    """What follows a here-document on its line, with its operator; a pipeline goes on and has none."""
     operator = ""
-    for i, each in enumerate(redirect.children if redirect.type == "heredoc_redirect" else ()):
+    for i, part in enumerate(redirect.children if redirect.type == "heredoc_redirect" else ()):
         field = redirect.field_name_for_child(i)
         if field == "operator":
-            operator = each.type
+            operator = part.type
         elif field == "right":
-            yield operator, each
+            yield operator, part
         elif field == "redirect":
-            yield from _behind(each)
-        elif each.type == "pipeline":
-            yield "", each
+            yield from _behind(part)
+        elif part.type == "pipeline":
+            yield "", part
 
 
-def _append(links: list[Link], operator: str, more: list[Link]) -> list[Link]:
+def _join(pipelines: list[Pipeline], operator: str, more: list[Pipeline]) -> list[Pipeline]:
+    """One after the other; without an operator, a pipe leads from the last of these to the first of the others."""
     first, *rest = more
-    return [*links, first.replace(operator=operator), *rest]
-
-
-def _pipe(links: list[Link], more: list[Link]) -> list[Link]:
-    """The first of the second chain reads what the last of the first writes."""
-    if not links:
-        return more
-    *before, last = links
-    first, *rest = more
+    if operator:
+        return [*pipelines, first.replace(operator=operator), *rest]
+    *before, last = pipelines or [Pipeline("", (), first.is_negated)]
     return [*before, last.replace(stages=(*last.stages, *first.stages)), *rest]

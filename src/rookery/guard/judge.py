@@ -1,7 +1,9 @@
-"""One call while it is being judged: the first denial ends it, doubts are settled by the profile."""
+"""The judge of one tool call: the first denial ends it, and the profile settles doubts."""
 
 from __future__ import annotations
 
+import os
+from functools import cached_property
 from typing import NoReturn
 
 from rookery.guard.model import ALLOW, ASK, DENY, Bounds, Verdict
@@ -20,8 +22,8 @@ class Denied(Exception):
         self.verdict = verdict
 
 
-class Case:
-    """Who asks, within which bounds, and what was doubtful so far."""
+class Judge:
+    """Knows the agent's role, profile and bounds, and the first doubt so far."""
 
     def __init__(self, role: Role, profile: str, bounds: Bounds) -> None:
         self.role = role
@@ -29,13 +31,18 @@ class Case:
         self.bounds = bounds
         self.question: Verdict | None = None
 
-    @property
-    def is_writer(self) -> bool:
-        """True if the role may change files at all."""
-        return self.role.can_write
+    @cached_property
+    def worktree(self) -> str:
+        """The agent's worktree without symbolic links."""
+        return os.path.realpath(self.bounds.worktree)
+
+    @cached_property
+    def root(self) -> str:
+        """The project's main checkout without symbolic links."""
+        return os.path.realpath(self.bounds.root)
 
     def has_tool(self, tool: str) -> bool:
-        """True if the tool is the role's, and was left to the agent when it was slung."""
+        """True if the role has the tool, and the agent was slung with it."""
         return has_tool(self.role.tools, tool) and has_tool(self.bounds.tools, tool)
 
     def deny(self, rule: str, reason: str, hint: str) -> NoReturn:
@@ -45,6 +52,12 @@ class Case:
     def deny_unknown(self, what: str, hint: str = WRITE_IT_OUT) -> NoReturn:
         """Refuse what can only be known when it runs."""
         self.deny("unknown", f"{what} is only known when it runs", hint)
+
+    def deny_to_reader(self, what: str, instead: str = "read, and report by mail", more: str = "") -> NoReturn:
+        """Refuse what only a role that writes may do; one that slings agents can have a builder do it instead."""
+        if self.role.can_spawn:
+            instead = "sling a builder: `rook sling TASK --role builder`"
+        self.deny("read-only", f"a {self.role.name} {what}", instead + more)
 
     def ask(self, rule: str, reason: str, hint: str) -> None:
         """Leave it to a person, unless something else is denied."""
@@ -58,10 +71,10 @@ class Case:
             self.ask(rule, reason, hint)
 
     def verdict(self) -> Verdict:
-        """What it comes to if nothing was denied."""
+        """The answer if nothing was denied."""
         return self.question or Verdict(ALLOW, "nothing speaks against it")
 
 
 def _short(text: str) -> str:
-    """The text without the middle, if somebody's path or command makes it long."""
+    """The text without its middle, if a path or a command in it makes it long."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
