@@ -55,10 +55,15 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
+def conditions(wanted: Mapping[str, object]) -> tuple[list[str], list[object]]:
+    """Conditions such as `seq > ?`, and their values: None leaves one out."""
+    chosen = {condition: value for condition, value in wanted.items() if value is not None}
+    return list(chosen), list(chosen.values())
+
+
 def equals(columns: Mapping[str, object]) -> tuple[list[str], list[object]]:
     """Conditions, and their values, for the columns that are wanted: None leaves a column out."""
-    wanted = {name: value for name, value in columns.items() if value is not None}
-    return [f"{name} = ?" for name in wanted], list(wanted.values())
+    return conditions({f"{name} = ?": value for name, value in columns.items()})
 
 
 def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
