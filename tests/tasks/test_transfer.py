@@ -196,7 +196,7 @@ def test_an_import_may_hang_beneath_what_is_there(empty: Database, tmp_path: Pat
     lifecycle.cancel(empty, epic, AUTHOR)
     document["tasks"] = [_task(parent_id=epic)]
     (tmp_path / "more.json").write_text(json.dumps(document))
-    with pytest.raises(ImportInvalid, match="PENDING beneath"):
+    with pytest.raises(ImportInvalid, match="PENDING under"):
         _import(empty, tmp_path / "more.json")
 
 
@@ -292,7 +292,7 @@ _MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
     ("blocked by its parent", lambda d: d["tasks"][1].update(blocked_by=[d["tasks"][0]["id"]]), "blocked_by"),
     ("circle", lambda d: d["tasks"][1].update(blocked_by=[d["tasks"][2]["id"]]), "wait for each other"),
     ("parents in a circle", lambda d: d["tasks"][0].update(parent_id=d["tasks"][1]["id"]), "own ancestor"),
-    ("open beneath finished", _set("tasks.0.state", "COMPLETED"), r"tasks\[1\]\.state: is PENDING beneath"),
+    ("open beneath finished", _set("tasks.0.state", "COMPLETED"), r"tasks\[1\]\.state: is PENDING under"),
     ("open but archived", _set("tasks.1.archived_at", NOW), r"tasks\[1\]\.archived_at"),
     ("learning as list", _set("learnings.0", []), r"learnings\[0\]: is not an object"),
     ("learning without words", _set("learnings.0.content", "\n"), r"learnings\[0\]"),
