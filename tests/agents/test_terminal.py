@@ -17,7 +17,7 @@ from rookery.ops.context import Context
 from rookery.processes.proctree import end_tree
 from rookery.sessions import store
 from rookery.status import service as look
-from rookery.status.panes import Lookout
+from rookery.status.panes import StatusWatch
 from rookery.terminal.tmux import Tmux, socket_path
 from support import wait_until
 
@@ -82,18 +82,19 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
     den.sling(den.task("Talk", [{"say": "Here I am"}, {"hang": True}]), "--name", "bee", "--tmux")
     db = den.rook.open()
     ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
-    with Lookout(ctx, lambda: react(ctx)) as lookout:
-        wait_until(lambda: "Here I am" in lookout.screens().get("bee", ""), 30)
-        assert "Here I am" in str(look.status(ctx, screens=lookout.screens())[0].doing)
+    ctx.react = lambda: react(ctx)
+    with StatusWatch(ctx) as watch:
+        wait_until(lambda: "Here I am" in watch.screens().get("bee", ""), 30)
+        assert "Here I am" in str(look.status(ctx, screens=watch.screens())[0].doing)
 
         session = store.sessions(db, alive=True)[0]
         end_tree(None, ("ROOKERY_SESSION", session.id), 0)
         deadline = time.monotonic() + 30
         while store.session(db, session.id).is_alive and time.monotonic() < deadline:
-            lookout.wait(5)
+            watch.wait(5)
         assert store.session(db, session.id).outcome == "crashed"
-        lookout.wait(0.01)  # nobody is left to look at
-        assert lookout.screens() == {}
+        watch.wait(0.01)  # nobody is left to look at
+        assert watch.screens() == {}
     db.close()
 
 

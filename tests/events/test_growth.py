@@ -24,7 +24,8 @@ from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry
 from rookery.ops.context import Context
-from rookery.status import feed as moments
+from rookery.status import activity
+from rookery.status.activity import TOOLS, Query, about, rows, show_rows
 from templates import copy_database
 
 _SHORT, _LONG = 1_500, 12_000
@@ -191,33 +192,33 @@ def test_domains_are_those_of_a_bounded_number_of_changes(pasts: tuple[Past, Pas
 
 
 _FEEDS = {
-    "errors": moments.Filter(errors=True),
-    "errors --since": moments.Filter(errors=True, since=_RECENT),
-    "errors --agent": moments.Filter(errors=True, agents=("bee",)),
-    "feed": moments.Filter(),
-    "feed --agent": moments.Filter(agents=("bee",)),
-    "trace TASK": moments.Filter(subjects=("t", "bee")),
-    "trace --since": moments.Filter(agents=("bee",), since=_LATE),
-    "logs": moments.Filter(agents=("bee",), doings_only=True),
-    "logs --since": moments.Filter(since=_RECENT, doings_only=True),
+    "errors": Query(errors=True),
+    "errors --since": Query(errors=True, since=_RECENT),
+    "errors --agent": about("bee").replace(errors=True),
+    "feed": Query(),
+    "feed --agent": about("bee"),
+    "trace TASK": Query(subjects=("t", "bee")),
+    "trace --since": about("bee").replace(since=_LATE),
+    "logs": about("bee").replace(source=TOOLS),
+    "logs --since": Query(TOOLS, since=_RECENT),
 }
 
 
 @pytest.mark.parametrize("name", _FEEDS)
 def test_feeds_cost_what_they_show(pasts: tuple[Past, Past], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(past: Past) -> None:
-        monkeypatch.setattr(moments, "Telemetry", lambda _path: past.records)
+        monkeypatch.setattr(activity, "Telemetry", lambda _path: past.records)
         monkeypatch.setattr(past.records, "close", lambda: None)
-        assert moments.read(past.ctx, _FEEDS[name], 4)
+        assert list(rows(past.ctx, _FEEDS[name].replace(limit=4)))
         monkeypatch.undo()
 
     assert _growth(pasts, ask) <= _SLACK
 
 
 def test_errors_are_the_same_however_they_are_found(pasts: tuple[Past, Past]) -> None:
-    every = moments.read(pasts[0].ctx, moments.Filter(), 0)
-    failed = moments.read(pasts[0].ctx, moments.Filter(errors=True), 0)
-    assert failed == [moment for moment in every if moment.is_error]
+    everything = show_rows(pasts[0].ctx, Query())
+    failed = list(show_rows(pasts[0].ctx, Query(errors=True)))
+    assert failed == [row for row in everything if row.is_error]
     assert len(failed) == 8
 
 

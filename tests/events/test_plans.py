@@ -20,7 +20,8 @@ from rookery.db.database import Database
 from rookery.events import store
 from rookery.events.telemetry import Telemetry
 from rookery.ops.context import Context
-from rookery.status import feed as moments
+from rookery.status import activity
+from rookery.status.activity import Query, about, rows
 from support import NOW, add
 
 _ASKS = {
@@ -180,26 +181,26 @@ def _readers(table: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     "wanted",
     [
-        moments.Filter(),
-        moments.Filter(agents=("bee",)),
-        moments.Filter(subjects=("t", "bee")),
-        moments.Filter(errors=True),
-        moments.Filter(since=NOW),
-        moments.Filter(agents=("bee", "human"), since=NOW, errors=True),
+        Query(),
+        about("bee"),
+        Query(subjects=("t", "bee")),
+        Query(errors=True),
+        Query(since=NOW),
+        about("bee", "human").replace(since=NOW, errors=True),
     ],
 )
-def test_feeds_read_by_an_index(rook: Rook, wanted: moments.Filter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feeds_read_by_an_index(rook: Rook, wanted: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     db = rook.open()
     add(db)
     ctx = Context.at(str(rook.folder), db, load_config(str(rook.folder), read_environ({}), {}).config)
     records = Telemetry(ctx.path("telemetry.db"))
     records.add(at=NOW, agent="bee", session_id="s", turn_id=None, kind="tool", data={})
     kept: list[Plans] = [Plans(db.connection), Plans(records.db.connection)]
-    monkeypatch.setattr(moments, "Telemetry", lambda _path: records)
+    monkeypatch.setattr(activity, "Telemetry", lambda _path: records)
     monkeypatch.setattr(records, "close", lambda: None)
-    moments.read(ctx, wanted, 20)
-    followed = moments.follow(ctx, wanted, 20)
-    assert [next(followed) for _ in moments.read(ctx, wanted, 20)] == moments.read(ctx, wanted, 20)
+    newest = list(rows(ctx, wanted.replace(limit=20)))
+    followed = rows(ctx, wanted.replace(limit=20), follow=True)
+    assert [next(followed) for _ in newest] == newest
     assert kept[0].scans("events") == []
     assert kept[1].scans("records") == []
     records.db.close()

@@ -21,7 +21,7 @@ def _states(rook: Rook) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("state", "said", "way_out"),
     [
-        ("IN_PROGRESS", "is IN_PROGRESS, and nobody holds it", "release"),
+        ("IN_PROGRESS", "is IN_PROGRESS, and no agent holds it", "release"),
         ("APPROVED", "is APPROVED, and has no branch", "complete"),
     ],
 )

@@ -43,14 +43,14 @@ def list_runs(ctx: Context) -> list[Run]:
 @op("run show", needs="agent.read", view="runs.report")
 def show(ctx: Context, run: RunArg = None) -> look.RunReport:
     """Show a run: who was slung in it, what came of it, what it cost."""
-    return look.run_report(ctx, _find(ctx, run))
+    return look.run_report(ctx, look.find_run(ctx.db, run))
 
 
 @op("run complete", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="runs.one")
 def complete(ctx: Context, run: RunArg = None) -> Run:
     """End a run; the next sling begins a new one."""
     with ctx.db.write() as db:
-        found = _find(ctx, run)
+        found = look.find_run(ctx.db, run)
         if found.completed_at is not None:
             raise InvalidState(f"{found.id} is over already")
         alive = [each.agent for each in store.sessions(db, alive=True, run_id=found.id)]
@@ -89,11 +89,3 @@ def show_spec(ctx: Context, task: Annotated[str, Ref(TASKS), Doc("The task.")]) 
         raise NotFound(f"no specification of {task_id}", hint=f"`rook spec write {task_id} --body -`")
     with open(path, encoding="utf-8") as file:
         return Spec(task_id, path, file.read())
-
-
-def _find(ctx: Context, run: str | None) -> Run:
-    known = store.runs(ctx.db)
-    fitting = [each for each in known if run is None or each.id.startswith(run)]
-    if not fitting:
-        raise NotFound(f"no run {run}" if run else "no run yet", hint="`rook run list` shows them")
-    return fitting[0]

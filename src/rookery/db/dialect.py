@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -55,10 +55,21 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
+def conditions(wanted: Mapping[str, object]) -> tuple[list[str], list[object]]:
+    """Conditions such as `seq > ?`, and their values: None leaves one out."""
+    chosen = {condition: value for condition, value in wanted.items() if value is not None}
+    return list(chosen), list(chosen.values())
+
+
 def equals(columns: Mapping[str, object]) -> tuple[list[str], list[object]]:
     """Conditions, and their values, for the columns that are wanted: None leaves a column out."""
-    wanted = {name: value for name, value in columns.items() if value is not None}
-    return [f"{name} = ?" for name in wanted], list(wanted.values())
+    return conditions({f"{name} = ?": value for name, value in columns.items()})
+
+
+def ids_between(db: Database, table: str) -> Callable[[str, str], list[str]]:
+    """How `base.ids.resolve_id` looks up the ids of a table: up to two between the bounds."""
+    sql = f"SELECT id FROM {table} WHERE id >= ? AND id < ? LIMIT 2"
+    return lambda low, high: [row[0] for row in db.all(sql, (low, high))]
 
 
 def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:

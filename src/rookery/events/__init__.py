@@ -1,1 +1,1 @@
-"""The outbox: every fact and its event commit together, and everybody reads the same events."""
+"""The outbox: a fact and its event commit together, and every reader sees the same events."""

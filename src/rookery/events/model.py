@@ -1,4 +1,4 @@
-"""An event: something that is now true, said once, in the transaction that made it true."""
+"""An event: something that became true, recorded once, in the transaction that made it true."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """Secrets are taken out once, where records enter: by their shape, by their name, and by value where we know it.
 
-The shapes of tokens have their one home here; `_TRACES` has a word of each. `looks_secret` judges values of variables
-that nobody has to read, so in doubt it says yes; `redact` changes texts that people read, and takes out less.
+The shapes of tokens have their one home here; `_TRACES` has a word of each. `looks_secret` judges values of variables,
+which no person has to read, so in doubt it says yes; `redact` changes texts that people read, and takes out less.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from math import log2
 from typing import Any
 
 from rookery.base.secret_names import WORDS
@@ -117,7 +118,7 @@ def may_hold_secret(text: str) -> bool:
 def looks_secret(value: str) -> bool:
     """True if a value by itself may be a secret: a known kind of key, a password within it, or random characters."""
     patterns = (_SHAPES, _BEARER, _URL_PASSWORD, _URL_USER, _ASSIGNED, _OPTION)
-    return any(each.search(value) for each in patterns) or any(_is_random(each) for each in _parts(value))
+    return any(pattern.search(value) for pattern in patterns) or any(map(_is_random, _parts(value)))
 
 
 def _parts(value: str) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _is_random(text: str) -> bool:
-    """True for 32 characters or more that no person has thought up."""
+    """True for 32 characters or more that no person would invent."""
     if not _SHORTEST_RANDOM <= len(text) <= _LONGEST_RANDOM:
         return False
     has_form = _RANDOM.fullmatch(text) or _BASE64.fullmatch(text)
@@ -142,10 +143,8 @@ def _is_words(text: str) -> bool:
 
 
 def _bits(text: str) -> float:
-    """How much a character of the text tells: 0 if all are the same, 4 for random hexadecimal digits."""
-    from math import log2
-
-    return -sum((share := text.count(each) / len(text)) * log2(share) for each in set(text))
+    """How much information a character of the text holds: 0 if all are the same, 4 for random hexadecimal digits."""
+    return -sum((share := text.count(char) / len(text)) * log2(share) for char in set(text))
 
 
 def redact_all(value: Any, known: Iterable[str] = ()) -> Any:
@@ -154,9 +153,9 @@ def redact_all(value: Any, known: Iterable[str] = ()) -> Any:
     if isinstance(value, str):
         return redact(value, known)
     if isinstance(value, dict):
-        return {key: _entry(str(key), each, known) for key, each in value.items()}
+        return {key: _entry(str(key), content, known) for key, content in value.items()}
     if isinstance(value, list | tuple):
-        return [redact_all(each, known) for each in value]
+        return [redact_all(item, known) for item in value]
     return value
 
 

@@ -1,13 +1,14 @@
-"""The outbox's table. Whatever is asked of it is found by an index: it only grows."""
+"""The outbox's table. It only grows, so every query uses an index."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.db.database import Database
-from rookery.db.dialect import equals
+from rookery.db.dialect import conditions, equals
 from rookery.events.model import Event, is_error
 
 Condition = tuple[list[str], list[object]]
@@ -19,11 +20,11 @@ KEEP_TIME = (
     "FROM (SELECT max(at) AS at, max(seq) AS seq FROM {table} WHERE seq > coalesce("
     "(SELECT seq FROM {times} ORDER BY latest DESC, seq DESC LIMIT 1), 0)) AS added"
 )
-"""Writes down the latest time of all rows. Not a trigger: one that does nothing doubles the work of an insert."""
+"""Records the latest time of all rows. Not a trigger: one that does nothing doubles the work of an insert."""
 
 
 def publish(db: Database, kind: str, subject: str, data: dict[str, Any], *, actor: str, at: str) -> None:
-    """Say what is now true; the caller's transaction also makes it true."""
+    """Add an event to the transaction that makes it true."""
     db.execute(
         "INSERT INTO events (id, at, type, actor, subject, data, is_error) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (new_id(EVENT), at, kind, actor, subject, dumps(data), int(is_error(kind, data))),
@@ -46,18 +47,9 @@ def read(
     newest: bool = False,
 ) -> list[Event]:
     """Events in the order of their commits, between two numbers; with `newest`, the last `limit` of them."""
-    if since is not None:
-        after = max(after, _last_before(db, since))  # one bound: of two, SQLite would use the first
-    about = equals({"subject": subject, "actor": actor})
-    where, values = [*about[0], "seq > ?"], [*about[1], after]  # type: Condition
-    if before is not None:
-        where.append("seq < ?")
-        values.append(before)
-    if since is not None:
-        where.append("at >= ?")
-        values.append(since)
-    if errors:
-        where.append("is_error = 1")
+    columns = {"subject": subject, "actor": actor}
+    about = equals(columns)
+    where, values = condition(db, "event_times", columns, after, before, since, errors)
     parts = [(where, values)]
     if kinds or (about[0] and not errors):
         types = dict.fromkeys(name for kind in kinds for name in (kind, *_types(db, about, f"{kind}.", f"{kind}/")))
@@ -67,23 +59,36 @@ def read(
     return events[::-1] if newest else events
 
 
-def _last_before(db: Database, since: str) -> int:
-    """The number of an event, at most a hundred or so before the first one since that time, or 0."""
-    found = db.value("SELECT seq FROM event_times WHERE latest < ? ORDER BY latest DESC, seq DESC LIMIT 1", (since,))
-    return int(found or 0)
+def condition(
+    db: Database,
+    times: str,
+    columns: Mapping[str, object],
+    after: int,
+    before: int | None,
+    since: str | None,
+    errors: bool,
+) -> Condition:
+    """What columns, number, time and failure of a row must be; `times` is the table that `KEEP_TIME` fills."""
+    if since is not None:
+        # A number at most a hundred or so before the first row since then. One bound: of two, SQLite uses the first.
+        sql = f"SELECT seq FROM {times} WHERE latest < ? ORDER BY latest DESC, seq DESC LIMIT 1"
+        after = max(after, int(db.value(sql, (since,)) or 0))
+    equal = {f"{name} = ?": value for name, value in columns.items()}
+    where, values = conditions({**equal, "seq > ?": after, "seq < ?": before, "at >= ?": since})
+    return [*where, *["is_error = 1"] * errors], values
 
 
 def _types(db: Database, about: Condition, low: str, high: str) -> list[str]:
     """The types that there are from one text up to another: one look into the index for each, however many events."""
-    conditions, values = about
-    condition = " AND ".join([*conditions, "type {} ?", "type < ?"])
-    first, following = (condition.format(sign) for sign in (">=", ">"))
-    found: list[str] = []
+    where, values = about
+    whole = " AND ".join([*where, "type {} ?", "type < ?"])
+    first, following = (whole.format(sign) for sign in (">=", ">"))
+    types: list[str] = []
     name = db.value(f"SELECT min(type) FROM events WHERE {first}", [*values, low, high])
     while name is not None:
-        found.append(name)
+        types.append(name)
         name = db.value(f"SELECT min(type) FROM events WHERE {following}", [*values, name, high])
-    return found
+    return types
 
 
 def _select(db: Database, parts: list[Condition], limit: int, newest: bool) -> list[tuple[Any, ...]]:
@@ -97,11 +102,10 @@ def _select(db: Database, parts: list[Condition], limit: int, newest: bool) -> l
 
 
 def last_actor(db: Database, kind: str, subject: str) -> str | None:
-    """Who did something to a subject last; None if nobody did."""
-    found = db.value(
-        "SELECT actor FROM events WHERE subject = ? AND type = ? ORDER BY seq DESC LIMIT 1", (subject, kind)
-    )
-    return None if found is None else str(found)
+    """The last actor of an event of that type about a subject; None if there is no such event."""
+    sql = "SELECT actor FROM events WHERE subject = ? AND type = ? ORDER BY seq DESC LIMIT 1"
+    actor: str | None = db.value(sql, (subject, kind))
+    return actor
 
 
 def last_seq(db: Database) -> int:

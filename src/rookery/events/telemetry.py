@@ -1,8 +1,9 @@
-"""What agents do, call by call, in a file of its own: it is much, and a power cut may cost its last second."""
+"""What agents do, call by call. It is much, so it has a file of its own, and a power cut may lose the last second."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import apsw
@@ -12,7 +13,7 @@ from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database, patience, take_kept
 from rookery.db.failure import storage_failed
-from rookery.events.store import KEEP_TIME, TIMES_EVERY
+from rookery.events.store import KEEP_TIME, TIMES_EVERY, condition
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -75,16 +76,14 @@ class Entry(Record):
 
 def _create(connection: apsw.Connection) -> None:
     """Make the tables, or what an older Rookery left out; others may do the same at this moment."""
-    bear = patience()
-    tries = 0
-    while True:
+    wait_more = patience()
+    for tries in count():
         try:
             connection.execute("PRAGMA journal_mode = wal")
             break
         except apsw.BusyError:  # SQLite asks no busy handler for this one
-            if not bear(tries):
+            if not wait_more(tries):
                 raise
-            tries += 1
     connection.execute(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT")
 
 
@@ -92,9 +91,9 @@ class Telemetry:
     """The records of one project."""
 
     def __init__(self, path: str) -> None:
-        kept = take_kept(path)
-        if kept is not None:
-            self.db = Database(kept, path)
+        pooled = take_kept(path)
+        if pooled is not None:
+            self.db = Database(pooled, path)
             return
         try:
             connection = apsw.Connection(path)
@@ -142,21 +141,8 @@ class Telemetry:
         newest: bool = False,
     ) -> list[Entry]:
         """Records in the order in which they came; with `newest`, the last `limit` of them."""
-        if since is not None:
-            after = max(after, self._last_before(since))
-        where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[object]]
-        if before is not None:
-            where.append("seq < ?")
-            values.append(before)
-        if since is not None:
-            where.append("at >= ?")
-            values.append(since)
-        for column, value in (("agent", agent), ("session_id", session_id)):
-            if value is not None:
-                where.append(f"{column} = ?")
-                values.append(value)
-        if errors:
-            where.append("is_error = 1")
+        columns = {"agent": agent, "session_id": session_id}
+        where, values = condition(self.db, "record_times", columns, after, before, since, errors)
         rows = self.db.all(
             f"SELECT {', '.join(Entry.field_names())} FROM records WHERE {' AND '.join(where)} "
             f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
@@ -165,32 +151,22 @@ class Telemetry:
         entries = [Entry(*row).replace(is_error=bool(row[8]), data=loads(row[10])) for row in rows]
         return entries[::-1] if newest else entries
 
-    def _last_before(self, since: str) -> int:
-        """The number of a record, at most a hundred or so before the first one since that time, or 0."""
-        sql = "SELECT seq FROM record_times WHERE latest < ? ORDER BY latest DESC, seq DESC LIMIT 1"
-        return int(self.db.value(sql, (since,)) or 0)
-
     def usage(self, turn_id: str) -> list[dict[str, Any]]:
-        """What a turn has told of its usage, in order."""
+        """What a turn's program reported of its usage, in order."""
         sql = "SELECT data FROM records WHERE turn_id = ? AND kind = 'usage' ORDER BY seq"
         return [loads(row[0]) for row in self.db.all(sql, (turn_id,))]
 
     def is_denied(self, session_id: str, call_id: str) -> bool:
         """True if there is a record that this call of a tool was denied."""
-        return (
-            self.db.value(
-                "SELECT 1 FROM records WHERE session_id = ? AND json_extract(data, '$.id') = ? AND kind = 'denied'",
-                (session_id, call_id),
-            )
-            is not None
-        )
+        sql = "SELECT 1 FROM records WHERE session_id = ? AND json_extract(data, '$.id') = ? AND kind = 'denied'"
+        return self.db.value(sql, (session_id, call_id)) is not None
 
     def read_offset(self, turn_id: str) -> int:
         """How much of the journal of a turn's runner has been taken over."""
         return int(self.db.value("SELECT offset FROM journals WHERE turn_id = ?", (turn_id,)) or 0)
 
     def write_offset(self, turn_id: str, offset: int) -> None:
-        """So much has; in the same transaction as the records."""
+        """Record that; in the same transaction as the records."""
         self.db.execute(
             "INSERT INTO journals (turn_id, offset) VALUES (?, ?) "
             "ON CONFLICT (turn_id) DO UPDATE SET offset = excluded.offset",
@@ -212,5 +188,5 @@ class Telemetry:
         )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.db.close()

@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from enum import Enum
 from keyword import iskeyword
 from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from rookery.base.record import Record
 from rookery.ops.context import Context
 
 Handler = Callable[..., Any]
+Declared = TypeVar("Declared", bound=Handler)
 
 TEXT = "text"
 INTEGER = "integer"
@@ -205,10 +206,10 @@ def op(
     touches: str = WRITE,
     long: bool = False,
     follows: bool = False,
-) -> Callable[[Handler], Handler]:
+) -> Callable[[Declared], Declared]:
     """Declare the function as an operation; it stays an ordinary function."""
 
-    def declare(run: Handler) -> Handler:
+    def declare(run: Declared) -> Declared:
         if name in _declared:
             raise ValueError(f"operation {name!r} is declared twice")
         hints = get_type_hints(run, include_extras=True)

@@ -1,4 +1,4 @@
-"""`identity.yaml`: who an agent is over all its lives, rendered from the database for people and prompts to read."""
+"""`identity.yaml`: an agent over all its sessions, rendered from the database for people and prompts to read."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def renew_identity(ctx: Context, name: str) -> None:
 
 
 def _write(ctx: Context, name: str) -> None:
-    found = identity(ctx, name)
+    agent = identity(ctx, name)
     lines = [
-        f"name: {found.name}",
-        f"roles: [{', '.join(found.roles)}]",
-        f"sessions: {found.sessions}",
-        f"sessions_completed: {found.completed}",
-        f"first_seen: {found.first_seen}",
-        f"last_seen: {found.last_seen}",
-        f"domains: {dumps(found.domains)}",
-        "recent_tasks:" if found.recent_tasks else "recent_tasks: []",
+        f"name: {agent.name}",
+        f"roles: [{', '.join(agent.roles)}]",
+        f"sessions: {agent.sessions}",
+        f"sessions_completed: {agent.completed}",
+        f"first_seen: {agent.first_seen}",
+        f"last_seen: {agent.last_seen}",
+        f"domains: {dumps(agent.domains)}",
+        "recent_tasks:" if agent.recent_tasks else "recent_tasks: []",
     ]
-    for task in found.recent_tasks:
+    for task in agent.recent_tasks:
         # A JSON string is a YAML string, whatever is in it.
         entries = [f"{key}: {dumps(value)}" for key, value in task.items()]
         lines += [f"  - {entries[0]}", *(f"    {entry}" for entry in entries[1:])]

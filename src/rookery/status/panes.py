@@ -6,7 +6,6 @@ a process each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -19,40 +18,39 @@ from rookery.sessions.model import Session
 from rookery.terminal.tmux import Tmux
 from rookery.terminal.watch import Watcher
 
-_LOOK_AGAIN = 0.3
-"""How often to look at most, and how often while terminals are watched, which tell only of themselves."""
+_SHORTEST_SECONDS = 0.3
+"""The least time between two looks, and the most while terminals are watched: they report only their own changes."""
 _LONGEST_SECONDS = 60.0
 
 
-class Lookout:
-    """One person's view of all agents, for as long as they look."""
+class StatusWatch:
+    """One person's view of all agents, for as long as they watch."""
 
-    def __init__(self, ctx: Context, react: Callable[[], None]) -> None:
-        self._home = ctx
-        self._react = react
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
         self._watcher: Watcher | None = None
-        self._commits = Commits(ctx.db.path, rest=_LOOK_AGAIN)
+        self._commits = Commits(ctx.db.path, rest=_SHORTEST_SECONDS)
 
     def wait(self, longest: float = _LONGEST_SECONDS) -> None:
-        """Come back when something may have changed, or after so long; the loop sees to what has died."""
+        """Return when something may have changed, or after so many seconds; the loop ends sessions that have died."""
         watcher = self._open()
         if watcher is None:
             self._commits.wait(longest)
             return
         try:
-            happened = watcher.wait(min(longest, _LOOK_AGAIN))
+            changes = watcher.wait(min(longest, _SHORTEST_SECONDS))
         except ProgramFailed:
-            happened = []  # the last terminal went, and the server with it
+            changes = []  # the last terminal has ended, and the server with it
             self.close()
-        if self._watcher is None or any(event.kind != "output" for event in happened):
-            self._react()
+        if self._watcher is None or any(change.kind != "output" for change in changes):
+            self._ctx.react()
 
     def screens(self) -> dict[str, str]:
         """What each interactive agent's terminal shows, by the agent's name."""
         watcher = self._open()
         if watcher is None:
             return {}
-        names = {each.terminal: each.agent for each in self._interactive()}
+        names = {session.terminal: session.agent for session in self._interactive()}
         try:
             return {names[name]: screen for name, screen in watcher.capture_all(names).items()}
         except ProgramFailed:
@@ -60,7 +58,7 @@ class Lookout:
             return {}
 
     def close(self) -> None:
-        """Let go of the client; no agent notices."""
+        """Close the client; no agent notices."""
         if self._watcher is not None:
             self._watcher.close()
             self._watcher = None
@@ -73,16 +71,16 @@ class Lookout:
         self._commits.close()
 
     def _interactive(self) -> list[Session]:
-        return store.sessions(self._home.db, alive=True, mode=TMUX)
+        return store.sessions(self._ctx.db, alive=True, mode=TMUX)
 
     def _open(self) -> Watcher | None:
-        """The client, as long as there is a terminal to look at."""
+        """The client, as long as there is a terminal to watch."""
         if self._watcher is not None and self._watcher.is_open:
             return self._watcher
         self.close()
         if not self._interactive():
             return None
-        tmux = Tmux(self._home.tmux_socket)
+        tmux = Tmux(self._ctx.tmux_socket)
         if tmux.list():
             self._watcher = Watcher(tmux)
         return self._watcher

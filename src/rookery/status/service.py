@@ -1,22 +1,22 @@
-"""Who does what: the state of every agent, derived on read."""
+"""What every agent is doing, derived on read."""
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rookery.base.clock import seconds_of
+from rookery.base.errors import NotFound
 from rookery.base.record import Record
-from rookery.config import layout
 from rookery.costs.store import Spent, spent, sum_up
 from rookery.db.database import Database
-from rookery.events.telemetry import Telemetry
 from rookery.mail.store import count_unread
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.log import describe
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Run, Session, Turn
+from rookery.status.activity import open_telemetry
 from rookery.tasks import store as tasks
 
 _RECENT = 10
@@ -26,7 +26,7 @@ _DOMAIN_DEPTH = 2
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus(Record):
-    """One agent at a glance."""
+    """One agent in a line."""
 
     agent: str
     role: str
@@ -54,7 +54,7 @@ class AgentStatus(Record):
 
 @dataclass(frozen=True, slots=True)
 class Identity(Record):
-    """An agent across its lives."""
+    """An agent over all its sessions."""
 
     name: str
     roles: tuple[str, ...]
@@ -63,13 +63,13 @@ class Identity(Record):
     first_seen: str
     last_seen: str
     domains: tuple[str, ...]
-    """The folders that it has changed most, the first one first."""
+    """The folders in which it changed files most often, the first one first."""
     recent_tasks: tuple[dict[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric(Record):
-    """One life in numbers."""
+    """One session in numbers."""
 
     agent: str
     role: str
@@ -91,32 +91,40 @@ class RunReport(Record):
     dollars: float
 
 
+@dataclass(frozen=True, slots=True)
+class Inspection(Record):
+    """One agent at length."""
+
+    status: AgentStatus
+    session: Session
+    turns: tuple[Turn, ...]
+    children: tuple[str, ...]
+    screen: str | None
+
+
 def status(
-    ctx: Context, *, everybody: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
+    ctx: Context, *, ended: bool = False, run_id: str | None = None, screens: Mapping[str, str] | None = None
 ) -> list[AgentStatus]:
-    """Every living agent, or everybody of the last lives too."""
+    """Every living agent; with `ended`, also the last session of those that have ended."""
     with ctx.db.read() as db:
-        found = store.sessions(db, alive=not everybody, run_id=run_id)
-        last = {session.agent: session for session in found}
-        shown = _statuses(db, last.values())
-    doings = _doings(ctx, [each.session_id for each in shown if each.outcome is None])
+        sessions = {session.agent: session for session in store.sessions(db, alive=not ended, run_id=run_id)}
+        agents = _statuses(db, sessions.values())
+    actions = _last_actions(ctx, [agent.session_id for agent in agents if agent.outcome is None])
     return [
-        each.replace(doing=doings.get(each.session_id) or _last_line((screens or {}).get(each.agent, "")))
-        for each in shown
+        agent.replace(doing=actions.get(agent.session_id) or _last_line((screens or {}).get(agent.agent, "")))
+        for agent in agents
     ]
 
 
-def _doings(ctx: Context, session_ids: list[str]) -> dict[str, str]:
-    """What each did last, by its session."""
-    path = ctx.path(layout.TELEMETRY)
-    if not session_ids or not os.path.exists(path):
-        return {}
-    telemetry = Telemetry(path)
-    try:
-        newest = (telemetry.read(session_id=each, limit=1, newest=True) for each in session_ids)
-        return {each.session_id: f"{each.name} {describe(each.data)}".strip() for found in newest for each in found}
-    finally:
-        telemetry.close()
+def _last_actions(ctx: Context, session_ids: list[str]) -> dict[str, str]:
+    """What each session did last, as far as the telemetry knows."""
+    with open_telemetry(ctx) as telemetry:
+        if telemetry is None:
+            return {}
+        newest = (telemetry.read(session_id=session_id, limit=1, newest=True) for session_id in session_ids)
+        return {
+            entry.session_id: f"{entry.name} {describe(entry.data)}".strip() for entries in newest for entry in entries
+        }
 
 
 def _last_line(screen: str) -> str | None:
@@ -125,59 +133,60 @@ def _last_line(screen: str) -> str | None:
 
 
 def find(db: Database, name: str) -> Session:
-    """The agent's present life, or its last; raises NoSuchAgent."""
-    found = store.latest(db, name)
-    if found is None:
-        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` shows who is and was there")
-    return found
+    """The agent's present session, or its last; raises NoSuchAgent."""
+    session = store.latest(db, name)
+    if session is None:
+        raise NoSuchAgent(f"no agent {name}", hint="`rook status --all` also lists agents that have ended")
+    return session
+
+
+def find_run(db: Database, run: str | None) -> Run:
+    """The newest run whose id begins with the text, or the newest of all; raises NotFound."""
+    for known in store.runs(db):
+        if run is None or known.id.startswith(run):
+            return known
+    raise NotFound(f"no run {run}" if run else "no run yet", hint="`rook run list` shows them")
 
 
 def identity(ctx: Context, name: str) -> Identity:
-    """What an agent has been and done, over all its lives."""
+    """What an agent has been and done, over all its sessions."""
     db = ctx.db
     find(db, name)
-    lives = store.sessions(db, agent=name)
-    titles = _titles(db, lives)
-    recent = [
+    sessions = store.sessions(db, agent=name)
+    titles = _titles(db, sessions)
+    recent: list[dict[str, str | None]] = [
         {
-            "task_id": life.task_id,
-            "title": titles.get(life.task_id or ""),
-            "outcome": life.outcome,
-            "ended_at": life.ended_at,
+            "task_id": session.task_id,
+            "title": titles.get(session.task_id or ""),
+            "outcome": session.outcome,
+            "ended_at": session.ended_at,
         }
-        for life in reversed(lives)
+        for session in reversed(sessions)
     ]
     return Identity(
         name,
-        tuple(dict.fromkeys(life.role for life in lives)),
-        len(lives),
-        sum(life.outcome == COMPLETED for life in lives),
-        lives[0].created_at,
-        lives[-1].active_at,
+        tuple(dict.fromkeys(session.role for session in sessions)),
+        len(sessions),
+        sum(session.outcome == COMPLETED for session in sessions),
+        sessions[0].created_at,
+        sessions[-1].active_at,
         _domains(ctx, name),
         tuple(recent[:_RECENT]),
     )
 
 
 def _domains(ctx: Context, name: str) -> tuple[str, ...]:
-    """Where in the repository an agent is at home: the folders of the files that it has changed."""
-    path = ctx.path(layout.TELEMETRY)
-    if not os.path.exists(path):
-        return ()
-    telemetry = Telemetry(path)
-    try:
-        changed = telemetry.changed_files(name)
-    finally:
-        telemetry.close()
-    often: dict[str, int] = {}
+    """The folders of the files that an agent has changed, the most frequent first."""
+    with open_telemetry(ctx) as telemetry:
+        changed = {} if telemetry is None else telemetry.changed_files(name)
+    counts: Counter[str] = Counter()
     for file, times in changed.items():
-        folder = "/".join(file.split("/")[:-1][:_DOMAIN_DEPTH]) or "."
-        often[folder] = often.get(folder, 0) + times
-    return tuple(sorted(often, key=lambda folder: (-often[folder], folder))[:_MOST_DOMAINS])
+        counts["/".join(file.split("/")[:-1][:_DOMAIN_DEPTH]) or "."] += times
+    return tuple(sorted(counts, key=lambda folder: (-counts[folder], folder))[:_MOST_DOMAINS])
 
 
 def metrics(db: Database, last: int) -> list[Metric]:
-    """The newest lives in numbers."""
+    """The newest sessions in numbers."""
     sessions = store.newest(db, last)
     used = spent(db, [session.id for session in sessions])
     return [_metric(session, used.get(session.id, Spent())) for session in sessions]
@@ -192,8 +201,8 @@ def _metric(session: Session, used: Spent) -> Metric:
 
 
 def run_report(ctx: Context, run: Run) -> RunReport:
-    """A run with everybody who was slung in it, and all that was spent on it."""
-    agents = status(ctx, everybody=True, run_id=run.id)
+    """A run with all agents that were slung in it, and what was spent on it."""
+    agents = status(ctx, ended=True, run_id=run.id)
     spent = sum_up(ctx.db, "run", agent=None, run=run.id, since=None)
     return RunReport(run, tuple(agents), spent.total.dollars)
 
@@ -202,52 +211,32 @@ def _statuses(db: Database, sessions: Collection[Session]) -> list[AgentStatus]:
     used = spent(db, [session.id for session in sessions])
     titles = _titles(db, sessions)
     return [
-        _status(
-            session,
-            titles.get(session.task_id or ""),
-            used.get(session.id, Spent()),
-            count_unread(db, session.agent),
+        AgentStatus(
+            agent=session.agent,
+            role=session.role,
+            state=session.state,
+            outcome=session.outcome,
+            reason=session.reason,
+            task_id=session.task_id,
+            task_title=titles.get(session.task_id or ""),
+            parent=session.parent,
+            depth=session.depth,
+            runtime=session.runtime,
+            mode=session.mode,
+            turns=used.get(session.id, Spent()).turns,
+            unread=count_unread(db, session.agent),
+            dollars=used.get(session.id, Spent()).dollars,
+            branch=session.branch,
+            worktree=session.worktree,
+            active_at=session.active_at,
+            session_id=session.id,
+            sandbox=session.settings.sandbox,
         )
         for session in sessions
     ]
-
-
-def _status(session: Session, title: str | None, used: Spent, unread: int) -> AgentStatus:
-    return AgentStatus(
-        agent=session.agent,
-        role=session.role,
-        state=session.state,
-        outcome=session.outcome,
-        reason=session.reason,
-        task_id=session.task_id,
-        task_title=title,
-        parent=session.parent,
-        depth=session.depth,
-        runtime=session.runtime,
-        mode=session.mode,
-        turns=used.turns,
-        unread=unread,
-        dollars=used.dollars,
-        branch=session.branch,
-        worktree=session.worktree,
-        active_at=session.active_at,
-        session_id=session.id,
-        sandbox=session.settings.sandbox,
-    )
 
 
 def _titles(db: Database, sessions: Collection[Session]) -> dict[str, str]:
     """The titles of the tasks that sessions were slung for, by their ids."""
     wanted = {session.task_id for session in sessions if session.task_id}
     return {task.id: task.title for task in tasks.get_many(db, wanted).values()}
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection(Record):
-    """One agent at length."""
-
-    status: AgentStatus
-    session: Session
-    turns: tuple[Turn, ...]
-    children: tuple[str, ...]
-    screen: str | None

@@ -6,20 +6,16 @@ from collections.abc import Sequence
 
 from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import Learning, Task, TaskView
+from rookery.tasks.model import MAX_DEPTH, Learning, Task, TaskView
 
 
 def assemble(db: Database, tasks: Sequence[Task]) -> list[TaskView]:
     """The tasks with all that follows from their places; a handful of queries, however many they are."""
     known = {task.id: task for task in tasks}
-    if len(tasks) == 1:
-        known |= {task.id: task for task in store.ancestors(db, tasks[0])}
-    else:
-        for _ in range(2):
-            missing = {task.parent_id for task in known.values() if task.parent_id and task.parent_id not in known}
-            known |= store.get_many(db, missing)
+    for _ in range(MAX_DEPTH):
+        known |= store.get_many(db, {task.parent_id for task in known.values() if task.parent_id} - known.keys())
     lines = {task.id: _line(known, task) for task in tasks}
-    involved = {each.id for line in lines.values() for each in line}
+    involved = {member.id for line in lines.values() for member in line}
     blockers = store.blockers(db, involved)
     learnings = store.learnings(db, involved)
     blocks = store.blocked(db, lines)
@@ -44,22 +40,23 @@ def assemble_one(db: Database, task: Task) -> TaskView:
 
 def _line(known: dict[str, Task], task: Task) -> tuple[Task, ...]:
     line = [task]
-    while line[-1].parent_id in known:  # somebody may have deleted what is above, just now
+    while line[-1].parent_id in known:  # another process may just have deleted what is above
         line.append(known[line[-1].parent_id])
     return tuple(line)
 
 
 def _waits_for(blockers: dict[str, dict[str, bool]], line: tuple[Task, ...]) -> tuple[str, ...]:
     """The open blockers of a task and of everything above it, each once."""
-    return tuple(dict.fromkeys(each for one in line for each, is_open in blockers.get(one.id, {}).items() if is_open))
+    known = (blockers.get(task.id, {}) for task in line)
+    return tuple(dict.fromkeys(blocker for entry in known for blocker, is_open in entry.items() if is_open))
 
 
 def _inherited(learnings: dict[str, list[Learning]], line: tuple[Task, ...]) -> tuple[tuple[Learning, ...], ...]:
-    """Own, parent's, epic's. What went up from a task is not told to it again further up."""
-    told: set[tuple[str, str]] = set()
+    """Own, parent's, epic's. What went up from a task is not repeated further up."""
+    seen: set[tuple[str, str]] = set()
     levels: list[tuple[Learning, ...]] = []
     for task in line:
-        fresh = {(each.content, each.source_task_id or task.id): each for each in learnings.get(task.id, ())}
-        levels.append(tuple(each for key, each in fresh.items() if key not in told))
-        told |= fresh.keys()
+        own = {(entry.content, entry.source_task_id or task.id): entry for entry in learnings.get(task.id, ())}
+        levels.append(tuple(entry for key, entry in own.items() if key not in seen))
+        seen |= own.keys()
     return (*levels, (), ())[:3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
@@ -16,16 +17,12 @@ _CATEGORY = "tasks"
 
 
 def check_history(place: Place) -> Iterator[Finding]:
-    """The events tell the same story as the tables."""
-    if place.root is None or not is_project(place.root):
-        return
-    try:
-        db = Database.open(database_path(place.root))
-    except StorageFailed:
-        return  # the database's own check says so
-    try:
+    """The events lead to the state in the tables."""
+    with _open(place) as db:
+        if db is None:
+            return
         if agrees(db):
-            yield Finding(_CATEGORY, "history", OK, f"the events tell the state of {store.count(db)} tasks")
+            yield Finding(_CATEGORY, "history", OK, f"the events lead to the state of {store.count(db)} tasks")
         else:
             yield Finding(
                 _CATEGORY,
@@ -34,22 +31,14 @@ def check_history(place: Place) -> Iterator[Finding]:
                 "the events do not lead to the state that is stored",
                 "something else wrote to the database; `rook data export` keeps what is there",
             )
-    finally:
-        db.close()
 
 
 def check_states(place: Place) -> Iterator[Finding]:
     """No task is in a state which no step leads to."""
-    if place.root is None or not is_project(place.root):
-        return
-    try:
-        db = Database.open(database_path(place.root))
-    except StorageFailed:
-        return  # the database's own check says so
-    try:
+    with _open(place) as db:
+        if db is None:
+            return
         tasks = store.in_states(db, IN_PROGRESS, APPROVED)
-    finally:
-        db.close()
     wrong = [(task.id, reason) for task in tasks if (reason := contradiction(task))]
     if not wrong:
         yield Finding(_CATEGORY, "states", OK, "every task has what its state needs")
@@ -58,6 +47,20 @@ def check_states(place: Place) -> Iterator[Finding]:
         if reason.startswith(f"is {APPROVED}"):
             hint = f"`rook task complete {task_id}` if it is done, else `rook task cancel {task_id}`"
         yield Finding(_CATEGORY, "states", WARNING, f"{task_id} {reason}", hint)
+
+
+@contextmanager
+def _open(place: Place) -> Iterator[Database | None]:
+    """The project's database; None where there is none, or where the database's own check says why not."""
+    db = None
+    if place.root is not None and is_project(place.root):
+        with suppress(StorageFailed):
+            db = Database.open(database_path(place.root))
+    try:
+        yield db
+    finally:
+        if db is not None:
+            db.close()
 
 
 CHECKS = (check_history, check_states)

@@ -12,7 +12,6 @@ from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import Task
 from rookery.vcs.model import RefMoved, Vcs
 from rookery.vcs.ref_names import AGENT_BRANCHES, UNDONE_WORK, undone_name
 
@@ -33,36 +32,29 @@ class Branch(Record):
 def clean_up(db: Database, vcs: Vcs, base: str, *, delete: bool) -> list[Branch]:
     """Judge every branch of a task; with `delete`, remove what is proved to be landed."""
     branches = vcs.branches(AGENT_BRANCHES)
-    wanted = {name: name.rpartition("/")[2] for name in branches}
-    tasks = store.get_many(db, [each for each in wanted.values() if is_id(TASK, each)])
-    used = set(vcs.checkouts().values())
+    task_ids = {name: name.rpartition("/")[2] for name in branches}
+    tasks = store.get_many(db, [task_id for task_id in task_ids.values() if is_id(TASK, task_id)])
+    checked_out = set(vcs.checkouts().values())
     undone = vcs.saved_refs(UNDONE_WORK)
     target = vcs.resolve(base)
     judged = []
     for name, tip in sorted(branches.items()):
-        task = tasks.get(wanted[name])
-        reason = (
-            "its landing was undone"
-            if undone_name(name) in undone
-            else _why_kept(vcs, name, tip, task, used, target, base)
-        )
-        verdict = "kept" if reason else "removable"
-        if delete and not reason:
+        task = tasks.get(task_ids[name])
+        verdict, reason = "removable", f"{base} contains it"
+        if undone_name(name) in undone:
+            verdict, reason = "kept", "its landing was undone"
+        elif task is not None and not task.is_finished:
+            verdict, reason = "kept", f"its task is {task.state}"
+        elif name in checked_out:
+            verdict, reason = "kept", "it is checked out"
+        elif not vcs.has_landed(tip, target, since=None if task is None else task.start_commit):
+            verdict, reason = "kept", f"it holds work that has not landed on {base}, or was reverted there"
+        elif delete:
             try:
                 vcs.delete_branch(name, tip)
-                verdict, reason = "deleted", f"{base} contains it"
+                verdict = "deleted"
             except RefMoved:
                 verdict, reason = "kept", "it moved meanwhile"
         task_id, state = (None, None) if task is None else (task.id, task.state)
-        judged.append(Branch(name, tip, task_id, state, verdict, reason or f"{base} contains it"))
+        judged.append(Branch(name, tip, task_id, state, verdict, reason))
     return judged
-
-
-def _why_kept(vcs: Vcs, name: str, tip: str, task: Task | None, used: set[str], target: str, base: str) -> str:
-    if task is not None and not task.is_finished:
-        return f"its task is {task.state}"
-    if name in used:
-        return "it is checked out"
-    if not vcs.has_landed(tip, target, since=None if task is None else task.start_commit):
-        return f"it holds work that has not landed on {base}, or was reverted there"
-    return ""

@@ -18,7 +18,7 @@ def cleanup(
 ) -> list[Branch]:
     """List branches of finished tasks, or delete those whose work the base branch contains.
 
-    A branch with work that has not landed, or that somebody has checked out, is never deleted.
+    A branch with work that has not landed, or that is checked out somewhere, is never deleted.
     """
     vcs = ctx.vcs()
     base = ctx.config.project.base or vcs.default_branch()

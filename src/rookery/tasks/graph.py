@@ -18,59 +18,61 @@ BEGIN, FINISH = "B", "F"
 
 
 def check_parent(db: Database, task: Task | None, parent: Task) -> None:
-    """A task (a new one if None) may hang beneath this parent: no circle, not too deep."""
-    above = (parent, *store.ancestors(db, parent))
-    if task is not None and any(each.id == task.id for each in above):
-        raise ParentCycle(
-            f"{parent.id} is {'the task itself' if parent.id == task.id else 'beneath ' + task.id}",
-            hint="choose a parent outside of the task",
-        )
+    """A task (a new one if None) may hang under this parent: no circle, not too deep."""
+    above = _line(db, parent)
+    if task is not None and task.id in above:
+        relation = "the task itself" if parent.id == task.id else f"under {task.id}"
+        raise ParentCycle(f"{parent.id} is {relation}", hint="choose a parent outside of the task")
     depth = len(above) + (0 if task is None else height(db, task.id))
     if depth > MAX_DEPTH:
-        raise TooDeep(f"beneath {parent.id} this would be {depth} levels below the epic, and {MAX_DEPTH} is the most")
+        raise TooDeep(f"under {parent.id} this would be {depth} levels below the epic, and {MAX_DEPTH} is the most")
 
 
 def height(db: Database, task_id: str) -> int:
-    """How many levels are beneath a task."""
+    """How many levels are under a task."""
     below = store.descendants(db, task_id)
     if not below:
         return 0
-    return 2 if any(each.parent_id != task_id for each in below) else 1
+    return 2 if any(task.parent_id != task_id for task in below) else 1
 
 
 def check_blocker(db: Database, task: Task, blocker: Task) -> None:
     """The task, which already waits for the blocker in this transaction, may do so."""
     if task.id == blocker.id:
         raise BlockerCycle(f"{task.id} cannot wait for itself", hint="choose another task to wait for")
-    if blocker.id in {each.id for each in store.ancestors(db, task)}:
+    if blocker.id in _line(db, task):
         raise InvalidRelation(f"{blocker.id} is above {task.id} and finishes after it", hint=_KIN)
-    if task.id in {each.id for each in store.ancestors(db, blocker)}:
-        raise InvalidRelation(f"{blocker.id} is beneath {task.id} and begins after it", hint=_KIN)
+    if task.id in _line(db, blocker):
+        raise InvalidRelation(f"{blocker.id} is under {task.id} and begins after it", hint=_KIN)
     if leads_to(db, (FINISH, blocker.id), (BEGIN, task.id)):
         raise BlockerCycle(
-            f"{blocker.id} itself waits for {task.id}, directly or through what is above or beneath it",
+            f"{blocker.id} itself waits for {task.id}, directly or through what is above or under it",
             hint="`rook task get` shows what each of them waits for",
         )
 
 
 def check_move(db: Database, task: Task, parent: Task) -> None:
-    """The task, which already hangs beneath the parent in this transaction, causes no deadlock there."""
-    inside = {task.id, *(each.id for each in store.descendants(db, task.id))}
-    above = {parent.id, *(each.id for each in store.ancestors(db, parent))}
+    """The task, which already hangs under the parent in this transaction, causes no deadlock there."""
+    inside = {task.id, *(below.id for below in store.descendants(db, task.id))}
     for one, others in (*store.blockers(db, inside).items(), *store.blocked(db, inside).items()):
-        for other in above.intersection(others):
+        for other in _line(db, parent).intersection(others):
             raise InvalidRelation(f"{one} and {other} wait for each other's work", hint=_KIN)
     if leads_to(db, (FINISH, task.id), (FINISH, parent.id)) or leads_to(db, (BEGIN, parent.id), (BEGIN, task.id)):
-        raise BlockerCycle(f"beneath {parent.id}, {task.id} would wait for itself", hint="remove a blocker first")
+        raise BlockerCycle(f"under {parent.id}, {task.id} would wait for itself", hint="remove a blocker first")
 
 
 _KIN = "a task cannot block its ancestor or descendant"
 
 
+def _line(db: Database, task: Task) -> set[str]:
+    """The ids of a task and its ancestors."""
+    return {task.id, *(above.id for above in store.ancestors(db, task))}
+
+
 def leads_to(db: Database, start: Node, goal: Node) -> bool:
     """True if `start` cannot happen before `goal`.
 
-    Searched from both ends by turns: a task that nobody waits for yet is settled at once, however long the chain of
+    Searched from both ends by turns: a task that no other waits for yet is settled at once, however long the chain of
     blockers behind it.
     """
     ahead, behind = {start}, {goal}
@@ -100,8 +102,9 @@ def _needed_by(db: Database, nodes: set[Node]) -> set[Node]:
 
 
 def _split(nodes: set[Node]) -> tuple[list[str], list[str]]:
-    return [each for what, each in nodes if what == BEGIN], [each for what, each in nodes if what == FINISH]
+    begins = [task_id for what, task_id in nodes if what == BEGIN]
+    return begins, [task_id for what, task_id in nodes if what == FINISH]
 
 
 def _nodes(what: str, ids: list[str]) -> set[Node]:
-    return {(what, each) for each in ids}
+    return {(what, task_id) for task_id in ids}

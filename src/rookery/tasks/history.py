@@ -1,8 +1,9 @@
-"""The state that the events tell. Folding them must give what the tables hold; the doctor and the tests compare."""
+"""The state that the events lead to. It must equal what the tables hold; the doctor and the tests compare."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from rookery.db.database import Database
@@ -11,63 +12,54 @@ from rookery.events.model import Event
 from rookery.tasks import store
 
 
-class Replayed:
-    """Tasks, edges and learnings as the events tell them."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """All tasks, edges and learnings."""
 
-    def __init__(self) -> None:
-        self.tasks: dict[str, dict[str, Any]] = {}
-        self.blocked_by: dict[str, set[str]] = {}
-        self.learnings: dict[str, dict[str, dict[str, Any]]] = {}
-        """By task, then by learning."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Replayed) and self._told() == other._told()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _told(self) -> tuple[object, ...]:
-        edges = {(task, blocker) for task, blockers in self.blocked_by.items() for blocker in blockers}
-        kept = {name: one for each in self.learnings.values() for name, one in each.items()}
-        return self.tasks, edges, kept
-
-    def forget(self, task_id: str) -> None:
-        """A task is deleted, with its edges and learnings."""
-        del self.tasks[task_id]
-        self.blocked_by.pop(task_id, None)
-        self.learnings.pop(task_id, None)
-        for blockers in self.blocked_by.values():
-            blockers.discard(task_id)
+    tasks: dict[str, dict[str, Any]]
+    blocked_by: dict[str, set[str]]
+    learnings: dict[str, dict[str, dict[str, Any]]]
+    """By task, then by learning."""
 
 
-def replay(story: Iterable[Event]) -> Replayed:
+def replay(history: Iterable[Event]) -> State:
     """Fold events, oldest first, into the state that they lead to."""
-    state = Replayed()
+    tasks: dict[str, dict[str, Any]] = {}
+    blocked_by: dict[str, set[str]] = {}
+    learnings: dict[str, dict[str, dict[str, Any]]] = {}
     owners: dict[str, str] = {}
-    for event in story:
+    for event in history:
         subject, data = event.subject, event.data
         match event.type:
             case "task.created":
-                state.tasks[subject] = data["task"]
+                tasks[subject] = data["task"]
             case "task.blocked":
-                state.blocked_by.setdefault(subject, set()).add(data["blocker_id"])
+                blocked_by.setdefault(subject, set()).add(data["blocker_id"])
             case "task.unblocked":
-                state.blocked_by[subject].discard(data["blocker_id"])
+                blocked_by[subject].discard(data["blocker_id"])
             case "task.deleted":
-                state.forget(subject)
+                del tasks[subject]
+                blocked_by.pop(subject, None)
+                learnings.pop(subject, None)
+                for blockers in blocked_by.values():
+                    blockers.discard(subject)
             case "learning.added":
                 owners[subject] = data["learning"]["task_id"]
-                state.learnings.setdefault(owners[subject], {})[subject] = data["learning"]
+                learnings.setdefault(owners[subject], {})[subject] = data["learning"]
             case "learning.deleted":
-                del state.learnings[owners[subject]][subject]
+                del learnings[owners[subject]][subject]
             case kind if kind.startswith("task."):
-                state.tasks[subject].update(data["set"])
-    return state
+                tasks[subject].update(data["set"])
+    return State(
+        tasks,
+        {task_id: blockers for task_id, blockers in blocked_by.items() if blockers},
+        {task_id: entries for task_id, entries in learnings.items() if entries},
+    )
 
 
-def stored(db: Database) -> Replayed:
+def stored(db: Database) -> State:
     """The same, as the tables hold it."""
-    state = Replayed()
-    state.tasks = {task.id: task.as_dict() for task in store.every_task(db)}
+    state = State({task.id: task.as_dict() for task in store.every_task(db)}, {}, {})
     for task_id, blocker_id in store.every_edge(db):
         state.blocked_by.setdefault(task_id, set()).add(blocker_id)
     for learning in store.every_learning(db):
@@ -76,6 +68,6 @@ def stored(db: Database) -> Replayed:
 
 
 def agrees(db: Database) -> bool:
-    """True if the events tell the state that is stored."""
+    """True if the events lead to the state that is stored."""
     with db.read():
         return replay(events.read(db, kinds=("task", "learning"))) == stored(db)

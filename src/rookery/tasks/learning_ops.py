@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.ops.context import Context
-from rookery.ops.operation import LEARNINGS, LONG_TEXT, TASKS, Doc, Owns, op
+from rookery.ops.operation import LEARNINGS, LONG_TEXT, Doc, Owns, op
 from rookery.tasks import learnings
 from rookery.tasks.model import Learning
-from rookery.tasks.ops import TaskArg, author
+from rookery.tasks.ops import OwnTaskArg, TaskArg, author
 
 
 @op("learning add", needs="learning.write", view="learnings.one")
 def add(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     text: Annotated[str, LONG_TEXT, Doc("What was found out.")],
     *,
     source: Annotated[str | None, Doc("The task that it came from, if it is another one.")] = None,
 ) -> Learning:
     """Keep something that was found out at a task.
 
-    Whoever works beneath that task sees it; when the task is completed, it goes up to the parent.
+    Agents that work under that task see it; when the task is completed, it goes up to the parent.
     """
     return learnings.add(ctx.db, task, text, author(ctx), source=source)
 

@@ -1,4 +1,4 @@
-"""Learnings: what was found out at a task. They go up to the parent when the task is completed, each one once."""
+"""Learnings: what was found out at a task. They go up to its parent when it is completed, each one once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rookery.base.text import check_text
 from rookery.db.database import Database
 from rookery.tasks import store
 from rookery.tasks.model import Learning
+from rookery.tasks.service import check_query
 from rookery.tasks.store import Author
 
 
@@ -42,9 +43,7 @@ def list_of(db: Database, task: str) -> list[Learning]:
 
 def search(db: Database, query: str, limit: int) -> list[Learning]:
     """Learnings that hold every word, the best first."""
-    check_text("the query", query, limit=10_000)
-    if not query.strip():
-        raise InvalidInput("nothing to search for", hint="give one or more words")
+    check_query(query)
     return store.search_learnings(db, query, limit)
 
 

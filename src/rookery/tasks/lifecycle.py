@@ -1,7 +1,7 @@
 """What happens to a task at work: claimed, released, completed, reopened, cancelled, failed, archived.
 
-Every step is checked against the table of transitions under the write lock. Whoever lost a lease to somebody else is
-fenced: what they still want to say of the task is refused, and their work stays where it is.
+Every step is checked against the table of transitions under the write lock. An agent that lost its lease to another is
+fenced: what it still wants to change is refused, and its work stays where it is.
 """
 
 from __future__ import annotations
@@ -45,22 +45,14 @@ def claim(
         task = listing_store.next_ready(db, author.now, root)
         if task is None:
             return None
-        until = stamp(clock + lease)
-        task = begin(db, task, "claim", author, assignee=agent, lease_until=until)
+        task = begin(db, task, "claim", author, assignee=agent, lease_until=stamp(clock + lease))
         return assemble_one(db, task)
 
 
 def begin(db: Database, task: Task, step: str, author: Author, **holder: Any) -> Task:
-    """Put a task into an agent's hands, by `claim` or `start`: one more attempt, which fences everybody before."""
-    return store.take_step(
-        db,
-        task,
-        step,
-        author,
-        attempts=task.attempts + 1,
-        started_at=task.started_at or author.now,
-        **holder,
-    )
+    """Give a task to an agent, by `claim` or `start`: one more attempt, which fences all earlier ones."""
+    started_at = task.started_at or author.now
+    return store.take_step(db, task, step, author, attempts=task.attempts + 1, started_at=started_at, **holder)
 
 
 def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, clock: float) -> TaskView:
@@ -70,18 +62,27 @@ def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, 
         if task.state != IN_PROGRESS:
             raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
         check_holder(task, agent)
-        task = store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease))
-        return assemble_one(db, task)
+        return assemble_one(db, store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease)))
 
 
 def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
     """Give a task back for others to take."""
+    return _step_as(db, text, "release", author, agent)
+
+
+def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | None = None) -> TaskView:
+    """Record that a task could not be done. It stays open for its parent until it is reopened or cancelled."""
+    check_text("the reason", reason or "")
+    return _step_as(db, text, "fail", author, agent, result=reason)
+
+
+def _step_as(db: Database, text: str, step: str, author: Author, agent: str, **changes: Any) -> TaskView:
+    """Take a step for the agent that holds the task, and let it go."""
     with db.write():
         task = store.find(db, text)
-        next_state("release", task)
+        next_state(step, task)
         check_holder(task, agent)
-        task = store.take_step(db, task, "release", author, **NO_ONE)
-        return assemble_one(db, task)
+        return assemble_one(db, store.take_step(db, task, step, author, **changes, **NO_ONE))
 
 
 def submit(db: Database, task: Task, author: Author, *, commit: str | None) -> Task:
@@ -99,7 +100,7 @@ def check_completable(db: Database, task: Task, *, agent: str, attempt: int | No
 
 
 def check_children(db: Database, task: Task) -> None:
-    """Everything beneath the task is finished."""
+    """Everything under the task is finished."""
     if store.has_unfinished_children(db, task.id):
         raise PendingChildren(
             f"{task.id} has children that are not finished", hint=f"`rook task tree {task.id}` shows them"
@@ -125,90 +126,73 @@ def complete(
         for content in learned:
             learnings.keep(db, task.id, content, None, author)
         changes: dict[str, Any] = {} if commit is None else {"commit": commit}
-        task = _finish(db, task, author, result=result, **changes)
-        _bubble(db, task, author)
-        return assemble_one(db, task)
+        return assemble_one(db, _finish(db, task, author, result=result, **changes))
 
 
 def complete_landed(db: Database, task: Task, author: Author, *, commit: str) -> str:
-    """Finish a task whose work is on the base, whatever still blocked it; what did, if something did.
+    """Finish a task whose work is on the base, even if something still blocked it; returns what did.
 
     A blocker keeps work from beginning. Work that has landed is done; that it came too early is noted in its result.
     """
     with db.write():
         check_children(db, task)
-        blockers = _open_blockers(db, task)
-        waited = f"it waited for {', '.join(blockers)}" if blockers else ""
+        blockers = [blocker for blockers in _open_blockers(db, task).values() for blocker in blockers]
+        waited = f"it waited for {_with_states(db, blockers)}" if blockers else ""
         note = f"It has landed although {waited}." if waited else ""
         if task.state in (PENDING_REVIEW, NEEDS_REBASE):
             task = store.take_step(db, task, "approve landed", author, commit=commit)
         result = "\n\n".join(part for part in (task.result, note) if part) or None
-        task = _finish(db, task, author, result=result, commit=commit)
-        _bubble(db, task, author)
+        _finish(db, task, author, result=result, commit=commit)
     return waited
 
 
 def reopen(db: Database, text: str, author: Author) -> TaskView:
-    """Take a finished or failed task up again, together with the completed tasks above it."""
+    """Reopen a finished or failed task, together with the completed tasks above it."""
     with db.write():
         task = store.find(db, text)
         next_state("reopen", task)
         line = (task, *store.ancestors(db, task))
-        for each in line:
-            if each.archived_at is not None:
-                raise InvalidState(f"{each.id} is archived", hint=f"`rook task unarchive {each.id}` first")
+        for archived in line:
+            if archived.archived_at is not None:
+                raise InvalidState(f"{archived.id} is archived", hint=f"`rook task unarchive {archived.id}` first")
         for above in line[1:]:
             if above.state == CANCELLED:
                 raise InvalidState(f"{above.id} above it is cancelled", hint=f"`rook task reopen {above.id}` first")
-        opened = store.take_step(db, task, "reopen", author, completed_at=None, result=None, **NO_ONE)
+        cleared = {"completed_at": None, "result": None, **NO_ONE}
+        opened = store.take_step(db, task, "reopen", author, **cleared)
         for above in line[1:]:
             if above.state == COMPLETED:
-                store.take_step(db, above, "reopen", author, completed_at=None, result=None, **NO_ONE)
+                store.take_step(db, above, "reopen", author, **cleared)
         return assemble_one(db, opened)
 
 
 def cancel(db: Database, text: str, author: Author, *, reason: str | None = None) -> TaskView:
-    """Give a task up, and everything unfinished beneath it."""
+    """Give a task up, and everything unfinished under it."""
     check_text("the reason", reason or "")
     with db.write():
         task = store.find(db, text)
         next_state("cancel", task)
-        for each in reversed(store.descendants(db, task.id)):
-            if not each.is_finished:
-                store.take_step(db, each, "cancel", author, result=reason, **NO_ONE)
+        for below in reversed(store.descendants(db, task.id)):
+            if not below.is_finished:
+                store.take_step(db, below, "cancel", author, result=reason, **NO_ONE)
         task = store.take_step(db, task, "cancel", author, result=reason, **NO_ONE)
-        _bubble(db, task, author)
-        return assemble_one(db, task)
-
-
-def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | None = None) -> TaskView:
-    """Record that a task could not be done. It stays open for its parent until it is reopened or cancelled."""
-    check_text("the reason", reason or "")
-    with db.write():
-        task = store.find(db, text)
-        next_state("fail", task)
-        check_holder(task, agent)
-        task = store.take_step(db, task, "fail", author, result=reason, **NO_ONE)
+        _finish_parents(db, task, author)
         return assemble_one(db, task)
 
 
 def archive(db: Database, text: str, author: Author) -> TaskView:
-    """Put a finished task away, with everything beneath it."""
+    """Put a finished task away, with everything under it."""
     with db.write():
         task = store.find(db, text)
         if not task.is_finished:
             raise InvalidState(f"{task.id} is {task.state}", hint="complete or cancel it first")
         if task.archived_at is not None:
             raise InvalidState(f"{task.id} is archived already", hint=f"`rook task unarchive {task.id}` brings it back")
-        for each in store.descendants(db, task.id):
-            if each.archived_at is None:
-                store.change(db, each, "task.archived", author, archived_at=author.now)
-        task = store.change(db, task, "task.archived", author, archived_at=author.now)
-        return assemble_one(db, task)
+        return _set_archived(db, task, "task.archived", author, author.now)
 
 
 def unarchive(db: Database, text: str, author: Author) -> TaskView:
-    """Bring a task back, with everything beneath it."""
+    """Bring a task back, with everything under it."""
     with db.write():
         task = store.find(db, text)
         if task.archived_at is None:
@@ -216,61 +200,60 @@ def unarchive(db: Database, text: str, author: Author) -> TaskView:
         for above in store.ancestors(db, task):
             if above.archived_at is not None:
                 raise InvalidState(f"{above.id} above it is archived", hint=f"`rook task unarchive {above.id}`")
-        for each in store.descendants(db, task.id):
-            store.change(db, each, "task.unarchived", author, archived_at=None)
-        task = store.change(db, task, "task.unarchived", author, archived_at=None)
-        return assemble_one(db, task)
+        return _set_archived(db, task, "task.unarchived", author, None)
+
+
+def _set_archived(db: Database, task: Task, kind: str, author: Author, at: str | None) -> TaskView:
+    for below in store.descendants(db, task.id):
+        if (below.archived_at is None) != (at is None):
+            store.change(db, below, kind, author, archived_at=at)
+    return assemble_one(db, store.change(db, task, kind, author, archived_at=at))
 
 
 def check_holder(task: Task, agent: str, attempt: int | None = None) -> None:
     """An agent speaks only for what it holds; a person may speak for anything."""
+    hint = "your commits stay on the branch; take another task"
     if attempt is not None and attempt != task.attempts:
-        raise AlreadyClaimed(
-            f"attempt {attempt} at {task.id} is over; {task.assignee or 'nobody'} holds attempt {task.attempts}",
-            hint="your commits stay on the branch; take another task",
-        )
+        holder = f"{task.assignee} holds" if task.assignee else "no agent holds"
+        raise AlreadyClaimed(f"attempt {attempt} at {task.id} is over; {holder} attempt {task.attempts}", hint=hint)
     if agent != HUMAN and task.assignee not in (None, agent):
-        raise AlreadyClaimed(
-            f"{task.id} is held by {task.assignee}, not by {agent}",
-            hint="your commits stay on the branch; take another task",
-        )
+        raise AlreadyClaimed(f"{task.id} is held by {task.assignee}, not by {agent}", hint=hint)
 
 
 def check_unblocked(db: Database, task: Task) -> None:
     """Neither the task nor anything above it waits for a blocker."""
-    line = [each.id for each in (task, *store.ancestors(db, task))]
-    for waiting, blockers in store.open_blockers(db, line).items():
+    for waiting, blockers in _open_blockers(db, task).items():
         raise NotReady(
-            f"{waiting} waits for {', '.join(_shown(db, blockers))}",
+            f"{waiting} waits for {_with_states(db, blockers)}",
             hint="finish the blockers first, or `rook task unblock`; a cancelled blocker still blocks",
         )
 
 
-def _open_blockers(db: Database, task: Task) -> list[str]:
-    """What the task, or something above it, waits for, each with its state."""
-    line = [each.id for each in (task, *store.ancestors(db, task))]
-    return _shown(db, (each for blockers in store.open_blockers(db, line).values() for each in blockers))
+def _open_blockers(db: Database, task: Task) -> dict[str, list[str]]:
+    """For the task and everything above it: the blockers that are not completed."""
+    return store.open_blockers(db, [waiting.id for waiting in (task, *store.ancestors(db, task))])
 
 
-def _shown(db: Database, ids: Iterable[str]) -> list[str]:
-    return [f"{each.id} ({each.state})" for each in store.get_many(db, ids).values()]
+def _with_states(db: Database, ids: Iterable[str]) -> str:
+    return ", ".join(f"{task.id} ({task.state})" for task in store.get_many(db, ids).values())
 
 
 def _finish(db: Database, task: Task, author: Author, **changes: Any) -> Task:
-    done = store.take_step(db, task, "complete", author, completed_at=author.now, lease_until=None, **changes)
+    """Complete a task, and then every parent that has nothing left to wait for."""
+    finished = store.take_step(db, task, "complete", author, completed_at=author.now, lease_until=None, **changes)
     if task.parent_id is not None:
         learnings.hand_up(db, task.id, task.parent_id, author)
-    return done
+    _finish_parents(db, finished, author)
+    return finished
 
 
-def _bubble(db: Database, child: Task, author: Author) -> None:
-    """Complete parents whose last open child has just finished, unless they wait, are held or nothing got done."""
-    while child.parent_id is not None:
-        parent = store.get(db, child.parent_id)
-        if parent.state not in ACTIVE or parent.is_held(author.now) or store.has_unfinished_children(db, parent.id):
-            return
-        if not any(each.state == COMPLETED for each in store.children(db, parent.id)):
-            return
-        if any(store.open_blockers(db, [each.id for each in (parent, *store.ancestors(db, parent))]).values()):
-            return
-        child = _finish(db, parent, author)
+def _finish_parents(db: Database, child: Task, author: Author) -> None:
+    """Complete the parent of a finished task, unless it has open children or blockers, is held, or nothing got done."""
+    if child.parent_id is None:
+        return
+    parent = store.get(db, child.parent_id)
+    if parent.state not in ACTIVE or parent.is_held(author.now) or store.has_unfinished_children(db, parent.id):
+        return
+    has_result = any(sibling.state == COMPLETED for sibling in store.children(db, parent.id))
+    if has_result and not _open_blockers(db, parent):
+        _finish(db, parent, author)

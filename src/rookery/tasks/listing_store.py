@@ -1,6 +1,6 @@
 """What can be worked on now; lists, pages and counts of tasks.
 
-A task is *ready* if nobody holds it, none of its children is unfinished, neither it nor anything above it waits for a
+A task is *ready* if no agent holds it, none of its children is unfinished, neither it nor anything above it waits for a
 blocker, and everything above it is active. `next_ready` walks depth first: roots, then children, urgent first, then
 old first.
 """
@@ -13,7 +13,7 @@ from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.tasks.model import CANCELLED, COMPLETED, FAILED, IN_PROGRESS, KINDS, PENDING, STATES, Progress, Task
+from rookery.tasks.model import ACTIVE, CANCELLED, COMPLETED, FAILED, IN_PROGRESS, PENDING, Progress, Task
 
 DEFAULT_LIMIT = 200
 
@@ -42,10 +42,13 @@ _CANDIDATES = (
     f"AND {_UNFINISHED} AND {_ACTIVE} AND ({_AVAILABLE} OR {_HAS_UNFINISHED_CHILD}) AND NOT {_BLOCKED} "
     f"ORDER BY {store.ORDER}"
 ).format(t="t")
-"""What may be taken, or lead to something that may: what others hold is passed over where it is found."""
+"""What may be taken, or lead to something that may: what other agents hold is left out."""
 
 _JOINS = " LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
-_BENEATH = "t.parent_id IN (SELECT :{0} UNION ALL SELECT id FROM tasks WHERE parent_id = :{0})"
+_UNDER = "t.parent_id IN (SELECT :{0} UNION ALL SELECT id FROM tasks WHERE parent_id = :{0})"
+_AFTER_CURSOR = (
+    "(t.priority, t.created_at, t.id) > (SELECT c.priority, c.created_at, c.id FROM tasks c WHERE c.id = :cursor)"
+)
 _KIND = {
     "epic": "t.parent_id IS NULL",
     "task": "t.parent_id IS NOT NULL AND p.parent_id IS NULL",
@@ -78,55 +81,35 @@ class Query(Record):
 
 def select(db: Database, query: Query, now: str) -> list[Task]:
     """One page of tasks."""
-    where, values = _conditions(db, query, now)
-    if query.cursor is not None:
-        last = store.find(db, query.cursor)
-        where.append("(t.priority, t.created_at, t.id) > (:priority, :created_at, :id)")
-        values |= {"priority": last.priority, "created_at": last.created_at, "id": last.id}
-    rows = db.all(
-        f"{store.SELECT}{_JOINS} WHERE {' AND '.join(where)} ORDER BY {store.ORDER} LIMIT :limit",
-        values | {"limit": query.limit or -1},
-    )
+    if query.limit < 0:
+        raise InvalidInput("the limit is negative", hint="0 lists all")
+    values: dict[str, object] = {"now": now, "state": query.state, "limit": query.limit or -1}
+    for name in ("parent", "epic", "cursor"):
+        if getattr(query, name) is not None:
+            values[name] = store.resolve(db, getattr(query, name))
+    conditions = {
+        "t.parent_id = :parent": query.parent is not None,
+        _UNDER.format("epic"): query.epic is not None,
+        "t.state = :state": query.state is not None,
+        _KIND[query.kind or "epic"]: query.kind is not None,
+        _READY: query.ready,
+        _WAITS: query.blocked,
+        _UNFINISHED.format(t="t"): query.open,
+        "t.state = 'COMPLETED'": query.completed,
+        _AFTER_CURSOR: query.cursor is not None,
+        "t.archived_at IS NOT NULL": query.archived,
+        "t.archived_at IS NULL": not query.archived,
+    }
+    where = " AND ".join(condition for condition, is_wanted in conditions.items() if is_wanted)
+    rows = db.all(f"{store.SELECT}{_JOINS} WHERE {where} ORDER BY {store.ORDER} LIMIT :limit", values)
     return [Task(*row) for row in rows]
 
 
-def _conditions(db: Database, query: Query, now: str) -> tuple[list[str], dict[str, object]]:
-    if query.limit < 0:
-        raise InvalidInput("the limit is negative", hint="0 lists all")
-    if query.state is not None and query.state not in STATES:
-        raise InvalidInput(f"no state {query.state}", hint="one of " + ", ".join(STATES))
-    if query.kind is not None and query.kind not in KINDS:
-        raise InvalidInput(f"no kind {query.kind}", hint="one of " + ", ".join(KINDS))
-    where = ["t.archived_at IS NOT NULL" if query.archived else "t.archived_at IS NULL"]
-    values: dict[str, object] = {}
-    if query.parent is not None:
-        where.append("t.parent_id = :parent")
-        values["parent"] = store.resolve(db, query.parent)
-    if query.epic is not None:
-        where.append(_BENEATH.format("epic"))
-        values["epic"] = store.resolve(db, query.epic)
-    if query.state is not None:
-        where.append("t.state = :state")
-        values["state"] = query.state
-    if query.kind is not None:
-        where.append(_KIND[query.kind])
-    if query.ready:
-        where.append(_READY)
-        values["now"] = now
-    if query.blocked:
-        where.append(_WAITS)
-    if query.open:
-        where.append(_UNFINISHED.format(t="t"))
-    if query.completed:
-        where.append("t.state = 'COMPLETED'")
-    return where, values
-
-
 def progress(db: Database, root: str | None, now: str) -> Progress:
-    """Counts over the whole project, or over everything beneath a task (over the task itself if it has no children)."""
+    """Counts over the whole project, or over everything under a task (over the task itself if it has no children)."""
     inside = "t.archived_at IS NULL"
     if root is not None:
-        inside = _BENEATH.format("root")
+        inside = _UNDER.format("root")
         if db.value("SELECT 1 FROM tasks WHERE parent_id = ?", (root,)) is None:
             inside = "t.id = :root"
     values: dict[str, object] = {} if root is None else {"root": root}
@@ -140,7 +123,7 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
         cancelled=cancelled,
         failed=states.get(FAILED, 0),
         in_progress=states.get(IN_PROGRESS, 0),
-        in_review=total - sum(states.get(each, 0) for each in _COUNTED_APART),
+        in_review=total - sum(states.get(state, 0) for state in _COUNTED_APART),
         pending=states.get(PENDING, 0),
         ready=db.value(count + _READY, values | {"now": now}),
         blocked=db.value(count + _WAITS, values),
@@ -151,27 +134,25 @@ def progress(db: Database, root: str | None, now: str) -> Progress:
 _COUNTED_APART = (COMPLETED, CANCELLED, FAILED, IN_PROGRESS, PENDING)
 
 
-def next_ready(db: Database, now: str, beneath: Task | None = None) -> Task | None:
-    """The task to work on next, in the whole project or beneath (and including) one task."""
-    if beneath is None:
-        return _first_leaf_beneath(db, now, None)
-    line = (beneath, *store.ancestors(db, beneath))
-    if any(store.open_blockers(db, [each.id for each in line]).values()):
+def next_ready(db: Database, now: str, root: Task | None = None) -> Task | None:
+    """The task to work on next, in the whole project or under (and including) one task."""
+    if root is None:
+        return _first_leaf(db, now, None)
+    line = (root, *store.ancestors(db, root))
+    if store.open_blockers(db, [task.id for task in line]):
         return None
-    if any(each.state not in (PENDING, IN_PROGRESS) or each.archived_at is not None for each in line):
+    if any(task.state not in ACTIVE or task.archived_at is not None for task in line):
         return None
-    if store.has_unfinished_children(db, beneath.id):
-        return _first_leaf_beneath(db, now, beneath.id)
-    return beneath if beneath.is_available(now) else None
+    if store.has_unfinished_children(db, root.id):
+        return _first_leaf(db, now, root.id)
+    return root if root.is_available(now) else None
 
 
-def _first_leaf_beneath(db: Database, now: str, parent_id: str | None) -> Task | None:
+def _first_leaf(db: Database, now: str, parent_id: str | None) -> Task | None:
     # Row by row: the walk usually ends at the first.
     with db.rows(_CANDIDATES, {"parent": parent_id, "now": now}) as rows:
         for *values, is_parent in rows:
-            if not is_parent:
-                return Task(*values)
-            found = _first_leaf_beneath(db, now, values[0])
-            if found is not None:
-                return found
+            leaf = _first_leaf(db, now, values[0]) if is_parent else Task(*values)
+            if leaf is not None:
+                return leaf
     return None

@@ -36,7 +36,7 @@ STATES = (
 )
 
 # Three questions that look alike and are not. Only completed work satisfies a blocker: a cancelled blocker still
-# blocks, because nobody did what the blocked task waits for.
+# blocks, because what the blocked task waits for was not done.
 ACTIVE = frozenset({PENDING, IN_PROGRESS})
 FINISHED = frozenset({COMPLETED, CANCELLED})
 SATISFIES_BLOCKER = frozenset({COMPLETED})
@@ -76,6 +76,7 @@ EVENTS = {
 """What each step is called when it is done."""
 
 MAX_DEPTH = 2
+_LEVELS = ("own", "parent", "epic")
 KINDS = ("epic", "task", "subtask")
 MOST_URGENT, DEFAULT_PRIORITY, LEAST_URGENT = 1, 3, 5
 
@@ -130,7 +131,7 @@ class NotReady(Refused):
 
 
 class AlreadyClaimed(Refused):
-    """Somebody else holds the task."""
+    """Another agent holds the task."""
 
     code = "already_claimed"
 
@@ -172,13 +173,13 @@ class Task(Record):
         return self.state in FINISHED
 
     def is_available(self, now: str) -> bool:
-        """True if somebody may take it: nobody has, or whoever did let the lease run out."""
+        """True if an agent may take it: it is pending, or the lease of its holder has run out."""
         if self.state == PENDING:
             return True
         return self.state == IN_PROGRESS and self.lease_until is not None and self.lease_until <= now
 
     def is_held(self, now: str) -> bool:
-        """True if somebody is at work on it: without a lease until they say so, else until it runs out."""
+        """True if an agent is at work on it: until its lease runs out or, without a lease, until it says so."""
         return self.state == IN_PROGRESS and not self.is_available(now)
 
 
@@ -270,18 +271,13 @@ class TaskView(Record):
     def to_json(self) -> TaskJson:
         """The task as every interface gives it."""
         task = self.task
-        parent, epic = (*self.ancestors, None, None)[:2]
-        own = task.as_dict()
+        contexts = (task.context, *(above.context for above in self.ancestors), None, None)
         data: dict[str, Any] = {
-            **{name: value for name, value in own.items() if name != "design"},
+            **{name: value for name, value in task.as_dict().items() if name != "design"},
             "kind": self.kind,
             "depth": self.depth,
-            "context_chain": {
-                "own": task.context,
-                "parent": None if parent is None else parent.context,
-                "epic": None if epic is None else epic.context,
-            },
-            "learnings": dict(zip(("own", "parent", "epic"), self.learnings, strict=True)),
+            "context_chain": dict(zip(_LEVELS, contexts, strict=False)),
+            "learnings": dict(zip(_LEVELS, self.learnings, strict=True)),
             "is_blocked": self.is_blocked,
             "blocked_by": self.blocked_by,
             "blocks": self.blocks,
@@ -293,7 +289,7 @@ class TaskView(Record):
 
 @dataclass(frozen=True, slots=True)
 class TaskTree(Record):
-    """A task and what is beneath it."""
+    """A task and what is under it."""
 
     task: TaskView
     children: tuple[TaskTree, ...]
@@ -332,9 +328,9 @@ def check_priority(priority: int) -> int:
 
 
 def contradiction(task: Task) -> str:
-    """What no step of ours leads to: what the task lacks for the state that it is in; empty if it lacks nothing."""
+    """What the task lacks for the state that it is in, which no step of ours leads to; empty if it lacks nothing."""
     if task.state == IN_PROGRESS and task.assignee is None:
-        return f"is {IN_PROGRESS}, and nobody holds it"
+        return f"is {IN_PROGRESS}, and no agent holds it"
     if task.state == APPROVED and task.branch is None:
         return f"is {APPROVED}, and has no branch"
     return ""
@@ -344,17 +340,14 @@ def next_state(step: str, task: Task) -> str:
     """The state that a step leads to; raises InvalidState where the table does not allow it."""
     sources, target = TRANSITIONS[step]
     if task.state not in sources:
-        raise InvalidState(f"cannot {step} {task.id}: it is {task.state}", hint=_way_out(step, task))
+        raise InvalidState(f"cannot {step} {task.id}: it is {task.state}", hint=_hint_instead(step, task))
     return target
 
 
-def _way_out(step: str, task: Task) -> str:
+def _hint_instead(step: str, task: Task) -> str:
+    possible = [name for name, (sources, _) in TRANSITIONS.items() if task.state in sources]
     if task.state == COMPLETED and step == "complete":
         return "it is done already"
-    if "reopen" in _steps_from(task.state) and step != "reopen":
+    if "reopen" in possible and step != "reopen":
         return f"`rook task reopen {task.id}` first"
-    return "from here: " + ", ".join(_steps_from(task.state))
-
-
-def _steps_from(state: str) -> list[str]:
-    return [step for step, (sources, _) in TRANSITIONS.items() if state in sources]
+    return "from here: " + ", ".join(possible)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from rookery.base.clock import parse_duration
 from rookery.base.text import check_name
@@ -10,53 +10,62 @@ from rookery.ops.context import Context
 from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import lifecycle, service
 from rookery.tasks.listing_store import DEFAULT_LIMIT, Query
-from rookery.tasks.model import DEFAULT_PRIORITY, KINDS, STATES, Deleted, Progress, TaskTree, TaskView
+from rookery.tasks.model import KINDS, STATES, Deleted, Progress, TaskTree, TaskView
+from rookery.tasks.service import Draft
 from rookery.tasks.store import Author
 
 TaskArg = Annotated[str, Ref(TASKS), Doc("The task's id, or the beginning of it.")]
+OwnTaskArg = Annotated[TaskArg, Owns(TASKS)]
 AgentOption = Annotated[
     str | None, Ref(AGENTS), ACTS_AS, Doc("For people: act as this agent; by default the caller acts.")
 ]
 PriorityOption = Annotated[int | None, Doc("From 1, most urgent, to 5.")]
+BlockersOption = Annotated[
+    tuple[str, ...], Ref(TASKS), Doc("A task that has to be completed first; can be given several times.")
+]
+NewTitleOption = Annotated[str | None, Doc("A new title.")]
+NewDescriptionOption = Annotated[str | None, LONG_TEXT, Doc("A new description.")]
+NewContextOption = Annotated[str | None, LONG_TEXT, Doc("A new context.")]
+OpenFlag = Annotated[bool, Doc("Only what is neither completed nor cancelled.")]
+CompletedFlag = Annotated[bool, Doc("Only what is completed.")]
+ArchivedFlag = Annotated[bool, Doc("Only what is archived; it is left out otherwise.")]
+LimitOption = Annotated[int | None, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")]
 ReasonOption = Annotated[str | None, LONG_TEXT, Doc("Why; kept as the result.")]
 LeaseOption = Annotated[
-    str | None, Doc("How long it is held without a sign of life, such as 90s or 30m (config: tasks.lease).")
+    str | None, Doc("How long it is held without a sign of its agent, such as 90s or 30m (config: tasks.lease).")
 ]
+UnderOption = Annotated[str | None, Ref(TASKS), Doc("Only under this epic or task.")]
 
 
 def author(ctx: Context, agent: str | None = None) -> Author:
-    """The caller, or the agent that the caller speaks for, now; the name is kept with what it does."""
+    """The caller, or the agent that the caller speaks for, now; the name is kept with the change."""
     return Author(check_name("an agent", agent or ctx.actor), ctx.now())
+
+
+def present(**values: Any) -> dict[str, Any]:
+    """The values that the caller named: None stands for the default, or for no change."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @op("task create", needs="task.write", view="tasks.one")
 def create(
     ctx: Context,
-    title: Annotated[str, Doc("What is to be done, in a few words.")],
+    title: Annotated[str, Doc("What has to be done, in a few words.")],
     *,
-    description: Annotated[str | None, LONG_TEXT, Doc("What is to be done, at length.")] = None,
-    context: Annotated[str | None, LONG_TEXT, Doc("What whoever works on it, or beneath it, has to know.")] = None,
+    description: Annotated[str | None, LONG_TEXT, Doc("What has to be done, at length.")] = None,
+    context: Annotated[str | None, LONG_TEXT, Doc("What agents that work on it, or under it, have to know.")] = None,
     parent: Annotated[
         str | None, Owns(PLACES), Doc("The epic or task that it belongs to; without one it is a root.")
     ] = None,
     priority: PriorityOption = None,
-    blocked_by: Annotated[
-        tuple[str, ...], Ref(TASKS), Doc("A task that has to be completed first; can be given several times.")
-    ] = (),
+    blocked_by: BlockersOption = (),
 ) -> TaskView:
     """Add a task.
 
     A root is an epic, its children are tasks, their children are subtasks.
     """
-    draft = service.Draft(
-        title=title,
-        description=description or "",
-        context=context or "",
-        parent=parent,
-        priority=DEFAULT_PRIORITY if priority is None else priority,
-        blocked_by=tuple(blocked_by),
-    )
-    return service.create(ctx.db, draft, author(ctx))
+    words = present(description=description, context=context, parent=parent, priority=priority)
+    return service.create(ctx.db, Draft(title, blocked_by=blocked_by, **words), author(ctx))
 
 
 @op("task get", needs="task.read", view="tasks.one")
@@ -70,53 +79,41 @@ def list_tasks(
     ctx: Context,
     *,
     parent: Annotated[str | None, Ref(TASKS), Doc("Only the children of this task.")] = None,
-    epic: Annotated[str | None, Ref(TASKS), Doc("Only what is beneath this epic, at any depth.")] = None,
+    epic: Annotated[str | None, Ref(TASKS), Doc("Only what is under this epic, at any depth.")] = None,
     state: Annotated[str | None, Choices(STATES), Doc("Only tasks in this state.")] = None,
     kind: Annotated[str | None, Choices(KINDS), Doc("Only this kind.")] = None,
     ready: Annotated[bool, Doc("Only what can be worked on now.")] = False,
     blocked: Annotated[
         bool, Doc("Only unfinished tasks that wait for a blocker, their own or one of a task above.")
     ] = False,
-    open: Annotated[bool, Doc("Only what is neither completed nor cancelled.")] = False,
-    completed: Annotated[bool, Doc("Only what is completed.")] = False,
-    archived: Annotated[bool, Doc("Only what is archived; it is left out otherwise.")] = False,
+    open: OpenFlag = False,
+    completed: CompletedFlag = False,
+    archived: ArchivedFlag = False,
     flat: Annotated[bool, Doc("For people: a plain list, not grouped by epic.")] = False,
-    limit: Annotated[int | None, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")] = None,
+    limit: LimitOption = None,
     cursor: Annotated[str | None, Doc("The last task of the page before: go on after it.")] = None,
 ) -> list[TaskView]:
     """List tasks, urgent first, then old first; conditions add up."""
-    query = Query(
-        parent=parent,
-        epic=epic,
-        state=state,
-        kind=kind,
-        ready=ready,
-        blocked=blocked,
-        open=open,
-        completed=completed,
-        archived=archived,
-        limit=DEFAULT_LIMIT if limit is None else limit,
-        cursor=cursor,
-    )
+    flags = {"ready": ready, "blocked": blocked, "open": open, "completed": completed, "archived": archived}
+    query = Query(parent, epic, state, kind, **flags, **present(limit=limit), cursor=cursor)
     return service.list_tasks(ctx.db, query, ctx.now())
 
 
 @op("task update", needs="task.write", view="tasks.one")
 def update(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     *,
-    title: Annotated[str | None, Doc("A new title.")] = None,
-    description: Annotated[str | None, LONG_TEXT, Doc("A new description.")] = None,
-    context: Annotated[str | None, LONG_TEXT, Doc("A new context.")] = None,
+    title: NewTitleOption = None,
+    description: NewDescriptionOption = None,
+    context: NewContextOption = None,
     priority: PriorityOption = None,
     parent: Annotated[
-        str | None, Owns(MOVES), Doc("Move it, with everything beneath it, below this task; `none` makes it a root.")
+        str | None, Owns(MOVES), Doc("Move it, with everything under it, below this task; `none` makes it a root.")
     ] = None,
 ) -> TaskView:
     """Change a task's words, priority or place."""
-    given = {"title": title, "description": description, "context": context, "priority": priority}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = present(title=title, description=description, context=context, priority=priority)
     return service.update(ctx.db, task, author(ctx), changes, parent=parent)
 
 
@@ -124,83 +121,83 @@ def update(
 def claim(
     ctx: Context,
     *,
-    epic: Annotated[str | None, Ref(TASKS), Doc("Only beneath this epic or task.")] = None,
+    epic: UnderOption = None,
     agent: AgentOption = None,
     lease: LeaseOption = None,
 ) -> TaskView | None:
-    """Take the next ready task, so that nobody else gets it.
+    """Take the next ready task, so that no other agent gets it.
 
-    It is yours until you release or finish it, or the lease runs out. Whoever is late is refused then, and loses
-    nothing: commits stay on their branch.
+    It is yours until you release or finish it, or the lease runs out. An agent that comes back too late is refused, and
+    loses nothing: commits stay on their branch.
     """
-    seconds = ctx.config.tasks.lease if lease is None else parse_duration(lease)
-    return lifecycle.claim(
-        ctx.db, author(ctx, agent), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock(), epic=epic
-    )
+    by = author(ctx, agent)
+    return lifecycle.claim(ctx.db, by, agent=by.name, lease=_seconds(ctx, lease), clock=ctx.clock(), epic=epic)
 
 
 @op("task renew", needs="task.write", view="tasks.one")
-def renew(
-    ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, agent: AgentOption = None, lease: LeaseOption = None
-) -> TaskView:
+def renew(ctx: Context, task: OwnTaskArg, *, agent: AgentOption = None, lease: LeaseOption = None) -> TaskView:
     """Hold a claimed task for longer."""
-    seconds = ctx.config.tasks.lease if lease is None else parse_duration(lease)
-    return lifecycle.renew(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, lease=seconds, clock=ctx.clock())
+    by = author(ctx, agent)
+    return lifecycle.renew(ctx.db, task, by, agent=by.name, lease=_seconds(ctx, lease), clock=ctx.clock())
+
+
+def _seconds(ctx: Context, lease: str | None) -> float:
+    return ctx.config.tasks.lease if lease is None else parse_duration(lease)
 
 
 @op("task release", needs="task.write", view="tasks.one")
-def release(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, agent: AgentOption = None) -> TaskView:
+def release(ctx: Context, task: OwnTaskArg, *, agent: AgentOption = None) -> TaskView:
     """Give a task back for others to take."""
-    return lifecycle.release(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor)
+    by = author(ctx, agent)
+    return lifecycle.release(ctx.db, task, by, agent=by.name)
 
 
 @op("task reopen", needs="task.write", view="tasks.one")
-def reopen(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)]) -> TaskView:
-    """Take a finished or failed task up again, with the completed tasks above it."""
+def reopen(ctx: Context, task: OwnTaskArg) -> TaskView:
+    """Reopen a finished or failed task, with the completed tasks above it."""
     return lifecycle.reopen(ctx.db, task, author(ctx))
 
 
 @op("task cancel", needs="task.write", view="tasks.one")
-def cancel(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, reason: ReasonOption = None) -> TaskView:
-    """Give a task up, and everything unfinished beneath it."""
+def cancel(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None) -> TaskView:
+    """Give a task up, and everything unfinished under it."""
     return lifecycle.cancel(ctx.db, task, author(ctx), reason=reason)
 
 
 @op("task fail", needs="task.write", view="tasks.one")
-def fail(
-    ctx: Context, task: Annotated[TaskArg, Owns(TASKS)], *, reason: ReasonOption = None, agent: AgentOption = None
-) -> TaskView:
+def fail(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None, agent: AgentOption = None) -> TaskView:
     """Record that a task could not be done."""
-    return lifecycle.fail(ctx.db, task, author(ctx, agent), agent=agent or ctx.actor, reason=reason)
+    by = author(ctx, agent)
+    return lifecycle.fail(ctx.db, task, by, agent=by.name, reason=reason)
 
 
 @op("task archive", needs="task.write", view="tasks.one")
-def archive(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)]) -> TaskView:
-    """Put a finished task away, with everything beneath it."""
+def archive(ctx: Context, task: OwnTaskArg) -> TaskView:
+    """Put a finished task away, with everything under it."""
     return lifecycle.archive(ctx.db, task, author(ctx))
 
 
 @op("task unarchive", needs="task.write", view="tasks.one")
-def unarchive(ctx: Context, task: Annotated[TaskArg, Owns(TASKS)]) -> TaskView:
-    """Bring an archived task back, with everything beneath it."""
+def unarchive(ctx: Context, task: OwnTaskArg) -> TaskView:
+    """Bring an archived task back, with everything under it."""
     return lifecycle.unarchive(ctx.db, task, author(ctx))
 
 
 @op("task delete", needs="task.write", view="tasks.deleted")
 def delete(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     *,
-    force: Annotated[bool, Doc("Also if somebody is at work on it.")] = False,
+    force: Annotated[bool, Doc("Also if an agent is at work on it.")] = False,
 ) -> Deleted:
-    """Delete a task with everything beneath it and their learnings. Branches and commits stay."""
+    """Delete a task with everything under it and their learnings. Branches and commits stay."""
     return Deleted(tuple(service.delete(ctx.db, task, author(ctx), force=force)))
 
 
 @op("task block", needs="task.write", view="tasks.one")
 def block(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     *,
     by: Annotated[
         tuple[str, ...], Ref(TASKS), Doc("The task that has to be completed first; can be given several times.")
@@ -213,7 +210,7 @@ def block(
 @op("task unblock", needs="task.write", view="tasks.one")
 def unblock(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     *,
     by: Annotated[tuple[str, ...], Ref(TASKS), Doc("The blocker to remove; without one, all of them.")] = (),
 ) -> TaskView:
@@ -222,16 +219,14 @@ def unblock(
 
 
 @op("task next-ready", needs="task.read", view="tasks.offer")
-def next_ready(
-    ctx: Context, *, epic: Annotated[str | None, Ref(TASKS), Doc("Only beneath this epic or task.")] = None
-) -> TaskView | None:
+def next_ready(ctx: Context, *, epic: UnderOption = None) -> TaskView | None:
     """Show the task to work on next, without taking it."""
     return service.next_ready(ctx.db, ctx.now(), epic)
 
 
 @op("task tree", needs="task.read", view="tasks.tree")
 def tree(
-    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is beneath it.")] = None
+    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only this task and what is under it.")] = None
 ) -> list[TaskTree]:
     """Show tasks as a tree; what is archived is left out at the top."""
     return service.tree(ctx.db, task)
@@ -250,7 +245,7 @@ def search(
 
 @op("task progress", needs="task.read", view="tasks.progress")
 def progress(
-    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only what is beneath this task.")] = None
+    ctx: Context, task: Annotated[str | None, Ref(TASKS), Doc("Only what is under this task.")] = None
 ) -> Progress:
     """Show how far the project, or one part of it, is."""
     return service.progress(ctx.db, task, ctx.now())

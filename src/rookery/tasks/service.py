@@ -28,7 +28,7 @@ from rookery.tasks.store import Author
 
 @dataclass(frozen=True, slots=True)
 class Draft(Record):
-    """What a person says of a new task."""
+    """The words and the place of a new task."""
 
     title: str
     description: str = ""
@@ -46,32 +46,20 @@ def create(db: Database, draft: Draft, author: Author) -> TaskView:
         check_text(f"the {name}", getattr(draft, name))
     check_priority(draft.priority)
     with db.write():
-        parent = None if draft.parent is None else _parent(db, draft.parent)
+        parent = None if draft.parent is None else _find_parent(db, draft.parent)
         if parent is not None:
             graph.check_parent(db, None, parent)
             _check_open(parent)
-        task = Task(
-            id=new_id(TASK),
-            parent_id=None if parent is None else parent.id,
-            title=draft.title,
-            description=draft.description,
-            context=draft.context,
-            design=draft.design,
-            priority=draft.priority,
-            state=PENDING,
-            result=None,
-            assignee=None,
-            lease_until=None,
-            attempts=0,
-            branch=None,
-            commit=None,
-            start_commit=None,
-            created_at=author.now,
-            updated_at=author.now,
-            started_at=None,
-            completed_at=None,
-            archived_at=None,
-        )
+        words = {name: getattr(draft, name) for name in ("title", "description", "context", "design", "priority")}
+        known = {
+            "id": new_id(TASK),
+            "parent_id": None if parent is None else parent.id,
+            "state": PENDING,
+            "attempts": 0,
+            "created_at": author.now,
+            "updated_at": author.now,
+        }
+        task = Task(**{**dict.fromkeys(Task.field_names()), **words, **known})
         store.insert(db, task, author)
         for text in draft.blocked_by:
             _block(db, task, text, author)
@@ -119,7 +107,8 @@ def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskV
     """Let a task no longer wait for others, or (with none named) for any."""
     with db.write():
         task = store.find(db, text)
-        for blocker in [_blocker_id(db, each) for each in by] or [*store.blockers(db, [task.id]).get(task.id, ())]:
+        named = [_blocker_id(db, blocker) for blocker in by]
+        for blocker in named or [*store.blockers(db, [task.id]).get(task.id, ())]:
             if not store.remove_blocker(db, task.id, blocker, author):
                 raise BlockerNotFound(
                     f"{task.id} does not wait for {blocker}", hint=f"`rook task get {task.id}` shows what it waits for"
@@ -128,15 +117,13 @@ def unblock(db: Database, text: str, by: Sequence[str], author: Author) -> TaskV
 
 
 def delete(db: Database, text: str, author: Author, *, force: bool = False) -> list[str]:
-    """Delete a task with everything beneath it, and return the ids that are gone."""
+    """Delete a task with everything under it, and return the ids that were deleted."""
     with db.write():
         task = store.find(db, text)
-        for each in (task, *store.descendants(db, task.id)):
-            if each.is_held(author.now) and not force:
-                raise InvalidState(
-                    f"{each.assignee} is at work on {each.id}",
-                    hint="`rook task cancel` it, or delete it with --force",
-                )
+        for held in (task, *store.descendants(db, task.id)):
+            if held.is_held(author.now) and not force:
+                hint = "`rook task cancel` it, or delete it with --force"
+                raise InvalidState(f"{held.assignee} is at work on {held.id}", hint=hint)
         return store.delete(db, task.id, author)
 
 
@@ -156,15 +143,20 @@ def list_tasks(db: Database, query: listing_store.Query, now: str) -> list[TaskV
 
 def search(db: Database, query: str, limit: int) -> list[TaskView]:
     """Tasks that hold every word, the best first."""
-    check_text("the query", query, limit=10_000)
-    if not query.strip():
-        raise InvalidInput("nothing to search for", hint="give one or more words")
+    check_query(query)
     with db.read():
         return assemble(db, store.search(db, query, limit))
 
 
+def check_query(query: str) -> None:
+    """There is something to search for."""
+    check_text("the query", query, limit=10_000)
+    if not query.strip():
+        raise InvalidInput("nothing to search for", hint="give one or more words")
+
+
 def tree(db: Database, text: str | None) -> list[TaskTree]:
-    """One task with everything beneath it, or every root that is not archived."""
+    """One task with everything under it, or every root that is not archived."""
     with db.read():
         if text is None:
             roots = [task for task in store.children(db, None) if task.archived_at is None]
@@ -172,24 +164,24 @@ def tree(db: Database, text: str | None) -> list[TaskTree]:
             roots = [store.find(db, text)]
         below = [task for root in roots for task in store.descendants(db, root.id)]
         views = {view.task.id: view for view in assemble(db, [*roots, *below])}
-        beneath: dict[str, list[TaskView]] = {}
+        children: dict[str, list[TaskView]] = {}
         for task in below:
-            beneath.setdefault(str(task.parent_id), []).append(views[task.id])
-        return [_branch(views[root.id], beneath) for root in roots]
+            children.setdefault(str(task.parent_id), []).append(views[task.id])
+        return [_branch(views[root.id], children) for root in roots]
 
 
 def progress(db: Database, text: str | None, now: str) -> Progress:
-    """How far the project, or the part beneath one task, is."""
+    """How far the project, or the part under one task, is."""
     with db.read():
         root = None if text is None else store.resolve(db, text)
         return listing_store.progress(db, root, now)
 
 
-def _branch(view: TaskView, beneath: dict[str, list[TaskView]]) -> TaskTree:
-    return TaskTree(view, tuple(_branch(child, beneath) for child in beneath.get(view.task.id, ())))
+def _branch(view: TaskView, children: dict[str, list[TaskView]]) -> TaskTree:
+    return TaskTree(view, tuple(_branch(child, children) for child in children.get(view.task.id, ())))
 
 
-def _parent(db: Database, text: str) -> Task:
+def _find_parent(db: Database, text: str) -> Task:
     try:
         return store.find(db, text)
     except NotFound as error:
@@ -212,7 +204,7 @@ def _block(db: Database, task: Task, text: str, author: Author) -> None:
 def _move(db: Database, task: Task, parent: str, author: Author) -> Task:
     if parent == "none":
         return store.change(db, task, "task.updated", author, parent_id=None)
-    target = _parent(db, parent)
+    target = _find_parent(db, parent)
     graph.check_parent(db, task, target)
     if not task.is_finished:
         _check_open(target)
@@ -222,7 +214,7 @@ def _move(db: Database, task: Task, parent: str, author: Author) -> Task:
 
 
 def _check_open(parent: Task) -> None:
-    """Beneath finished work everything is finished."""
+    """Under finished work everything is finished."""
     if parent.is_finished or parent.archived_at is not None:
         state = "archived" if parent.archived_at is not None else parent.state
         raise InvalidState(f"the parent {parent.id} is {state}", hint=f"`rook task reopen {parent.id}` first")

@@ -1,4 +1,4 @@
-"""The tables of tasks, blockers and learnings. Every change goes through `insert`, `change`, … and says its event.
+"""The tables of tasks, blockers and learnings. Every change publishes its event.
 
 Only `take_step` changes a task's state, as the table of transitions allows.
 """
@@ -12,8 +12,8 @@ from typing import Any
 from rookery.base.errors import InvalidState
 from rookery.base.ids import LEARNING, TASK, resolve_id
 from rookery.base.record import Record
-from rookery.db.database import Database, Row
-from rookery.db.dialect import best_matches, in_chunks, marks, match_rows, match_words
+from rookery.db.database import Database
+from rookery.db.dialect import best_matches, ids_between, in_chunks, marks, match_rows, match_words
 from rookery.events.store import publish
 from rookery.tasks.model import EVENTS, Learning, Task, next_state
 
@@ -36,33 +36,17 @@ class Author(Record):
 
 def resolve(db: Database, text: str) -> str:
     """The task id that the text names, whole or by its beginning."""
-    return resolve_id(
-        TASK, text, lambda low, high: _ids(db, "SELECT id FROM tasks WHERE id >= ? AND id < ? LIMIT 2", low, high)
-    )
+    return resolve_id(TASK, text, ids_between(db, "tasks"))
 
 
 def resolve_learning(db: Database, text: str) -> str:
     """The learning id that the text names."""
-    return resolve_id(
-        LEARNING,
-        text,
-        lambda low, high: _ids(db, "SELECT id FROM learnings WHERE id >= ? AND id < ? LIMIT 2", low, high),
-    )
-
-
-def _ids(db: Database, sql: str, *values: object) -> list[str]:
-    return [row[0] for row in db.all(sql, values)]
+    return resolve_id(LEARNING, text, ids_between(db, "learnings"))
 
 
 def find(db: Database, text: str) -> Task:
     """The task whose id the text is, whole or its beginning."""
-    rows: dict[str, Row] = {}
-
-    def look_up(low: str, high: str) -> list[str]:
-        rows.update((row[0], row) for row in db.all(f"{SELECT} WHERE t.id >= ? AND t.id < ? LIMIT 2", (low, high)))
-        return list(rows)
-
-    return Task(*rows[resolve_id(TASK, text, look_up)])
+    return get(db, resolve(db, text))
 
 
 def get(db: Database, task_id: str) -> Task:
@@ -81,8 +65,7 @@ def existing(db: Database, task_id: str | None) -> Task | None:
 
 def get_many(db: Database, ids: Iterable[str]) -> dict[str, Task]:
     """The tasks with those ids."""
-    found = in_chunks(db, f"{SELECT} WHERE t.id IN (%s)", ids)
-    return {row[0]: Task(*row) for row in found}
+    return {row[0]: Task(*row) for row in in_chunks(db, f"{SELECT} WHERE t.id IN (%s)", ids)}
 
 
 def children(db: Database, parent_id: str | None) -> list[Task]:
@@ -98,11 +81,11 @@ def ancestors(db: Database, task: Task) -> tuple[Task, ...]:
     if task.parent_id is None:
         return ()
     rows = db.all(f"{SELECT} WHERE t.id IN (?1, (SELECT parent_id FROM tasks WHERE id = ?1))", (task.parent_id,))
-    return tuple(sorted((Task(*row) for row in rows), key=lambda each: each.id != task.parent_id))
+    return tuple(sorted((Task(*row) for row in rows), key=lambda above: above.id != task.parent_id))
 
 
 def descendants(db: Database, task_id: str) -> list[Task]:
-    """Everything beneath a task, parents before children."""
+    """Everything under a task, parents before children."""
     # CROSS JOIN fixes the order: SQLite would else go through every task and look it up in `below`.
     rows = db.all(
         f"WITH RECURSIVE below (id, depth) AS (SELECT id, 1 FROM tasks WHERE parent_id = ? "
@@ -115,13 +98,8 @@ def descendants(db: Database, task_id: str) -> list[Task]:
 
 def has_unfinished_children(db: Database, task_id: str) -> bool:
     """True if some child is neither completed nor cancelled."""
-    return bool(
-        db.value(
-            "SELECT 1 FROM tasks WHERE parent_id = ? AND state NOT IN ('COMPLETED', 'CANCELLED') "
-            "AND archived_at IS NULL LIMIT 1",
-            (task_id,),
-        )
-    )
+    unfinished = "state NOT IN ('COMPLETED', 'CANCELLED') AND archived_at IS NULL"
+    return bool(db.value(f"SELECT 1 FROM tasks WHERE parent_id = ? AND {unfinished} LIMIT 1", (task_id,)))
 
 
 def every_task(db: Database) -> list[Task]:
@@ -172,33 +150,32 @@ def _linked(db: Database, sql: str, ids: Iterable[str]) -> list[str]:
 
 def blockers(db: Database, ids: Iterable[str]) -> dict[str, dict[str, bool]]:
     """For each task: what blocks it, and whether that is not completed yet."""
-    found: dict[str, dict[str, bool]] = {}
-    for task_id, blocker_id, is_open in in_chunks(
-        db,
+    sql = (
         "SELECT b.task_id, b.blocker_id, t.state <> 'COMPLETED' FROM task_blockers b "
-        "JOIN tasks t ON t.id = b.blocker_id WHERE b.task_id IN (%s) ORDER BY 1, 2",
-        ids,
-    ):
-        found.setdefault(task_id, {})[blocker_id] = bool(is_open)
-    return found
+        "JOIN tasks t ON t.id = b.blocker_id WHERE b.task_id IN (%s) ORDER BY 1, 2"
+    )
+    blockers: dict[str, dict[str, bool]] = {}
+    for task_id, blocker_id, is_open in in_chunks(db, sql, ids):
+        blockers.setdefault(task_id, {})[blocker_id] = bool(is_open)
+    return blockers
 
 
 def blocked(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
     """For each task: what it blocks."""
-    found: dict[str, list[str]] = {}
-    for task_id, blocker_id in in_chunks(
-        db, "SELECT task_id, blocker_id FROM task_blockers WHERE blocker_id IN (%s) ORDER BY 2, 1", ids
-    ):
-        found.setdefault(blocker_id, []).append(task_id)
-    return found
+    sql = "SELECT task_id, blocker_id FROM task_blockers WHERE blocker_id IN (%s) ORDER BY 2, 1"
+    waiting: dict[str, list[str]] = {}
+    for task_id, blocker_id in in_chunks(db, sql, ids):
+        waiting.setdefault(blocker_id, []).append(task_id)
+    return waiting
 
 
 def open_blockers(db: Database, ids: Iterable[str]) -> dict[str, list[str]]:
     """For each task: the blockers that are not completed."""
-    every = blockers(db, ids).items()
-    return {
-        task_id: waited for task_id, each in every if (waited := [name for name, is_open in each.items() if is_open])
+    waits_for = {
+        task_id: [blocker_id for blocker_id, is_open in known.items() if is_open]
+        for task_id, known in blockers(db, ids).items()
     }
+    return {task_id: open_ids for task_id, open_ids in waits_for.items() if open_ids}
 
 
 def index_words(db: Database) -> None:
@@ -215,8 +192,6 @@ def index_words(db: Database) -> None:
 def search(db: Database, query: str, limit: int) -> list[Task]:
     """Tasks that hold every word of the query, the best first. A search changes nothing, the index included."""
     matched = match_words(query)
-    if not matched:
-        return []
     unindexed = db.all(
         "SELECT u.seq, t.title, t.description, t.context, t.result "
         "FROM tasks_unindexed u LEFT JOIN tasks t ON t.seq = u.seq"
@@ -234,7 +209,7 @@ def search(db: Database, query: str, limit: int) -> list[Task]:
 def insert(db: Database, task: Task, author: Author) -> None:
     """Add a task."""
     db.execute(_INSERT, task.as_tuple())
-    publish(db, "task.created", task.id, {"task": task.as_dict()}, actor=author.name, at=author.now)
+    _publish(db, "task.created", task.id, {"task": task.as_dict()}, author)
     _index_now_and_then(db)
 
 
@@ -263,7 +238,7 @@ def _update(db: Database, task: Task, kind: str, data: dict[str, Any], author: A
     )
     if db.changed != 1:
         raise InvalidState(f"{task.id} is no longer {task.state}", hint=f"`rook task get {task.id}` shows it")
-    publish(db, kind, task.id, data, actor=author.name, at=author.now)
+    _publish(db, kind, task.id, data, author)
     _index_now_and_then(db)
     return task.replace(**changes)
 
@@ -275,31 +250,31 @@ def _index_now_and_then(db: Database) -> None:
 
 
 def delete(db: Database, task_id: str, author: Author) -> list[str]:
-    """Delete a task with everything beneath it; one event each, children first."""
-    gone = [*(task.id for task in reversed(descendants(db, task_id))), task_id]
-    for each in gone:
-        db.execute("DELETE FROM tasks WHERE id = ?", (each,))
-        publish(db, "task.deleted", each, {}, actor=author.name, at=author.now)
-    return gone
+    """Delete a task with everything under it; one event for each, children first."""
+    deleted = [*(task.id for task in reversed(descendants(db, task_id))), task_id]
+    for id_ in deleted:
+        db.execute("DELETE FROM tasks WHERE id = ?", (id_,))
+        _publish(db, "task.deleted", id_, {}, author)
+    return deleted
 
 
 def add_blocker(db: Database, task_id: str, blocker_id: str, author: Author) -> bool:
-    """Let one task wait for another; False if it does already."""
-    db.execute(
-        "INSERT INTO task_blockers (task_id, blocker_id) VALUES (?, ?) ON CONFLICT DO NOTHING", (task_id, blocker_id)
-    )
-    if not db.changed:
-        return False
-    publish(db, "task.blocked", task_id, {"blocker_id": blocker_id}, actor=author.name, at=author.now)
-    return True
+    """Let one task wait for another; False if it waits already."""
+    sql = "INSERT INTO task_blockers (task_id, blocker_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+    return _change_edge(db, sql, "task.blocked", task_id, blocker_id, author)
 
 
 def remove_blocker(db: Database, task_id: str, blocker_id: str, author: Author) -> bool:
     """Let a task no longer wait for another; False if it did not."""
-    db.execute("DELETE FROM task_blockers WHERE task_id = ? AND blocker_id = ?", (task_id, blocker_id))
+    sql = "DELETE FROM task_blockers WHERE task_id = ? AND blocker_id = ?"
+    return _change_edge(db, sql, "task.unblocked", task_id, blocker_id, author)
+
+
+def _change_edge(db: Database, sql: str, kind: str, task_id: str, blocker_id: str, author: Author) -> bool:
+    db.execute(sql, (task_id, blocker_id))
     if not db.changed:
         return False
-    publish(db, "task.unblocked", task_id, {"blocker_id": blocker_id}, actor=author.name, at=author.now)
+    _publish(db, kind, task_id, {"blocker_id": blocker_id}, author)
     return True
 
 
@@ -312,14 +287,14 @@ def insert_learning(db: Database, learning: Learning, author: Author) -> Learnin
     if row is not None:
         return Learning(*row)
     db.execute(f"INSERT INTO learnings ({_LEARNING_COLUMNS}) VALUES (?, ?, ?, ?, ?)", learning.as_tuple())
-    publish(db, "learning.added", learning.id, {"learning": learning.as_dict()}, actor=author.name, at=author.now)
+    _publish(db, "learning.added", learning.id, {"learning": learning.as_dict()}, author)
     return learning
 
 
 def delete_learning(db: Database, learning_id: str, author: Author) -> None:
     """Forget a learning where it is kept; copies that went up the tree stay."""
     db.execute("DELETE FROM learnings WHERE id = ?", (learning_id,))
-    publish(db, "learning.deleted", learning_id, {}, actor=author.name, at=author.now)
+    _publish(db, "learning.deleted", learning_id, {}, author)
 
 
 def get_learning(db: Database, learning_id: str) -> Learning:
@@ -332,12 +307,11 @@ def get_learning(db: Database, learning_id: str) -> Learning:
 
 def learnings(db: Database, ids: Iterable[str]) -> dict[str, list[Learning]]:
     """Each task's own learnings, oldest first."""
-    found: dict[str, list[Learning]] = {}
-    for row in in_chunks(
-        db, f"SELECT {_LEARNING_COLUMNS} FROM learnings WHERE task_id IN (%s) ORDER BY created_at, id", ids
-    ):
-        found.setdefault(row[1], []).append(Learning(*row))
-    return found
+    sql = f"SELECT {_LEARNING_COLUMNS} FROM learnings WHERE task_id IN (%s) ORDER BY created_at, id"
+    learnings: dict[str, list[Learning]] = {}
+    for row in in_chunks(db, sql, ids):
+        learnings.setdefault(row[1], []).append(Learning(*row))
+    return learnings
 
 
 def every_learning(db: Database) -> list[Learning]:
@@ -355,8 +329,6 @@ def recent_learnings(db: Database, limit: int) -> list[Learning]:
 def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
     """Learnings that hold every word of the query, the best first."""
     matched = match_words(query)
-    if not matched:
-        return []
     columns = ", ".join(f"l.{name}" for name in Learning.field_names())
     rows = db.all(
         f"SELECT {columns} FROM learnings l JOIN ({best_matches('learnings_search')}) hit ON hit.seq = l.seq "
@@ -368,5 +340,10 @@ def search_learnings(db: Database, query: str, limit: int) -> list[Learning]:
 
 def start_of_branch(db: Database, branch: str) -> str | None:
     """The commit that the branch of a task was made at."""
-    found = db.value("SELECT start_commit FROM tasks WHERE branch = ? AND start_commit IS NOT NULL LIMIT 1", (branch,))
-    return None if found is None else str(found)
+    sql = "SELECT start_commit FROM tasks WHERE branch = ? AND start_commit IS NOT NULL LIMIT 1"
+    commit: str | None = db.value(sql, (branch,))
+    return commit
+
+
+def _publish(db: Database, kind: str, subject: str, data: dict[str, Any], author: Author) -> None:
+    publish(db, kind, subject, data, actor=author.name, at=author.now)

@@ -1,14 +1,13 @@
 """Export and import: one versioned file with every task and learning, exact both ways.
 
-An import is checked as a whole before anything is written (`validation`), in any order of its records, and commits in
-one transaction.
+An import is checked as a whole before anything is written (`import_validation`), in any order of its records, and
+commits in one transaction.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.events import store as events
+from rookery.ops.context import Progress
 from rookery.tasks import store
 from rookery.tasks.import_validation import CONTRADICTORY, check_document
 from rookery.tasks.model import ImportInvalid, Task, contradiction
@@ -40,7 +40,7 @@ class Exported(Record):
 
 @dataclass(frozen=True, slots=True)
 class Imported(Record):
-    """What was read, and what it took the place of."""
+    """What was read, and what it replaced."""
 
     path: str
     tasks: int
@@ -65,15 +65,7 @@ def export_file(db: Database, path: str, now: str) -> Exported:
     return Exported(path, len(tasks), len(learnings))
 
 
-def import_file(
-    db: Database,
-    path: str,
-    author: Author,
-    *,
-    clear: bool,
-    backups: str,
-    progress: Callable[[str, int], Callable[[int], None]],
-) -> Imported:
+def import_file(db: Database, path: str, author: Author, *, clear: bool, backups: str, progress: Progress) -> Imported:
     """Read everything, or raise ImportInvalid that says where the file is wrong and change nothing."""
     document = _read(path)
     _check_header(document, path)
@@ -86,7 +78,7 @@ def import_file(
         with db.write():
             if events.read(db, after=seen, kinds=_KINDS, limit=1):
                 continue  # something has changed while the file was written: that must be in it, too
-            deleted = _clear(db, author)
+            deleted = sum(len(store.delete(db, root.id, author)) for root in store.children(db, None))
             return _import(db, document, path, author, progress).replace(deleted=deleted, backup=backup)
     raise Refused(
         "the tasks change faster than they can be backed up",
@@ -95,14 +87,8 @@ def import_file(
     )
 
 
-def _import(
-    db: Database,
-    document: Any,
-    path: str,
-    author: Author,
-    progress: Callable[[str, int], Callable[[int], None]],
-) -> Imported:
-    """Within the caller's transaction: add what the document holds to what is there."""
+def _import(db: Database, document: Any, path: str, author: Author, progress: Progress) -> Imported:
+    """Within the caller's transaction: add the document's tasks and learnings to those in the project."""
     present = {task.id: (task.parent_id, task.state) for task in store.every_task(db)}
     taken = {learning.id for learning in store.every_learning(db)}
     tasks, learnings = check_document(document, path, present, store.every_edge(db), taken)
@@ -114,23 +100,19 @@ def _import(
     for task, blockers in tasks:
         for blocker in blockers:
             store.add_blocker(db, task.id, blocker, author)
-    kept = sum(store.insert_learning(db, learning, author) is learning for learning in learnings)
-    return Imported(path, len(tasks), kept, 0, None)
+    added = sum(store.insert_learning(db, learning, author) is learning for learning in learnings)
+    return Imported(path, len(tasks), added, 0, None)
 
 
 def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, int]:
-    """Write what is there into a file, if anything is; its path, and the number of the last event it knows of."""
-    seen = events.last_seq(db)  # before: what comes between is in the file, and is looked at once more
+    """Write all tasks into a file, if there are any; its path, and the number of an event up to which it is whole."""
+    seen = events.last_seq(db)  # before the export: a later event may be in the file, and is noticed again
     if store.count(db) == 0:
         return None, seen
     os.makedirs(backups, exist_ok=True)
     path = os.path.join(backups, f"before-import-{author.now.replace(':', '')}.json")
     export_file(db, path, author.now)
     return path, seen
-
-
-def _clear(db: Database, author: Author) -> int:
-    return sum(len(store.delete(db, root.id, author)) for root in store.children(db, None))
 
 
 def _as_document(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:
@@ -192,17 +174,17 @@ _HINT = "only files made by `rook data export` can be imported"
 def _join_lines(text: str, path: str) -> Any:
     """The same document from one record a line."""
     # Not splitlines: JSON leaves U+2028 and its like as they are.
-    numbered = [(number, each) for number, each in enumerate(text.split("\n"), 1) if each.strip()]
-    header, *rest = [(_parse(each, f"{path}: line {number}"), number) for number, each in numbered] or [(None, 1)]
+    numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    parsed = [(number, _parse(line, f"{path}: line {number}")) for number, line in numbered]
     records: dict[str, list[Any]] = {"task": [], "learning": []}
-    for record, number in rest:
+    for number, record in parsed[1:]:
         if not isinstance(record, dict) or len(record) != 1 or not record.keys() <= records.keys():
             raise ImportInvalid(f"{path}: line {number}: is neither a task nor a learning", hint=_HINT)
         for kind, raw in record.items():
             records[kind].append(raw)
-    if not isinstance(header[0], dict):
+    if not parsed or not isinstance(parsed[0][1], dict):
         return None
-    return {**header[0], "tasks": records["task"], "learnings": records["learning"]}
+    return {**parsed[0][1], "tasks": records["task"], "learnings": records["learning"]}
 
 
 def _check_header(document: Any, path: str) -> None:

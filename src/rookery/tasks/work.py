@@ -1,4 +1,4 @@
-"""Where a task meets version control: `start` gives it a branch, `complete` records what was done there.
+"""Tasks and version control: `start` gives a task a branch, `complete` records what was done there.
 
 Checks come first, then version control, then the state, each safe to repeat: killed in between, the same command
 finds the branch or the commit that is already there and goes on.
@@ -22,7 +22,7 @@ from rookery.vcs.ref_names import branch_name
 def start(
     db: Database, vcs: Vcs, text: str, author: Author, *, agent: str, base: str = "", checkout: bool = False
 ) -> TaskView:
-    """Begin a task, or the next one beneath it, on a branch of its own; nobody's checkout is touched unless asked."""
+    """Begin a task, or the next one under it, on a branch of its own; a checkout is switched only on request."""
     task = _startable(db, text, author, agent)
     if checkout and not vcs.status().is_clean:
         raise DirtyCheckout("the checkout has changes, so it was not switched and nothing was started")
@@ -62,7 +62,7 @@ def complete(
 
 
 def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
-    """The task itself, or the next one beneath it; raises why it cannot be started."""
+    """The task itself, or the next one under it; raises why it cannot be started."""
     check_name("an agent", agent)
     task = store.find(db, text)
     next_state("start", task)
@@ -73,7 +73,7 @@ def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
     if store.has_unfinished_children(db, task.id):
         leaf = listing_store.next_ready(db, author.now, task)
         if leaf is None:
-            raise NotReady(f"nothing beneath {task.id} is ready", hint=f"`rook task tree {task.id}` shows why")
+            raise NotReady(f"nothing under {task.id} is ready", hint=f"`rook task tree {task.id}` shows why")
         return leaf
     if task.is_held(author.now) and task.assignee != agent:
         raise AlreadyClaimed(f"{task.assignee} is at work on {task.id}", hint=f"`rook task release {task.id}` first")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.ops.context import Context
-from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, TASKS, Doc, Owns, Ref, op
+from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, Doc, Owns, Ref, op
 from rookery.tasks import work
 from rookery.tasks.model import TaskView
-from rookery.tasks.ops import AgentOption, TaskArg, author
+from rookery.tasks.ops import AgentOption, OwnTaskArg, author
 
 
 @op("task start", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
 def start(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     *,
     checkout: Annotated[
         bool, Owns(CHECKOUTS), Doc("Also switch this checkout to the task's branch, if it is clean.")
@@ -24,25 +24,19 @@ def start(
     ] = None,
     agent: AgentOption = None,
 ) -> TaskView:
-    """Begin a task on a branch of its own; on a parent, begin the next task beneath it.
+    """Begin a task on a branch of its own; on a parent, begin the next task under it.
 
     The branch and the commit that it starts from are recorded. No checkout is touched unless `--checkout` says so.
     """
-    return work.start(
-        ctx.db,
-        ctx.vcs(),
-        task,
-        author(ctx, agent),
-        agent=agent or ctx.actor,
-        base=base or ctx.config.project.base,
-        checkout=checkout,
-    )
+    by = author(ctx, agent)
+    origin = base or ctx.config.project.base
+    return work.start(ctx.db, ctx.vcs(), task, by, agent=by.name, base=origin, checkout=checkout)
 
 
 @op("task complete", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
 def complete(
     ctx: Context,
-    task: Annotated[TaskArg, Owns(TASKS)],
+    task: OwnTaskArg,
     *,
     result: Annotated[str | None, LONG_TEXT, Doc("What came out of it.")] = None,
     learning: Annotated[
@@ -56,13 +50,5 @@ def complete(
     In a checkout of the task's branch, everything that is uncommitted there is committed first; elsewhere the
     branch's tip is recorded. Learnings go up to the parent, and parents with nothing left to do are finished too.
     """
-    return work.complete(
-        ctx.db,
-        ctx.vcs(),
-        task,
-        author(ctx, agent),
-        agent=agent or ctx.actor,
-        attempt=attempt,
-        result=result,
-        learned=learning,
-    )
+    by = author(ctx, agent)
+    return work.complete(ctx.db, ctx.vcs(), task, by, agent=by.name, attempt=attempt, result=result, learned=learning)

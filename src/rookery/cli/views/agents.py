@@ -7,8 +7,9 @@ from typing import Any
 from rookery.agents.ops import Nudged, Stopped
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Span, Table, Tree, line, text
+from rookery.cli.views.events import row
 from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
-from rookery.status.feed import Moment
+from rookery.status.activity import Activity
 from rookery.status.ops import Attached, RoleSummary
 from rookery.status.service import AgentStatus, Identity, Inspection, Metric
 from rookery.turns.interrupt_ops import Interrupted
@@ -30,7 +31,7 @@ _TEXT_WIDTH = 160
 
 
 def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
-    """An agent that was brought to life."""
+    """An agent that was started."""
     rows = [
         ("task", line((session.task_id or "", "id"))),
         ("answers to", line(session.parent)),
@@ -43,8 +44,8 @@ def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
 
 
 def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
-    """Who was stopped."""
-    lines: list[Line] = [line((each.agent, "title"), f" has ended: {each.outcome}") for each in result.ended]
+    """The agents that were stopped."""
+    lines: list[Line] = [line((session.agent, "title"), f" has ended: {session.outcome}") for session in result.ended]
     lines += [line(("removed ", "dim"), path) for path in result.cleaned]
     return [Paragraph(tuple(lines))]
 
@@ -60,12 +61,11 @@ def interrupted(result: Interrupted, _values: dict[str, Any]) -> list[Block]:
 
 
 def status(agents: list[AgentStatus], _values: dict[str, Any]) -> list[Block]:
-    """Agents beneath those that slung them."""
+    """Agents under those that slung them."""
     if not agents:
-        return [text("No agents. `rook sling TASK` brings one to life.", "dim")]
-    names = {each.agent for each in agents}
-    roots = [each for each in agents if each.parent not in names]
-    return [_branch(each, agents) for each in roots]
+        return [text("No agents. `rook sling TASK` starts one.", "dim")]
+    names = {agent.agent for agent in agents}
+    return [_branch(agent, agents) for agent in agents if agent.parent not in names]
 
 
 def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
@@ -81,32 +81,32 @@ def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
         f"  {one_line(agent.task_title or '', _TITLE_WIDTH)}",
         (f"  {one_line(agent.doing, _DOING_WIDTH)}" if agent.doing and not agent.outcome else "", "dim"),
     )
-    return Tree(label, tuple(_branch(each, agents) for each in agents if each.parent == agent.agent))
+    return Tree(label, tuple(_branch(child, agents) for child in agents if child.parent == agent.agent))
 
 
-def inspection(found: Inspection | Moment, values: dict[str, Any]) -> list[Block]:
+def inspection(result: Inspection | Activity, values: dict[str, Any]) -> list[Block]:
     """An agent at length, and then what it did."""
-    if not isinstance(found, Inspection):
-        return moment(found, values)
-    session = found.session
+    if not isinstance(result, Inspection):
+        return row(result, values)
+    session, agent = result.session, result.status
     rows = [
         ("state", line(session.outcome or session.state)),
         ("reason", line(one_line(session.reason or "", _TEXT_WIDTH))),
-        ("task", line((session.task_id or "", "id"), f"  {one_line(found.status.task_title or '')}")),
+        ("task", line((session.task_id or "", "id"), f"  {one_line(agent.task_title or '')}")),
         ("answers to", line(session.parent)),
-        ("agents", line(", ".join(found.children))),
+        ("agents", line(", ".join(result.children))),
         ("branch", line(session.branch)),
         ("worktree", line(session.worktree)),
         ("files", line(", ".join(session.settings.files))),
         ("runs on", line(f"{session.runtime}, {session.mode}, {session.model}, {session.profile}")),
         ("sandbox", line(session.settings.sandbox)),
-        ("cost", line(f"${found.status.dollars:.4f} in {found.status.turns} turns")),
+        ("cost", line(f"${agent.dollars:.4f} in {agent.turns} turns")),
     ]
     blocks: list[Block] = [
         Paragraph((line((session.agent, "title"), f", a {session.role}"),)),
-        Fields(tuple(row for row in rows if row[1])),
+        Fields(tuple((name, value) for name, value in rows if value)),
     ]
-    if found.turns:
+    if result.turns:
         turns = tuple(
             (
                 line(str(turn.number)),
@@ -115,82 +115,64 @@ def inspection(found: Inspection | Moment, values: dict[str, Any]) -> list[Block
                 line(turn.started_at),
                 line(one_line(turn.last_words or "", 60)),
             )
-            for turn in found.turns
+            for turn in result.turns
         )
-        blocks.append(Table(("turn", "cause", "state", "began", "last words"), turns, stretch=4))
-    if found.screen:
-        blocks += [text("screen", "dim"), text(found.screen.rstrip(), indent=2)]
+        blocks.append(Table(("turn", "cause", "state", "began", "last output"), turns, stretch=4))
+    if result.screen:
+        blocks += [text("screen", "dim"), text(result.screen.rstrip(), indent=2)]
     return blocks
 
 
-def moment(found: Moment, _values: dict[str, Any]) -> list[Block]:
-    """One thing that happened, on a line."""
-    style = "bad" if found.is_error else ""
-    return [
-        Paragraph(
-            (
-                line(
-                    (found.at[11:23], "dim"),
-                    (f"  {found.agent:<14}", "note"),
-                    (f" {found.kind:<15} ", style),
-                    (one_line(found.text, _TEXT_WIDTH), style),
-                    (f"  {found.millis} ms" if found.millis else "", "dim"),
-                ),
-            )
-        )
-    ]
-
-
-def attach(found: Attached, _values: dict[str, Any]) -> list[Block]:
+def attach(result: Attached, _values: dict[str, Any]) -> list[Block]:
     """How to get into a terminal."""
-    return [text(" ".join(found.command))]
+    return [text(" ".join(result.command))]
 
 
-def metrics(lives: list[Metric], _values: dict[str, Any]) -> list[Block]:
-    """Lives in a table."""
-    if not lives:
+def metrics(sessions: list[Metric], _values: dict[str, Any]) -> list[Block]:
+    """Sessions in a table."""
+    if not sessions:
         return [text("No agents yet.", "dim")]
     rows = tuple(
         (
-            line((each.agent, "bold")),
-            line(each.role),
-            line(each.outcome or "alive"),
-            line(str(each.turns)),
-            line("" if each.seconds is None else f"{each.seconds:.1f} s"),
-            line(f"{each.tokens:,}"),
-            line(f"${each.dollars:.4f}"),
+            line((session.agent, "bold")),
+            line(session.role),
+            line(session.outcome or "alive"),
+            line(str(session.turns)),
+            line("" if session.seconds is None else f"{session.seconds:.1f} s"),
+            line(f"{session.tokens:,}"),
+            line(f"${session.dollars:.4f}"),
         )
-        for each in lives
+        for session in sessions
     )
-    return [Table(("agent", "role", "outcome", "turns", "lived", "tokens", "cost"), rows)]
+    return [Table(("agent", "role", "outcome", "turns", "time", "tokens", "cost"), rows)]
 
 
 def discovered(roles: list[RoleSummary], _values: dict[str, Any]) -> list[Block]:
-    """Roles and who is alive."""
+    """Roles, and their living agents."""
     rows = tuple(
         (
-            line((each.role, "bold")),
-            line(", ".join(each.alive) or "-"),
-            line(each.profile),
-            line(each.writes),
-            line(each.purpose),
+            line((role.role, "bold")),
+            line(", ".join(role.alive) or "-"),
+            line(role.profile),
+            line(role.writes),
+            line(role.purpose),
         )
-        for each in roles
+        for role in roles
     )
     return [Table(("role", "alive", "profile", "writes", "purpose"), rows, stretch=4)]
 
 
-def identity(found: Identity, _values: dict[str, Any]) -> list[Block]:
-    """An agent across its lives."""
+def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
+    """An agent over all its sessions."""
     rows = (
-        ("roles", line(", ".join(found.roles))),
-        ("lives", line(f"{found.sessions}, {found.completed} of them completed")),
-        ("first seen", line(found.first_seen)),
-        ("last seen", line(found.last_seen)),
-        ("at home in", line(", ".join(found.domains))),
+        ("roles", line(", ".join(agent.roles))),
+        ("sessions", line(f"{agent.sessions}, {agent.completed} of them completed")),
+        ("first seen", line(agent.first_seen)),
+        ("last seen", line(agent.last_seen)),
+        ("works in", line(", ".join(agent.domains))),
     )
     recent = tuple(
-        (line((str(each["task_id"]), "id")), line(each["outcome"] or "alive"), line(one_line(each["title"] or "")))
-        for each in found.recent_tasks
+        (line((str(task["task_id"]), "id")), line(task["outcome"] or "alive"), line(one_line(task["title"] or "")))
+        for task in agent.recent_tasks
     )
-    return [text(found.name, "title"), Fields(rows), Table(("task", "outcome", "title"), recent, stretch=2)]
+    return [text(agent.name, "title"), Fields(rows), Table(("task", "outcome", "title"), recent, stretch=2)]

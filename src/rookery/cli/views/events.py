@@ -1,4 +1,4 @@
-"""How events look: a line each."""
+"""How events and tool calls look: a line each."""
 
 from __future__ import annotations
 
@@ -8,36 +8,43 @@ from typing import Any
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Paragraph, line
 from rookery.events.model import Event
+from rookery.status.activity import Activity
 
 _DETAIL_WIDTH = 120
-_DULL = ("updated_at",)
+_TEXT_WIDTH = 160
+_UNINTERESTING = ("updated_at",)
 
 
-def row(event: Event, _values: dict[str, Any]) -> list[Block]:
+def row(result: Event | Activity, _values: dict[str, Any]) -> list[Block]:
     """When, who, what, and to what."""
-    return [
-        Paragraph(
-            (
-                line(
-                    (event.at, "dim"),
-                    f"  {event.type:<18} ",
-                    (event.subject, "id"),
-                    (f"  {event.actor}  ", "note"),
-                    (_detail(event.data), "dim"),
-                ),
-            )
+    if isinstance(result, Activity):
+        style = "bad" if result.is_error else ""
+        shown = line(
+            (result.at[11:23], "dim"),
+            (f"  {result.agent:<14}", "note"),
+            (f" {result.kind:<15} ", style),
+            (one_line(result.text, _TEXT_WIDTH), style),
+            (f"  {result.millis} ms" if result.millis else "", "dim"),
         )
-    ]
+    else:
+        shown = line(
+            (result.at, "dim"),
+            f"  {result.type:<18} ",
+            (result.subject, "id"),
+            (f"  {result.actor}  ", "note"),
+            (_detail(result.data), "dim"),
+        )
+    return [Paragraph((shown,))]
 
 
 def _detail(data: dict[str, Any]) -> str:
-    told = data.get("set") or data.get("task") or data.get("learning") or data
-    if "title" in told and "id" in told:
-        return one_line(str(told["title"]), _DETAIL_WIDTH)
-    if "content" in told:
-        return one_line(str(told["content"]), _DETAIL_WIDTH)
-    kept = {name: value for name, value in told.items() if name not in _DULL and value is not None}
-    return one_line(", ".join(f"{name}={_short(value)}" for name, value in kept.items()), _DETAIL_WIDTH)
+    fields = data.get("set") or data.get("task") or data.get("learning") or data
+    if "title" in fields and "id" in fields:
+        return one_line(str(fields["title"]), _DETAIL_WIDTH)
+    if "content" in fields:
+        return one_line(str(fields["content"]), _DETAIL_WIDTH)
+    shown = {name: value for name, value in fields.items() if name not in _UNINTERESTING and value is not None}
+    return one_line(", ".join(f"{name}={_short(value)}" for name, value in shown.items()), _DETAIL_WIDTH)
 
 
 def _short(value: Any) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from conftest import Rook
+from living import Agent
 from rookery.base.clock import stamp
 from rookery.config.environ import now
 from rookery.events import store
+from rookery.events.telemetry import Telemetry
 from rookery.tasks import learnings
 from rookery.tasks.store import Author
 from support import NOW, add, start_rook
@@ -89,6 +91,7 @@ def test_filters(told: Rook) -> None:
     assert _types(told, "--type", "tas") == []
     assert _types(told, "--limit", "2") == [learned, cancelled]
     assert _types(told, "--limit", "1", "--type", "task") == [cancelled]
+    assert _types(told, "--errors") == []
 
 
 def test_the_newest_are_shown_unless_all_are_asked_for(rook: Rook) -> None:
@@ -171,3 +174,67 @@ def test_a_clock_that_was_set_back_for_long_hides_nothing(rook: Rook, kinds: tup
         newest = store.read(db, since=since, kinds=kinds, limit=3, newest=True)
         assert [each.subject for each in newest] == expected[-3:]
     db.close()
+
+
+@pytest.fixture
+def worked(project: Path) -> tuple[Rook, str]:
+    """A project in which an agent worked on one of two tasks, called two tools, and failed twice."""
+    rook = Rook(project)
+    bee = Agent(project, "bee")
+    db = rook.open()
+    add(db, "other")
+    with db.write():
+        store.publish(db, "merge.failed", bee.task, {"reason": "conflict"}, actor="bee", at=stamp(now()))
+        store.publish(db, "agent.told", "bee", {}, actor="human", at=stamp(now()))
+    db.close()
+    telemetry = Telemetry(str(project / ".rookery/telemetry.db"))
+    for name, failed in (("Read", False), ("Bash", True)):
+        at = stamp(now())
+        telemetry.add(
+            at=at, agent="bee", session_id="s", turn_id=None, kind="tool", name=name, is_error=failed, data={}
+        )
+    telemetry.close()
+    return rook, bee.task
+
+
+def _shown(rook: Rook, *words: str) -> bytes:
+    ran = rook(*words)
+    assert ran.status == 0, ran
+    assert ran.out
+    return ran.out
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("alias", "filters"),
+    [
+        ("logs", "--source tools"),
+        ("logs bee", "--source tools --agent bee"),
+        ("trace bee", "--source all --agent bee"),
+        ("trace TASK", "--source all --task TASK"),
+        ("errors", "--source all --errors"),
+        ("errors --agent bee --since 1h", "--source all --errors --agent bee --since 1h"),
+        ("replay --run run_", "--source all --run run_"),
+    ],
+)
+def test_an_alias_shows_the_same_as_the_filters(
+    worked: tuple[Rook, str], alias: str, filters: str, json: tuple[str, ...]
+) -> None:
+    rook, task = worked
+    by_alias = _shown(rook, *alias.replace("TASK", task).split(), *json)
+    assert by_alias == _shown(rook, "events", *filters.replace("TASK", task).split(), *json)
+
+
+def test_events_of_a_task_a_run_and_errors(worked: tuple[Rook, str]) -> None:
+    rook, task = worked
+    assert _types(rook, "--errors") == [("merge.failed", "bee")]
+    assert ("agent.told", "human") in _types(rook, "--task", task)
+    assert _types(rook, "--task", task, "--agent", "bee", "--type", "merge") == [("merge.failed", "bee")]
+    assert _types(rook, "--run", "run_", "--type", "agent.told", "merge") == [
+        ("merge.failed", "bee"),
+        ("agent.told", "human"),
+    ]
+    assert rook.json("events", "--run", "nonsense").error["code"] == "not_found"
+    assert rook.json("events", "--source", "all", "--after", "1").error["code"] == "invalid_input"
+    assert _shown(rook, "logs").count(b"\n") == 2
+    assert _shown(rook, "errors").count(b"\n") == 2
