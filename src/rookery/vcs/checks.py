@@ -12,6 +12,7 @@ from rookery.config.environ import now
 from rookery.config.project import main_checkout
 from rookery.vcs.detect import detect
 from rookery.vcs.git import locks as git_locks
+from rookery.vcs.git.pointers import store_folder
 from rookery.vcs.git.repository import git_version
 from rookery.vcs.jj.program import jj_version
 from rookery.vcs.model import JJ
@@ -63,7 +64,7 @@ def check_repository(place: Place) -> Iterator[Finding]:
 def check_locks(place: Place) -> Iterator[Finding]:
     """No git that died has left a lock on a checkout, a branch or the configuration."""
     found = detect(place.root or place.cwd)
-    folder = None if found is None else git_locks.store_folder(main_checkout(found[1]) or found[1])
+    folder = None if found is None else store_folder(main_checkout(found[1]) or found[1])
     for path in git_locks.find(folder) if folder else ():
         try:
             age = now() - os.stat(path).st_mtime

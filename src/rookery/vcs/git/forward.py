@@ -25,7 +25,7 @@ from rookery.processes.process import Finished
 from rookery.vcs import backup
 from rookery.vcs.capture import QUIET, copy_index
 from rookery.vcs.git.index_claim import Claim
-from rookery.vcs.git.processes import linked_worktrees
+from rookery.vcs.git.pointers import linked_worktrees
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.tree_diff import TreeChange, tree_changes
 from rookery.vcs.model import DirtyCheckout
