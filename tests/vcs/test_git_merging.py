@@ -335,7 +335,7 @@ def test_a_move_that_fails_gives_the_files_back(repo: Path, merging: Merging) ->
     assert (repo / "a.txt").read_text() == "A\n"
     with pytest.raises(subprocess.CalledProcessError):  # nobody commits in between
         git(repo, "commit", "--allow-empty", "-qm", "meanwhile")
-    begun[0].take_back()
+    begun[0].undo()
     assert git(repo, "status", "--porcelain") == ""
     assert (repo / "a.txt").read_text() == "a\n"
     assert not (repo / "new.txt").exists()
@@ -377,7 +377,7 @@ def test_a_living_forward_is_not_mended_by_others(repo: Path, merging: Merging) 
     begun = merging.begin_forward("main", git(repo, "rev-parse", "main"), new)
     assert not merging.repair_checkouts("main")
     assert os.path.exists(begun[0].lock)
-    begun[0].take_back()
+    begun[0].undo()
 
 
 def test_advice_that_git_prints_for_people_spoils_no_merge(repo: Path, merging: Merging) -> None:

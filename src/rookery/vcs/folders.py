@@ -33,6 +33,12 @@ def relocated(path: str, root: str, old: str) -> str | None:
     return None
 
 
+def folders_above(path: str) -> list[str]:
+    """The folders above a path of git's, from the top."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
 def refuse_link(folder: str) -> None:
     """Raise if the folder is a link: what is done to it would be done somewhere else."""
     if os.path.islink(folder):

@@ -122,11 +122,13 @@ class Claim(Record):
                 return
 
     def _make_lock(self) -> None:
-        with suppress(OSError):  # a filesystem without links; where the lock exists, opening it fails
+        try:
             os.link(self.path(NOTE), self.lock)
-            return
-        with open(self.path(NOTE), "rb") as note, open(self.lock, "xb") as file:
-            file.write(note.read())
+        except FileExistsError:
+            raise
+        except OSError:  # a filesystem without links
+            with open(self.path(NOTE), "rb") as note, open(self.lock, "xb") as file:
+                file.write(note.read())
 
     @property
     def _unused(self) -> str:

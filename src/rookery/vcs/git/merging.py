@@ -289,5 +289,5 @@ class Merging:
 
 
 def _without(commits: Iterable[str]) -> list[str]:
-    """The last words of a command that lists commits, but none that these contain."""
+    """The end of a command that lists commits, but none that these contain."""
     return [*(f"^{commit}" for commit in commits), "--"]

@@ -16,7 +16,16 @@ from rookery.config.project import main_checkout
 from rookery.processes.process import Finished, run
 from rookery.vcs.folders import read_text
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.jj.view import BOOKMARK_TEMPLATE, HERE, HERE_TEMPLATE, Here, parse_bookmarks, parse_here
+from rookery.vcs.jj.view import (
+    BOOKMARK_TEMPLATE,
+    HERE,
+    HERE_TEMPLATE,
+    PATH_TEMPLATE,
+    Here,
+    parse_bookmarks,
+    parse_here,
+    parse_rows,
+)
 from rookery.vcs.model import Conflicted, UnknownRevision
 
 AS_IT_IS = "--ignore-working-copy"
@@ -31,9 +40,9 @@ class JjProgram:
         self.root = root
         self._timeout = timeout
 
-    def list_files(self, files: str) -> list[str]:
+    def list_files(self, files: str, *options: str) -> list[str]:
         """The tracked files that a fileset names, as of when jj last looked at the disk."""
-        return self._jj("file", "list", AS_IT_IS, '--template=path ++ "\\0"', files).split("\0")[:-1]
+        return parse_rows(self._jj("file", "list", AS_IT_IS, "--template=" + PATH_TEMPLATE, *options, files))
 
     def _here(self, *config: str) -> Here:
         """The working copy, with what is on disk now: `jj log` reads that first."""

@@ -7,7 +7,6 @@ several are at one commit a file in the workspace's `.jj` remembers which one wa
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from rookery.vcs.jj.view import (
     is_root,
     parse_change,
     parse_log,
+    parse_rows,
     parse_workspaces,
 )
 from rookery.vcs.jj.workspaces import JjWorkspaces
@@ -180,7 +180,7 @@ class Jj(JjWorkspaces):
     def checkouts(self) -> dict[str, str]:
         """Every workspace of the repository: its folder and the bookmark that it is on."""
         listed = parse_workspaces(self._jj("workspace", "list", AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE))
-        return {root: choose_bookmark(names, remembered(root)) or "" for root, names in listed.items()}
+        return {root: choose_bookmark(names, remembered(root)) or "" for root, (_, names) in listed.items()}
 
     def _branch(self, here: Here) -> str | None:
         """The current bookmark.
@@ -226,5 +226,5 @@ class Jj(JjWorkspaces):
     def _diff_conflicted(self, start: str | None) -> list[FileDiff]:
         """The paths only: a conflicted commit has no tree that git could count lines in."""
         listed = self._jj("diff", AS_IT_IS, f"--from={start or 'root()'}", "--to=@", "--template=" + DIFF_TEMPLATE)
-        changes = [parse_change(json.loads(entry)) for entry in listed.split("\0")[:-1]]
+        changes = [parse_change(entry) for entry in parse_rows(listed)]
         return [FileDiff(change.path, change.kind, None, None, change.old_path) for change in changes]

@@ -5,7 +5,6 @@ Git makes snapshots in its store under jj, so that conflicted files are recorded
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 
@@ -17,11 +16,10 @@ from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.unfinished import refuse_foreign_files
 from rookery.vcs.jj.bookmarks import JjMerging
 from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
-from rookery.vcs.jj.view import PATH_TEMPLATE
+from rookery.vcs.jj.view import WORKSPACE_TEMPLATE, parse_workspaces
 from rookery.vcs.model import named_path
 from rookery.vcs.stored import StoredCheckout
 
-_NAMES = 'name ++ "\\0" ++ root ++ "\\0"'
 _PREFIX = "rook-"
 _OURS = "# What Rookery generates; rewritten by it."
 _END = "# End of what Rookery generates."
@@ -137,13 +135,12 @@ class JjWorkspaces(JjProgram, StoredCheckout):
         return os.path.join(self._git_folder, "info", "exclude")
 
     def _files_of(self, revision: str) -> set[str]:
-        listed = self._jj("file", "list", AS_IT_IS, f"--revision={revision}", "--template=" + PATH_TEMPLATE, "root:.")
-        return {json.loads(path) for path in listed.split("\0")[:-1]}
+        return set(self.list_files("root:.", f"--revision={revision}"))
 
     def _workspaces(self) -> dict[str, str]:
         """The folder of every workspace and its name."""
-        fields = self._jj("workspace", "list", AS_IT_IS, "--template=" + _NAMES).split("\0")[:-1]
-        return {root: name for name, root in zip(*[iter(fields)] * 2, strict=True)}
+        listed = self._jj("workspace", "list", AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE)
+        return {root: name for root, (name, _) in parse_workspaces(listed).items()}
 
     def _leads_here(self, place: str) -> bool:
         target = os.path.join(place, ".jj", folders.read_line(os.path.join(place, ".jj", "repo")))
