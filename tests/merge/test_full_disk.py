@@ -396,7 +396,7 @@ def test_a_file_that_is_saved_meanwhile_stays_as_the_user_has_it(yard: Yard) -> 
     saved = yard.folder / "f0.bin"
     break_git(yard, 5, f"echo mine > {saved}.tmp; mv {saved}.tmp {saved}; exit 1")
     assert yard.merge("run").status == 1
-    assert "f0.bin, which someone changed meanwhile" in reason(yard)
+    assert "f0.bin, which another process changed meanwhile" in reason(yard)
     repair_git(yard)
     assert saved.read_text() == "mine\n"
     assert files_of(yard.folder) == before.files | {"f0.bin": b"mine\n"}

@@ -155,7 +155,7 @@ def test_an_index_that_cannot_follow_does_so_with_the_next_call(
         with pytest.raises(HalfWritten, match=r"index could not follow.*Read-only file system"):
             begun.finish()
     assert os.path.exists(begun.lock)
-    assert merging.mend_checkouts("main")
+    assert merging.repair_checkouts("main")
     assert git(repo, "status", "--porcelain") == ""
     assert not list((repo / ".git").glob("*.lock"))
 
@@ -170,6 +170,6 @@ def test_a_lock_that_another_git_took_after_a_kill_is_left_alone(
     os.unlink(begun.lock)
     Path(begun.lock).write_text("of another git\n")
     files = content(repo)
-    assert merging.mend_checkouts("main")
+    assert merging.repair_checkouts("main")
     assert Path(begun.lock).read_text() == "of another git\n"
     assert content(repo) == files

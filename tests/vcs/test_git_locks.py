@@ -249,7 +249,7 @@ def test_packed_refs_that_were_being_written_stop_no_one(repo: Path) -> None:
     for path in git_locks.find(str(repo / ".git")):
         assert git_locks.remove_dead([path]) == []
     store.write("pack-refs", "--all")
-    store.delete_ref("refs/heads/gone", git(repo, "rev-parse", "gone"))
+    store.change_ref("refs/heads/gone", old=git(repo, "rev-parse", "gone"), new=None)
     assert git_locks.find(str(repo / ".git")) == []
 
 

@@ -16,6 +16,7 @@ from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.forward import InTheWay
 from rookery.vcs.git.merge_tree import Side
 from rookery.vcs.git.merging import Merging
+from rookery.vcs.git.repository import GitStore
 from rookery.vcs.model import RefMoved
 
 
@@ -87,7 +88,7 @@ def test_what_was_foreseen_is_what_git_says_and_not_asked_again(
     ours = git(repo, "rev-parse", other)
     expected = Git(str(repo), 60).merging().merge(ours, tip)
     merging.foresee(ours, tip)
-    monkeypatch.setattr(merging.store, "run", None)
+    monkeypatch.setattr(GitStore, "run", None)
     assert merging.merge(ours, tip) == expected
     assert merging.store.contains(tip, ours) is False
 
@@ -106,7 +107,7 @@ def test_a_landing_knows_what_it_changes(repo: Path, merging: Merging, monkeypat
     base = git(repo, "rev-parse", "main")
     made = merging.commit_landing(merging.merge(base, tip).tree, [base, tip], "Land one\n")
     expected = Git(str(repo), 60).merging().changes(base, made)
-    monkeypatch.setattr(merging.store, "run", None)
+    monkeypatch.setattr(GitStore, "run", None)
     assert merging.changes(base, made) == expected
     assert [each.path for each in expected] == ["a.txt", "b/c.txt"]
 
@@ -334,7 +335,7 @@ def test_a_move_that_fails_gives_the_files_back(repo: Path, merging: Merging) ->
     assert (repo / "a.txt").read_text() == "A\n"
     with pytest.raises(subprocess.CalledProcessError):  # nobody commits in between
         git(repo, "commit", "--allow-empty", "-qm", "meanwhile")
-    begun[0].take_back()
+    begun[0].undo()
     assert git(repo, "status", "--porcelain") == ""
     assert (repo / "a.txt").read_text() == "a\n"
     assert not (repo / "new.txt").exists()
@@ -360,8 +361,8 @@ def test_what_a_kill_left_is_finished_or_taken_back(
         (repo / "dir/new.txt").unlink()
     if has_moved:
         merging.move("main", new, old, "land")
-    assert merging.mend_checkouts("main")
-    assert not merging.mend_checkouts("main")
+    assert merging.repair_checkouts("main")
+    assert not merging.repair_checkouts("main")
     assert (repo / "a.txt").read_text() == ("A long line\n" if has_moved else "a\n")
     assert (repo / "gone.txt").exists() is not has_moved
     assert (repo / "dir/new.txt").exists() is has_moved
@@ -374,9 +375,9 @@ def test_a_living_forward_is_not_mended_by_others(repo: Path, merging: Merging) 
     put(repo, a_txt="a\n")
     new = branch(repo, "one", a_txt="A\n")
     begun = merging.begin_forward("main", git(repo, "rev-parse", "main"), new)
-    assert not merging.mend_checkouts("main")
+    assert not merging.repair_checkouts("main")
     assert os.path.exists(begun[0].lock)
-    begun[0].take_back()
+    begun[0].undo()
 
 
 def test_advice_that_git_prints_for_people_spoils_no_merge(repo: Path, merging: Merging) -> None:

@@ -135,7 +135,7 @@ def test_files_of_somebody_stay_with_all_the_rest(half: Half, name: str) -> None
         (half.place / "README.md" / "mine").touch()
     else:
         (half.place / name).write_text("mine\n")
-    with pytest.raises(InvalidState, match="which no checkout made"):
+    with pytest.raises(InvalidState, match="which no checkout wrote"):
         half.discard(is_new=is_new)
     assert half.own.is_dir()
     assert (half.place / "dir" / "file").exists()

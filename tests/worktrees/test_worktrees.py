@@ -261,9 +261,6 @@ def test_generated_instructions_hide_a_tracked_file(git_place: Place) -> None:
     assert place.repository.content(commit, "AGENTS.md") == "theirs"
     assert (path / "AGENTS.md").read_text() == "ours\n"
     assert place.repository.vcs(path).status().is_clean
-    place.repository.vcs(path).include(["/AGENTS.md"])
-    assert (path / "AGENTS.md").read_text() == "theirs\n"
-    assert place.repository.vcs(path).status().is_clean
 
 
 def test_instructions_are_not_written_through_a_link(git_place: Place, tmp_path: Path) -> None:

@@ -91,5 +91,5 @@ def diff(
 def commit(ctx: Context, *, message: Annotated[str, LONG_TEXT, Short("m"), Doc("What the commit does.")]) -> Committed:
     """Commit everything that is changed in this checkout, untracked files included."""
     vcs = ctx.vcs()
-    made = vcs.commit(message)
-    return Committed(made, vcs.current_branch(), message)
+    new = vcs.commit(message)
+    return Committed(new, vcs.current_branch(), message)

@@ -1,9 +1,9 @@
 """Git in a worktree that a sandboxed agent writes runs in a cage: it can do no more there than the agent itself.
 
 Such a worktree may hold anything: a repository inside it whose settings name programs, a link in the place of a file
-that git writes. Whoever sandboxes an agent leaves the words that go before git in `.rookery/run/cages/<worktree>.json`;
-they hold for the worktree and everything beneath it. A command that neither looks at the files nor writes to what the
-agent could have replaced does without.
+that git writes. `sandbox/wrap.py` writes the words that go before git to `.rookery/run/cages/<worktree>.json`. They
+hold for the worktree and everything in it. A command that neither reads the files nor writes to what the agent could
+have replaced runs without them.
 """
 
 from __future__ import annotations
@@ -11,91 +11,80 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rookery.base.draft import write_whole
 from rookery.base.record import Record
 from rookery.config import layout
+from rookery.vcs.folders import read_text, relocated
 
 _WORKTREES = layout.path(os.sep, layout.WORKTREES, "")
 
-# They read refs and objects, or write a ref by name, by settings that the agent cannot change.
+# They read refs and objects, or write a ref by name, with settings that the agent cannot change.
 _HARMLESS = frozenset(
     {
         *("cat-file", "check-ref-format", "config", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse"),
         *("symbolic-ref", "update-ref", "worktree"),
     }
 )
-# Nobody is there to sign, and no program but git has a say.
+# No person is there to sign, and no program but git runs.
 _PLAIN = ("-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false")
 
 
 @dataclass(frozen=True, slots=True)
 class Cage(Record):
-    """What stands before git in one worktree."""
+    """The words that go before git in one worktree."""
 
     worktree: str
     words: tuple[str, ...]
     common: str
-    """Where the repository keeps what belongs to all its worktrees."""
+    """The folder that all worktrees of the repository share."""
 
     def wrap(self, git: Sequence[str], folder: str, args: Sequence[str], env: Mapping[str, str]) -> list[str]:
         """The words that run git with its arguments in a folder of the worktree."""
         command = _command(args)
         if folder == self.worktree and command in _HARMLESS:
-            # By the worktree's own folder it would also write the log of its HEAD, which may be a link to anywhere.
+            # With the worktree's own folder it would also write the log of its HEAD, which may be a link to anywhere.
             return [*git, *((f"--git-dir={self.common}",) if command == "update-ref" else ()), *args]
         index = env.get("GIT_INDEX_FILE")
-        room = [] if index is None else ["--bind", os.path.dirname(index), os.path.dirname(index)]
-        return [*self.words, *room, "--chdir", folder, "--", *git, *_PLAIN, *args]
+        bind = [] if index is None else ["--bind", os.path.dirname(index), os.path.dirname(index)]
+        return [*self.words, *bind, "--chdir", folder, "--", *git, *_PLAIN, *args]
 
 
 def find(folder: str) -> Cage | None:
-    """The cage that a folder is to be entered by, if any."""
-    before, found, rest = folder.partition(_WORKTREES)
+    """The cage in which git must run in a folder, if any."""
+    root, _, rest = folder.partition(_WORKTREES)
     name = rest.partition(os.sep)[0]
-    if not found or not name:
-        return None
-    try:
-        with open(_path(before, name), encoding="utf-8") as file:
-            text = file.read()
-    except FileNotFoundError:
+    text = read_text(_path(root, name)) if name else ""
+    if not text:
         return None
     data = json.loads(text)
-    return Cage(f"{before}{_WORKTREES}{name}", tuple(data["words"]), data["common"])
+    return Cage(f"{root}{_WORKTREES}{name}", tuple(data["words"]), data["common"])
 
 
 def keep(root: str, name: str, words: Sequence[str], common: str) -> None:
     """Let git in the worktree of that name run so from now on."""
     path = _path(root, name)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    text = json.dumps({"words": list(words), "common": common})
-    write_whole(path, text)
+    write_whole(path, json.dumps({"words": list(words), "common": common}))
 
 
 def relocate(root: str, old: str) -> None:
     """The project was copied or moved: its cages name the new root instead of the old one."""
     folder = os.path.dirname(_path(root, ""))
     for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-        path = os.path.join(folder, entry)
-        with open(path, encoding="utf-8") as file:
-            data = json.load(file)
-        words = [_relocated(word, root, old) for word in data["words"]]
-        write_whole(path, json.dumps({"words": words, "common": _relocated(data["common"], root, old)}))
-
-
-def _relocated(path: str, root: str, old: str) -> str:
-    for top in sorted((root, old), key=len, reverse=True):  # one of the two may lie in the other
-        if path == top or path.startswith(top + os.sep):
-            return root + path[len(top) :]
-    return path
+        data = json.loads(read_text(os.path.join(folder, entry)))
+        words = [relocated(word, root, old) or word for word in data["words"]]
+        keep(root, entry.removesuffix(".json"), words, relocated(data["common"], root, old) or data["common"])
 
 
 def forget(folder: str) -> None:
     """The worktree is gone."""
-    before, found, name = folder.partition(_WORKTREES)
-    if found and os.sep not in name and os.path.exists(_path(before, name)):
-        os.unlink(_path(before, name))
+    root, _, name = folder.partition(_WORKTREES)
+    if name and os.sep not in name:
+        with suppress(FileNotFoundError):
+            os.unlink(_path(root, name))
 
 
 def _path(root: str, name: str) -> str:
@@ -103,7 +92,7 @@ def _path(root: str, name: str) -> str:
 
 
 def _command(args: Sequence[str]) -> str:
-    """What git is to do, after the settings that go before it."""
+    """The command of git, after the settings that go before it."""
     position = 0
     while position < len(args) and args[position] == "-c":
         position += 2

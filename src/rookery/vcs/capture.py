@@ -2,28 +2,26 @@
 
 Git does the work for both backends, with an index of its own in a temporary folder: neither the checkout's index nor
 its lock, branch, files or hooks are touched, and a merge may be under way. A repository inside the checkout is left
-out, and of a submodule only its commit is taken.
+out, and a submodule is recorded by its commit alone.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from rookery.base.errors import InvalidState
+from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.base.record import Record
-from rookery.vcs.git.repository import GitStore, failure
+from rookery.vcs.git.repository import LITERAL, Env, GitStore, failure
 from rookery.vcs.model import check_message, moved
 from rookery.vcs.ref_names import SAVED
 from rookery.vcs.temporary import temporary_folder
 
-Env = Mapping[str, str]
-
-# What the user has set up for his own index must not reach ours, nor his hooks hear of it.
+# What the user has set up for his own index must not change ours, and no hook of his runs.
 QUIET = tuple(
     word
     for setting in (
@@ -36,7 +34,7 @@ QUIET = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Checkout(Record):
-    """What a snapshot is made of: the store with its files, the commit beneath, and an index to begin with."""
+    """What a snapshot is made of: the store with its files, the commit under it, and an index to begin with."""
 
     store: GitStore
     head: str | None
@@ -49,7 +47,7 @@ class Checkout(Record):
 def take(
     checkout: Checkout, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
 ) -> str | None:
-    """Keep all that is in the checkout under `refs/rookery/<name>`; the commit beneath it if nothing differs."""
+    """Keep all that is in the checkout under `refs/rookery/<name>`; the commit under it if nothing differs."""
     check_message(message)
     checkout.store.check_saved_name(name)
     with _index(checkout, include_ignored) as env:
@@ -61,8 +59,7 @@ def restore(checkout: Checkout, commit: str, rescue: str) -> str | None:
     store = checkout.store
     store.check_saved_name(rescue)
     wanted = store.get_commit(commit)
-    paths = set(store.read("ls-tree", "-r", "-z", "--name-only", "--full-tree", wanted).split("\0")) - {""}
-    with _index(checkout, paths) as env:
+    with _index(checkout, set(store.tree_paths(wanted))) as env:
         kept = _keep(checkout, env, rescue, f"Before restoring {wanted}", replace=False)
         before = store.read(*QUIET, "write-tree", env=env).strip()
         store.write(*QUIET, "read-tree", "-m", "-u", before, f"{wanted}^{{tree}}", env=env)
@@ -71,30 +68,26 @@ def restore(checkout: Checkout, commit: str, rescue: str) -> str | None:
 
 def ignored_files(checkout: Checkout) -> list[str]:
     """Every file that is ignored here."""
-    listed = checkout.store.read("ls-files", "-z", "--others", "--ignored", "--exclude-standard").split("\0")
-    outside = tuple(f"{each}/" for each in checkout.outside)
-    return [path for path in listed if path and not path.endswith("/") and not path.startswith(outside or "\0")]
+    paths = checkout.store.read_list("ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+    outside = tuple(f"{folder}/" for folder in checkout.outside)
+    return [path for path in paths if not path.endswith("/") and not path.startswith(outside)]
 
 
-def inner_repositories(checkout: Checkout) -> list[str]:
+def inner_repositories(store: GitStore, env: Env | None = None) -> list[str]:
     """Folders with a repository of their own that this one does not track."""
-    listed = checkout.store.read("ls-files", "-z", "--others", "--exclude-standard").split("\0")
-    return [path.rstrip("/") for path in listed if path.endswith("/")]
+    return [path.rstrip("/") for path in store.untracked(env=env) if path.endswith("/")]
 
 
 def select(paths: Iterable[str], patterns: Collection[str]) -> list[str]:
     """The paths that one of the patterns names: the path itself, a folder above it, or a glob that fits it."""
     plain = {pattern.rstrip("/") for pattern in patterns}
     globs = [pattern for pattern in plain if any(char in pattern for char in "*?[")]
-    return [path for path in paths if _is_named(path, plain) or any(fnmatchcase(path, each) for each in globs)]
+    return [path for path in paths if _is_named(path, plain) or any(fnmatchcase(path, glob) for glob in globs)]
 
 
 def _is_named(path: str, names: Collection[str]) -> bool:
-    while path:
-        if path in names:
-            return True
-        path = os.path.dirname(path)
-    return False
+    """True if the names hold the path or a folder above it."""
+    return bool(path) and (path in names or _is_named(os.path.dirname(path), names))
 
 
 @contextmanager
@@ -112,24 +105,24 @@ def _index(checkout: Checkout, include_ignored: Collection[str]) -> Iterator[Env
             checkout.store.write(
                 *(*QUIET, "add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"),
                 stdin="\0".join(wanted),
-                env={**env, "GIT_LITERAL_PATHSPECS": "1"},
+                env={**env, **LITERAL},
             )
         yield env
 
 
 def _begin(checkout: Checkout, env: Env) -> None:
-    """A fresh index with what the commit beneath holds."""
+    """A fresh index with what the commit under the checkout holds."""
     if os.path.lexists(env["GIT_INDEX_FILE"]):
         os.unlink(env["GIT_INDEX_FILE"])
-    checkout.store.write(*QUIET, "read-tree", *(("--empty",) if checkout.head is None else (checkout.head,)), env=env)
+    checkout.store.write(*QUIET, "read-tree", checkout.head or "--empty", env=env)
 
 
 def _add_all(checkout: Checkout, env: Env) -> bool:
-    """Take in everything; False if the index to begin with is broken. A file that cannot be read is an error."""
-    done = checkout.store.run("ls-files", "-z", "--others", "--exclude-standard", env=env)
-    if not done.ok:
+    """Add everything; False if the index to begin with is broken. A file that cannot be read is an error."""
+    try:
+        inner = inner_repositories(checkout.store, env)
+    except ProgramFailed:
         return False
-    inner = [path.rstrip("/") for path in done.stdout.split("\0") if path.endswith("/")]
     without = [f":(top,exclude,literal){path}" for path in (*inner, *checkout.outside)]
     added = checkout.store.run(*QUIET, "add", "--all", "--sparse", "--", ":/", *without, env=env)
     if not added.ok and "index file" in added.stderr:
@@ -142,50 +135,37 @@ def _add_all(checkout: Checkout, env: Env) -> bool:
 def _keep(checkout: Checkout, env: Env, name: str, message: str, replace: bool) -> str | None:
     store = checkout.store
     tree = store.read(*QUIET, "write-tree", env=env).strip()
-    beneath = None if checkout.head is None else store.read("rev-parse", f"{checkout.head}^{{tree}}").strip()
+    parents = [] if checkout.head is None else [checkout.head]
+    before = store.read("rev-parse", f"{checkout.head}^{{tree}}").strip() if parents else store.empty_tree()
     current = store.find_commit(SAVED + name)
-    if tree == beneath or (checkout.head is None and tree == store.empty_tree()):
+    if tree == before:
         commit = checkout.head
-    elif current is not None and _is_same(store, current, tree, checkout.head):
+    elif current and store.read("rev-parse", f"{current}^{{tree}}", f"{current}^@").split() == [tree, *parents]:
         return current  # made before a kill
     else:
-        commit = _commit(store, tree, checkout.head, message)
+        commit = store.commit_tree(tree, parents, message)
     if commit is None or commit == current:
         return commit
-    if current is None:
-        store.create_ref(SAVED + name, commit)
-    elif replace:
-        store.replace_ref(SAVED + name, commit, current)
-    else:
+    if current is not None and not replace:
         raise moved(name, commit, current)
+    store.change_ref(SAVED + name, old=current, new=commit)
     return commit
-
-
-def _is_same(store: GitStore, commit: str, tree: str, head: str | None) -> bool:
-    shown = store.read("rev-parse", f"{commit}^{{tree}}", f"{commit}^@").split()
-    return shown == [tree, *([] if head is None else [head])]
-
-
-def _commit(store: GitStore, tree: str, parent: str | None, message: str) -> str:
-    who = [word for key, value in store.identity().items() for word in ("-c", f"{key}={value}")]
-    parents = [] if parent is None else ["-p", parent]
-    return store.read(*who, "commit-tree", tree, *parents, "-F", "-", stdin=message).strip()
 
 
 def copy_index(source: str, target: str) -> bool:
     """Copy an index with its time: git trusts a file's own time only against that of the index.
 
-    False if there is none. What lies in its place may be a link or a pipe of somebody else's making.
+    False if there is none. In its place an agent may have put a link or a pipe.
     """
     try:
         handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     with os.fdopen(handle, "rb") as old:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             return False
         with open(target, "wb") as new:
             new.write(old.read())
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     return True

@@ -1,4 +1,4 @@
-"""What the doctor asks about version control."""
+"""What the doctor checks of version control."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from rookery.config.environ import now
 from rookery.config.project import main_checkout
 from rookery.vcs.detect import detect
 from rookery.vcs.git import locks as git_locks
+from rookery.vcs.git.pointers import store_folder
 from rookery.vcs.git.repository import git_version
 from rookery.vcs.jj.program import jj_version
 from rookery.vcs.model import JJ
 
 CATEGORY = "vcs"
 OLD_LOCK = 600.0
-"""After so many seconds a lock that cannot be removed is worth a word."""
+"""After so many seconds a lock that cannot be removed is worth a warning."""
 
 _GIT = (2, 38)  # `git merge-tree --write-tree` came with it
-_JJ = (0, 38)  # templates that tell a workspace's folder came with it
+_JJ = (0, 38)  # templates that print a workspace's folder came with it
 
 
 def check_git(_place: Place) -> Iterator[Finding]:
@@ -31,8 +32,8 @@ def check_git(_place: Place) -> Iterator[Finding]:
 
 def check_jj(place: Place) -> Iterator[Finding]:
     """Jj is installed where the repository is one of its own."""
-    found = detect(place.root or place.cwd)
-    if found is None or found[0] != JJ:
+    repository = detect(place.root or place.cwd)
+    if repository is None or repository[0] != JJ:
         return
     hint = "install jj, or set vcs.backend to git where there is a `.git` too"
     yield _check_version("jj", jj_version, _JJ, "is too old", hint)
@@ -50,20 +51,20 @@ def _check_version(name: str, ask: Callable[[], str], least: tuple[int, int], fa
 
 
 def check_repository(place: Place) -> Iterator[Finding]:
-    """There is a repository; without one tasks work, but cannot be started or completed."""
+    """There is a repository; without one tasks can be kept, but not started or completed."""
     start = place.root or place.cwd
-    found = detect(start)
-    if found is None:
+    repository = detect(start)
+    if repository is None:
         hint = "run `git init`: tasks can be kept without it, but not started or completed"
         yield Finding(CATEGORY, "repository", WARNING, f"no repository in {start} or above it", hint=hint)
         return
-    yield Finding(CATEGORY, "repository", OK, f"{found[0]} repository at {found[1]}")
+    yield Finding(CATEGORY, "repository", OK, f"{repository[0]} repository at {repository[1]}")
 
 
 def check_locks(place: Place) -> Iterator[Finding]:
     """No git that died has left a lock on a checkout, a branch or the configuration."""
-    found = detect(place.root or place.cwd)
-    folder = None if found is None else git_locks.store_folder(main_checkout(found[1]) or found[1])
+    repository = detect(place.root or place.cwd)
+    folder = repository and store_folder(main_checkout(repository[1]) or repository[1])
     for path in git_locks.find(folder) if folder else ():
         try:
             age = now() - os.stat(path).st_mtime

@@ -6,6 +6,7 @@ import os
 
 from rookery.base.errors import NoRepository
 from rookery.config.model import VcsConfig
+from rookery.config.project import upward
 from rookery.vcs import cage
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.jj.workspace import Jj
@@ -18,18 +19,16 @@ _HINTS = {JJ: "run `jj git init --colocate` here, or set vcs.backend to auto", G
 
 def detect(start: str, backend: str = AUTO) -> tuple[str, str] | None:
     """The kind and the top of the checkout that `start` lies in; jj goes before git where both are."""
-    folder = os.path.realpath(start)
     kinds = (JJ, GIT) if backend == AUTO else (backend,)
-    if cage.find(folder) is not None:
-        kinds = (GIT,)  # a `.jj` in there is of the agent's making, and names programs
-    while True:
+    if cage.find(os.path.realpath(start)) is not None:
+        kinds = (GIT,)  # the agent made a `.jj` that is in there, and it names programs
+    for folder in upward(os.path.realpath(start)):
         for kind in kinds:
             if os.path.exists(os.path.join(folder, _MARKS[kind])):
                 return kind, folder
-        above = os.path.dirname(folder)
-        if above == folder or is_bare(folder):
-            return None
-        folder = above
+        if is_bare(folder):
+            break
+    return None
 
 
 def is_bare(folder: str) -> bool:
@@ -42,23 +41,18 @@ def is_bare(folder: str) -> bool:
 
 def open_vcs(start: str, settings: VcsConfig) -> Vcs:
     """The checkout that `start` lies in; raises NoRepository."""
-    found = detect(start, settings.backend)
-    if found is None:
+    repository = detect(start, settings.backend)
+    if repository is None:
         raise _nothing(start, settings.backend)
-    kind, root = found
-    if kind == JJ:
-        return Jj(root, settings.timeout)
-    return Git(root, settings.timeout)
+    kind, root = repository
+    return Jj(root, settings.timeout) if kind == JJ else Git(root, settings.timeout)
 
 
 def _nothing(start: str, backend: str) -> NoRepository:
-    folder = os.path.realpath(start)
-    while os.path.dirname(folder) != folder:
-        if is_bare(folder):
-            return NoRepository(
-                f"{folder} is a bare repository: it has no checkout",
-                hint="make one with `git worktree add FOLDER`, and go there",
-            )
-        folder = os.path.dirname(folder)
+    for folder in filter(is_bare, upward(os.path.realpath(start))):
+        return NoRepository(
+            f"{folder} is a bare repository: it has no checkout",
+            hint="make one with `git worktree add FOLDER`, and go there",
+        )
     what = "repository" if backend == AUTO else f"{backend} repository"
     return NoRepository(f"no {what} in {start} or above it", hint=_HINTS[backend])

@@ -1,4 +1,4 @@
-"""Folders of checkouts: looked at without following links, and taken away in one step."""
+"""Paths and folders of checkouts: read without following links, and removed in one step."""
 
 from __future__ import annotations
 
@@ -15,16 +15,35 @@ _ASIDE = ".removed"
 
 
 def real_place(folder: str) -> str:
-    """Where the folder lies, links above it followed and the folder itself not."""
+    """The folder's path without links above it; the folder itself may be one."""
     path = calls.absolute(folder)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
+def is_below(path: str, top: str) -> bool:
+    """True if a path is a folder or lies in it."""
+    return path == top or path.startswith(top + os.sep)
+
+
+def relocated(path: str, root: str, old: str) -> str | None:
+    """Where a path of a project is now that it was copied or moved; None if the path was outside of it."""
+    for top in sorted((root, old), key=len, reverse=True):  # one of the two may lie in the other
+        if is_below(path, top):
+            return root + path[len(top) :]
+    return None
+
+
+def folders_above(path: str) -> list[str]:
+    """The folders above a path of git's, from the top."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
 def refuse_link(folder: str) -> None:
-    """Raise if the folder is a link: whatever is done to it would be done somewhere else."""
+    """Raise if the folder is a link: what is done to it would be done somewhere else."""
     if os.path.islink(folder):
         raise InvalidState(
-            f"{folder} is a link to {os.readlink(folder)}, not a checkout", hint="look why, and remove the link"
+            f"{folder} is a link to {os.readlink(folder)}, not a checkout", hint="find out why, and remove the link"
         )
 
 
@@ -35,17 +54,24 @@ def is_empty(folder: str) -> bool:
     return os.path.isdir(folder) and not os.path.islink(folder) and not os.listdir(folder)
 
 
-def read_line(path: str) -> str:
-    """The line in a file of git's or jj's; empty if it cannot be read."""
+def read_text(path: str) -> str:
+    """A file of git's, jj's or the user's, byte for byte; empty if it is not there."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().strip()
-    except OSError:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
         return ""
 
 
+def read_line(path: str) -> str:
+    """The line in a file of git's or jj's; empty if it cannot be read."""
+    with suppress(OSError):
+        return read_text(path).strip()
+    return ""
+
+
 def put_aside(folder: str) -> None:
-    """Take the folder from its place at once, so that a kill never leaves a half of it there."""
+    """Rename the folder in one step, so that a kill never leaves a half of it in its place."""
     delete_aside(folder)
     if os.path.lexists(folder):
         os.rename(folder, aside_of(folder))
@@ -75,14 +101,12 @@ def delete_tree(folder: str) -> None:
 
 
 def tree_size(folder: str) -> int:
-    """The bytes of every file in a folder, what links lead to not counted."""
+    """The bytes of every file in a folder; links are not followed."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(FileNotFoundError):
                 total += os.lstat(os.path.join(place, name)).st_size
-            except FileNotFoundError:
-                continue
     return total
 
 
@@ -101,5 +125,5 @@ def _bottom_up(folder: str) -> Iterator[str]:
 
 
 def aside_of(folder: str) -> str:
-    """Where a folder lies after it has left its place, until it is deleted."""
+    """Where `put_aside` puts a folder, until it is deleted."""
     return os.path.join(os.path.dirname(folder), f".{os.path.basename(folder)}{_ASIDE}")

@@ -1,4 +1,4 @@
-"""What the rest of Rookery may ask of version control, whichever it is.
+"""What the rest of Rookery may ask of git and jj.
 
 A *branch* is a git branch or a jj bookmark. Commits are named by their full git object id, so that a record made
 on one backend is readable on the other.
@@ -23,7 +23,7 @@ JJ = "jj"
 
 NAME = "Rookery"
 EMAIL = "rookery@localhost"
-"""Who commits where the user has told the backend no name and address."""
+"""The author of commits where the user has set neither name nor address."""
 
 TRUNKS = ("main", "master", "trunk")
 MAX_MESSAGE = 100_000
@@ -132,7 +132,7 @@ def named_path(line: str) -> str:
 
 
 def check_room(name: str, names: Iterable[str]) -> None:
-    """Raise if git could not keep the branch beside the others: a ref is a file or a folder, never both."""
+    """Raise if git cannot have the branch beside the others: a ref is a file or a folder, never both."""
     for other in names:
         if other.startswith(name + "/") or name.startswith(other + "/"):
             raise InvalidState(f"branch {name} cannot be made beside branch {other}", hint="take another name")
@@ -140,7 +140,7 @@ def check_room(name: str, names: Iterable[str]) -> None:
 
 def moved(name: str, expected: str | None, actual: str | None) -> RefMoved:
     """The error for a branch or saved ref that is not where the caller last saw it."""
-    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="look again where it is")
+    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="look where it is now")
 
 
 def _place(commit: str | None) -> str:
@@ -239,60 +239,54 @@ class Vcs(Protocol):
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits `tip` contains that `base` does not."""
 
-    def save_ref(self, name: str, commit: str) -> None:
-        """Keep a commit reachable under `refs/rookery/<name>`, whatever happens to its branch.
-
-        A name that keeps another commit already raises RefMoved, so that no saved work is lost to newer work.
-        """
-
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
-        """The refs beneath `refs/rookery/` whose names begin with `prefix`, and their commits."""
+        """The refs under `refs/rookery/` whose names begin with `prefix`, and their commits."""
 
     def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
-        """What changed from one commit to another, wherever they stand to each other."""
+        """What changed from one commit to another, whether one contains the other or not."""
 
     def add_checkout(self, folder: str, branch: str) -> None:
         """Check an existing branch out in a folder of its own.
 
         There already is fine, and what a kill left unfinished is finished. A link, or a folder with files that no
-        checkout made, raises InvalidState; nothing of it is deleted.
+        checkout wrote, raises InvalidState; nothing of it is deleted.
         """
 
     def remove_checkout(self, folder: str) -> None:
-        """Take a checkout away with all that is in it; the caller has proved that nothing is lost.
+        """Delete a checkout with all that is in it; the caller has proved that nothing is lost.
 
         The folder may be gone already. A locked one, a link (never followed) and a folder that is no checkout of this
         repository raise InvalidState.
         """
 
     def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
-        """Remove what is left of a checkout whose making was killed; a finished one stays.
+        """Remove what is left of a checkout whose `add_checkout` was killed; a finished one stays.
 
-        The caller has ended what was making it. With `is_new` it knows that no folder was there before. Files that the
-        branch does not hold raise InvalidState, and all stays.
+        The caller has ended the process that was at it. With `is_new` the caller knows that no folder was there
+        before. Files that the branch does not have raise InvalidState, and all stays.
         """
 
     def lock_state(self, folder: str) -> str | None:
         """Why the user locked a checkout ('' without a reason); None if it is not locked."""
 
     def running_step(self) -> str | None:
-        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended."""
+        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended; else None."""
 
     def snapshot(
         self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
     ) -> str | None:
         """Keep a commit of all that is in this checkout under `refs/rookery/<name>`, and return it.
 
-        Untracked files are taken; ignored ones only where `include_ignored` names them: a path, a folder or a glob.
+        Untracked files belong to it; ignored ones only where `include_ignored` names them: a path, a folder or a glob.
         Branch, index and files stay as they are, and no hook runs. If nothing differs, the commit that the checkout
-        stands on is kept (None before the first one). A name that keeps something else raises RefMoved, or is moved
+        stands on is kept (None before the first one). A name that keeps another commit raises RefMoved, or is moved
         with `replace`.
         """
 
     def restore(self, commit: str, rescue: str) -> str | None:
-        """Make the files here equal to a commit's; what was there is first kept under `refs/rookery/<rescue>`.
+        """Make the files here equal to a commit's, after a snapshot of them under `refs/rookery/<rescue>`.
 
-        Branch and commit stay, and so do ignored files that the commit does not hold. Returns what was kept.
+        Branch and commit stay, and so do ignored files that the commit does not have. Returns the snapshot.
         """
 
     def ignored_files(self) -> Sequence[str]:
@@ -304,19 +298,16 @@ class Vcs(Protocol):
     def merging(self) -> Merging:
         """What merges commits in the object database and moves branches, without a checkout.
 
-        With jj it works on the git store beneath: workspaces are never touched, and a merge that jj itself would
-        record as a conflicted commit is a conflict here.
+        With jj it works on the git store: workspaces are never touched, and a merge that jj itself would record as a
+        conflicted commit is a conflict here.
         """
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what is committed here, without touching a tracked file.
 
         A pattern is a line of a `.gitignore` at the top; `/AGENTS.md` names one file, which may be tracked: then the
-        tracked one is what is committed, whatever lies there. Asked again, the patterns add up.
+        file stays in commits as it is, whatever lies there. Called again, the patterns add up.
         """
 
-    def include(self, patterns: Sequence[str]) -> None:
-        """Take back `exclude`; a tracked file is again as the repository has it."""
-
     def excluded(self) -> Sequence[str]:
-        """What `exclude` was asked for here."""
+        """The patterns that `exclude` keeps out here."""

@@ -1,4 +1,4 @@
-"""What both backends ask of the git store behind a checkout in the same way: ancestry, kept refs and snapshots."""
+"""What git and jj checkouts answer alike, from the git store: ancestry, saved refs and snapshots."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.model import FileDiff
+from rookery.vcs.ref_names import SAVED
 
 
 class StoredCheckout(ABC):
-    """A checkout whose commits lie in a git store."""
+    """A checkout whose commits are in a git store."""
 
     root: str
 
     @property
     @abstractmethod
     def _store(self) -> GitStore:
-        """The store, opened when it is first asked."""
+        """The store."""
 
     @abstractmethod
     def resolve(self, revision: str) -> str:
@@ -46,13 +47,9 @@ class StoredCheckout(ABC):
         """How many commits `tip` contains that `base` does not."""
         return self._store.count_commits(self.resolve(tip), self.resolve(base))
 
-    def save_ref(self, name: str, commit: str) -> None:
-        """Keep a commit reachable under `refs/rookery/<name>`."""
-        self._store.save_ref(name, self.resolve(commit))
-
     def saved_refs(self, prefix: str = "") -> dict[str, str]:
         """The refs under `refs/rookery/` whose names begin with `prefix`, and their commits."""
-        return self._store.saved_refs(prefix)
+        return {name: commit for name, commit in self._store.refs(SAVED).items() if name.startswith(prefix)}
 
     def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
         """What changed from one commit to another."""
@@ -71,3 +68,10 @@ class StoredCheckout(ABC):
     def ignored_files(self) -> Sequence[str]:
         """Every file that is ignored here, by git's rules."""
         return snapshots.ignored_files(self._checkout())
+
+    def _compared_with(self, base: str | None, here: str | None) -> str | None:
+        """What `diff` compares the checkout, which stands on `here`, with; None for the empty tree."""
+        if base is None:
+            return here
+        start = self.resolve(base)
+        return start if here is None else self._store.fork_point(start, here) or start

@@ -55,7 +55,7 @@ def _make(near: str, kind: str) -> str | None:
 def _project_of(near: str) -> str | None:
     """The root of the project that a folder lies in, or whose linked worktree it is."""
     folder = os.path.realpath(near)
-    root = next((each for each in upward(folder) if is_project(each)), None) or find_repository(folder)
+    root = next(filter(is_project, upward(folder)), None) or find_repository(folder)
     return root if root is not None and is_project(root) else None
 
 

@@ -81,10 +81,8 @@ def _unknown(program: str, top: str, error: RookError, hint: str) -> UntrustedSt
 def _shorten(paths: Sequence[str], under: str) -> list[str]:
     """The files and folders directly in `.rookery` that the paths are in; if those are many, `.rookery` itself."""
     depth = len(under.split("/")) if under else 0
-    found = list(dict.fromkeys("/".join(path.split("/")[: depth + 2]) for path in paths))
-    if len(found) <= _MOST_NAMED:
-        return found
-    return list(dict.fromkeys("/".join(path.split("/")[: depth + 1]) for path in paths))
+    direct, own = (dict.fromkeys("/".join(path.split("/")[: depth + levels]) for path in paths) for levels in (2, 1))
+    return list(direct if len(direct) <= _MOST_NAMED else own)
 
 
 def _hint(top: str, under: str, names: Sequence[str]) -> str:

@@ -27,7 +27,6 @@ from rookery.sandbox.model import OFF, ON, NoSandbox
 from rookery.sandbox.probe import probe
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.git import scratch as git_scratch
-from rookery.vcs.git.merging import objects_of
 from rookery.vcs.model import GIT
 from rookery.worktrees.provision import provision
 
@@ -87,7 +86,7 @@ def _cage(merger: Merger, top: str) -> tuple[str, ...]:
             raise NoSandbox(f"sandbox.mode is on, and nothing can be sandboxed: {found.reason}", hint=found.hint)
         return ()
     root = os.path.realpath(merger.ctx.root)
-    store = os.path.dirname(objects_of(merger.merging.store))
+    store = os.path.dirname(merger.merging.store.objects)
     linked = [os.path.join(root, os.path.normpath(each.removesuffix("?"))) for each in merger.ctx.config.provision.link]
     words = [found.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
     words += [word for place in dict.fromkeys((root, store)) for word in ("--ro-bind", place, place)]

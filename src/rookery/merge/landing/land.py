@@ -156,7 +156,7 @@ def _finish(begun: Sequence[Forward], root: str, answer: bytes | None) -> None:
 def recover(merger: Merger, lease: Lease) -> list[Entry]:
     """Settle what a killed merger left on this base; what was not through goes back into the queue."""
     # A checkout that could not be settled at once may be all that is left.
-    has_settled = merger.merging.mend_checkouts(lease.base)
+    has_settled = merger.merging.repair_checkouts(lease.base)
     left = store.select(merger.ctx.db, states=(TESTING, LANDING), base=lease.base)
     if not left and not lease.is_inherited and not has_settled:
         return []

@@ -10,17 +10,9 @@ from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.vcs import capture as snapshots
 from rookery.vcs.git import unfinished
 from rookery.vcs.git import worktrees as git_checkouts
-from rookery.vcs.git.merging import Merging, objects_apart, objects_of
-from rookery.vcs.git.porcelain import (
-    CONFLICTED,
-    DETACHED,
-    LOG_FORMAT,
-    parse_diff,
-    parse_log,
-    parse_status,
-    parse_worktrees,
-)
-from rookery.vcs.git.repository import COUNTED, DIFF, PATCH, GitStore
+from rookery.vcs.git.merging import Merging
+from rookery.vcs.git.porcelain import CONFLICTED, DETACHED, parse_diff, parse_status, parse_worktrees
+from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore
 from rookery.vcs.model import (
     GIT,
     Conflicted,
@@ -33,6 +25,7 @@ from rookery.vcs.model import (
     check_message,
     check_room,
     choose_default,
+    commit_time,
 )
 from rookery.vcs.ref_names import HEADS
 from rookery.vcs.stored import StoredCheckout
@@ -71,26 +64,15 @@ class Git(StoredCheckout):
         start = self.current_commit()
         if start is None:
             return []
-        return parse_log(
-            self._store.read(
-                *(
-                    "log",
-                    "-z",
-                    "--no-show-signature",
-                    "--no-patch",
-                    "--encoding=UTF-8",
-                    f"--format=tformat:{LOG_FORMAT}",
-                ),
-                *(f"--max-count={limit}", start, "--"),
-            )
-        )
+        rows = self._store.read_log(("%H", "%B", "%an <%ae>", "%at"), f"--max-count={limit}", start, "--")
+        return [LogEntry(commit, text.rstrip("\n"), author, commit_time(at)) for commit, text, author, at in rows]
 
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
         """What the checkout has that `base` (or its last commit) has not."""
-        found = parse_diff(self._diff(base, *COUNTED))
+        files = parse_diff(self._diff(base, *COUNTED))
         # Compared with a commit, a conflicted file is listed as modified.
-        unresolved = self._store.read("diff", "--name-only", "--diff-filter=U", "-z", "--no-relative", "--").split("\0")
-        return [each.replace(kind=CONFLICTED) if each.path in unresolved else each for each in found]
+        unresolved = self._store.read_list("diff", "--name-only", "--diff-filter=U", "-z", "--no-relative", "--")
+        return [file.replace(kind=CONFLICTED) if file.path in unresolved else file for file in files]
 
     def patch(self, base: str | None = None) -> str:
         """The same, as a patch for people."""
@@ -124,7 +106,7 @@ class Git(StoredCheckout):
     def current_branch(self) -> str | None:
         """The branch that this checkout is on, if it is on one."""
         ref = self._store.ask("symbolic-ref", "--quiet", "HEAD")
-        return None if ref is None else ref.rstrip("\n").removeprefix(HEADS)
+        return None if ref is None else ref.removeprefix(HEADS)
 
     def default_branch(self) -> str | None:
         """The remote's default, else main, master or trunk, else the current one."""
@@ -149,7 +131,7 @@ class Git(StoredCheckout):
         self._store.check_branch_name(name)
         commit = self.resolve(at)
         try:
-            self._store.create_ref(HEADS + name, commit)
+            self._store.change_ref(HEADS + name, old=None, new=commit)
         except ProgramFailed:
             check_room(name, self.branches())
             raise
@@ -160,7 +142,7 @@ class Git(StoredCheckout):
         for folder, branch in self.checkouts().items():
             if branch == name:
                 raise InvalidState(f"branch {name} is checked out in {folder}", hint="switch it away or remove it")
-        self._store.delete_ref(HEADS + name, self._store.get_commit(expected))
+        self._store.change_ref(HEADS + name, old=self._store.get_commit(expected), new=None)
 
     def switch(self, branch: str) -> None:
         """Check the branch out here, if the checkout is clean."""
@@ -177,10 +159,10 @@ class Git(StoredCheckout):
         plain = self._store.checkouts()
         if plain is not None:
             return plain
-        found = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
-        # The first is the main one; for a submodule git names its folder in the outer `.git` instead.
-        folders = [self.main_root(), *(each.folder for each in found[1:])]
-        return {folder: each.branch for folder, each in zip(folders, found, strict=True) if not each.is_bare}
+        main, *linked = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
+        # For the main one of a submodule git names its folder in the outer `.git` instead.
+        worktrees = [main.replace(folder=self.main_root()), *linked]
+        return {worktree.folder: worktree.branch for worktree in worktrees if not worktree.is_bare}
 
     def add_checkout(self, folder: str, branch: str) -> None:
         """A linked worktree on an existing branch."""
@@ -188,7 +170,7 @@ class Git(StoredCheckout):
         git_checkouts.add(self._store.at(self.main_root()), folder, branch)
 
     def remove_checkout(self, folder: str) -> None:
-        """Take a linked worktree away, with its registration."""
+        """Remove a linked worktree and its registration."""
         git_checkouts.remove(self._store.at(self.main_root()), folder)
 
     def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
@@ -205,22 +187,18 @@ class Git(StoredCheckout):
 
     def inner_repositories(self) -> Sequence[str]:
         """Submodules that are checked out here, and folders with a repository that this one does not track."""
-        return git_checkouts.submodules(self._store, self.root) + snapshots.inner_repositories(self._checkout())
+        return git_checkouts.submodules(self._store, self.root) + snapshots.inner_repositories(self._store)
 
     def unpushed_commits(self) -> int:
-        """How many commits of any branch, or of none, no remote is known to have."""
+        """How many commits, on branches or not, no remote is known to have."""
         return self._store.count_unpushed()
 
     def exclude(self, patterns: Sequence[str]) -> None:
         """Keep generated files out of what is committed in this linked worktree."""
         git_checkouts.exclude(self._store, patterns)
 
-    def include(self, patterns: Sequence[str]) -> None:
-        """Take back `exclude`."""
-        git_checkouts.include(self._store, self.root, patterns)
-
     def excluded(self) -> Sequence[str]:
-        """What `exclude` was asked for in this worktree."""
+        """The patterns that `exclude` keeps out of this worktree."""
         return git_checkouts.excluded(self._store)
 
     def merging(self) -> Merging:
@@ -235,13 +213,13 @@ class Git(StoredCheckout):
         return os.path.join(self.root, path)
 
     def _diff(self, base: str | None, *form: str) -> str:
-        start = self._start(base)
-        untracked = self._untracked()
+        start = self._compared_with(base, self.current_commit()) or self._store.empty_tree()
+        # A repository inside this one, whose name ends in `/`, is no file.
+        untracked = [path for path in self._store.untracked() if not path.endswith("/")]
         if not untracked:
             return self._store.read(*DIFF, *form, start, "--")
         with temporary_folder(self.root, "index") as folder:
-            env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), "GIT_LITERAL_PATHSPECS": "1"}
-            env |= objects_apart(objects_of(self._store), folder)
+            env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), **LITERAL, **self._store.objects_apart(folder)}
             snapshots.copy_index(self._index(), env["GIT_INDEX_FILE"])
             self._store.write(
                 *("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"),
@@ -250,24 +228,12 @@ class Git(StoredCheckout):
             )
             return self._store.read(*DIFF, *form, start, "--", env=env)
 
-    def _start(self, base: str | None) -> str:
-        """What the checkout is compared with."""
-        here = self.current_commit()
-        if base is not None:
-            return self._store.fork_point(self.resolve(base), here)
-        return self._store.empty_tree() if here is None else here
-
-    def _untracked(self) -> list[str]:
-        """Files that git would add; a repository inside this one (its name ends in `/`) is no file."""
-        listed = self._store.read("ls-files", "-z", "--others", "--exclude-standard").split("\0")
-        return [path for path in listed if path and not path.endswith("/")]
-
     def _commit_index(self, message: str) -> None:
         """Commit what is staged, with the user's hooks and name."""
-        who = [word for key, value in self._store.identity().items() for word in ("-c", f"{key}={value}")]
-        done = self._store.run(*who, "commit", "--quiet", "--cleanup=whitespace", "--file=-", stdin=message)
+        words = ("commit", "--quiet", "--cleanup=whitespace", "--file=-")
+        done = self._store.run(*self._store.identity_options(), *words, stdin=message)
         if not done.ok:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-_REFUSAL_LINES:]
+            output = (done.stderr.strip() or done.stdout.strip()).splitlines()[-_REFUSAL_LINES:]
             raise ProgramFailed(
-                "git refused the commit:\n" + "\n".join(said), hint="nothing was committed; the changes are staged"
+                "git refused the commit:\n" + "\n".join(output), hint="nothing was committed; the changes are staged"
             )

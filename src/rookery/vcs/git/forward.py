@@ -1,41 +1,48 @@
 """Bringing a checkout from one commit to another without touching what is not committed: all of it, or nothing.
 
 It happens under git's own lock on the index, so that no other git commits in between: files first, then (by the caller)
-the branch, then the index. Everything that would touch a changed, untracked or ignored file is refused before anything
-is done.
+the branch, then the index. If a changed, untracked or ignored file would be touched, it is refused before anything is
+done.
 
-Beside the index there is, in the order in which it comes to be: a note of both commits (`index_claim`); the next index;
-the files that are about to be replaced (`backup`); and, once git has written all files, the next index by its final
-name. Whatever stops git before that, a full disk or a kill, the files are put back. What cannot be put back at once is
-finished by the next caller, under the same lock: `repair`.
+Beside the index are made, in this order: a note of both commits (`index_claim`); the next index; the files that are
+about to be replaced (`backup`); and, once git has written all files, the next index under its final name. If anything
+stops git before that, a full disk or a kill, the old files are put back. What cannot be put back at once, the next
+caller finishes under the same lock: `repair`.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
-from rookery.base.record import Record
 from rookery.config.project import git_folder
 from rookery.processes.process import Finished
 from rookery.vcs import backup
 from rookery.vcs.capture import QUIET, copy_index
+from rookery.vcs.folders import folders_above
 from rookery.vcs.git.index_claim import Claim
-from rookery.vcs.git.processes import linked_worktrees
-from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.pointers import linked_worktrees
+from rookery.vcs.git.repository import LITERAL, GitStore
 from rookery.vcs.git.tree_diff import TreeChange, tree_changes
 from rookery.vcs.model import DirtyCheckout
 
 _SHOWN = 5
 _MOST_NAMED = 200
-"""A command takes only so many words."""
+"""So many paths may go into a command line."""
+_INDEX = "index"
+"""The index that git works with until all files are written."""
+_NEXT = "next"
+"""The same index once they are."""
+_KEPT = "kept"
+"""The files that are about to be replaced."""
 _PROBE = b"\0" * 64 * 1024
-# A second name changes a file's ctime; whether the file itself was changed has been asked before. Workers of a git that
-# is killed would go on writing for a moment.
+# A second name changes a file's ctime; whether the file itself changed is checked before. Workers of a killed git would
+# go on writing for a moment.
 _WRITE = (*QUIET, "-c", "core.trustctime=false", "-c", "checkout.workers=1")
 
 
@@ -58,116 +65,97 @@ class CannotWrite(InvalidState):
 
 
 class HalfWritten(Refused):
-    """A checkout could not be settled yet: the lock and all that is needed stay, and the next caller goes on."""
+    """A checkout is not settled yet: the lock and all that is needed stay, and the next caller goes on."""
 
     code = "checkout_half_written"
 
 
 @dataclass(frozen=True, slots=True)
-class Forward(Record):
-    """A checkout on its way: its files are those of `new`, its index is still that of `old`."""
+class Forward(Claim):
+    """A claimed checkout on its way: its files are those of `new`, its index is still that of `old`."""
 
     store: GitStore
-    claim: Claim
     old: str
     new: str
 
     @property
-    def folder(self) -> str:
-        """The checkout."""
-        return self.claim.folder
-
-    @property
-    def lock(self) -> str:
-        """Git's lock on the index, which is held all the while."""
-        return self.claim.lock
-
-    @property
-    def index(self) -> str:
-        """The index that git works with, until all files are written."""
-        return self.claim.path("index")
-
-    @property
-    def next(self) -> str:
-        """The same, once they are."""
-        return self.claim.path("next")
-
-    @property
     def own_index(self) -> str:
         """The checkout's own index."""
-        return os.path.join(self.claim.git_folder, "index")
+        return os.path.join(self.git_folder, "index")
 
     @property
-    def kept(self) -> str:
-        """What is about to be replaced."""
-        return self.claim.path("kept")
+    def changed(self) -> list[TreeChange]:
+        """What differs between the two commits."""
+        return tree_changes(self.store, self.old, self.new)
+
+    def env(self, index: str = _INDEX) -> dict[str, str]:
+        """The environment in which git works with one of the claim's indexes."""
+        return {"GIT_INDEX_FILE": self.path(index), "LC_ALL": "C"}
 
     def finish(self, while_locked: Callable[[], object] = lambda: None) -> None:
         """The branch has moved: let the index follow. Raises HalfWritten if it cannot.
 
         `while_locked` is called when the index is in its place, and no other git can change it yet.
         """
-        with _given_up_on_error(self, "the branch has moved and the files with it, but the index could not follow"):
+        with self._given_up_on_error("the branch has moved and the files with it, but the index could not follow"):
             with suppress(FileNotFoundError):  # killed after this step
-                os.replace(self.next, self.own_index)
+                os.replace(self.path(_NEXT), self.own_index)
                 while_locked()
-            self.claim.drop()
+            self.drop()
 
-    def take_back(self) -> list[str]:
-        """Let the files be as they were; gives those that someone else has changed. Raises HalfWritten if it cannot."""
-        with _given_up_on_error(self, "files of the commit that was to come are left, and the old ones not yet back"):
-            changed = tree_changes(self.store, self.old, self.new)
-            left = backup.restore(self.store, self.folder, changed, self.kept)
-            self.claim.drop()
+    def undo(self) -> list[str]:
+        """Put the old files back; returns those that another process has changed. Raises HalfWritten if it cannot."""
+        with self._given_up_on_error("it has files of the new commit, and not all of the old ones are back"):
+            left = backup.restore(self.store, self.folder, self.changed, self.path(_KEPT))
+            self.drop()
         return left
 
-
-@contextmanager
-def _given_up_on_error(forward: Forward, state: str) -> Iterator[None]:
-    """Whatever stops this process, the next caller may go on at once."""
-    try:
-        yield
-    except BaseException as error:
-        forward.claim.give_up()
-        if not isinstance(error, OSError | ProgramFailed):
-            raise
-        raise HalfWritten(
-            f"{forward.folder} is half changed ({state}): {_words(error)}",
-            hint=f"remove the cause (a full disk: make room), then `rook merge run` settles it; nothing is lost. Until "
-            f"then leave {forward.lock} where it is, and change nothing there",
-        ) from error
+    @contextmanager
+    def _given_up_on_error(self, state: str) -> Iterator[None]:
+        """Whatever stops this process, the next caller may go on at once."""
+        try:
+            yield
+        except BaseException as error:
+            self.give_up()
+            if not isinstance(error, OSError | ProgramFailed):
+                raise
+            raise HalfWritten(
+                f"{self.folder} is half changed ({state}): {_message(error)}",
+                hint=f"remove the cause (a full disk: make room), then `rook merge run` finishes it; nothing is lost. "
+                f"Until then leave {self.lock} where it is, and change nothing there",
+            ) from error
 
 
 def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
-    """Change the files of a clean-enough checkout, or none of them.
+    """Change the files of a checkout without changes at these paths, or none of them.
 
     Raises InTheWay; InvalidState if another git is at work there; CannotWrite, or HalfWritten if even putting back
     what was there fails.
     """
     repair(store, folder, old)
-    forward = Forward(store.at(folder), Claim(folder, _git_folder(store, folder)), old, new)
+    forward = Forward(folder, _git_folder(store, folder), store.at(folder), old, new)
     try:
-        forward.claim.take(old, new)
+        forward.take(old, new)
         _prepare(forward)
     except (OSError, ProgramFailed) as error:
-        raise _cannot_write(forward, _words(error)) from error
+        raise _cannot_write(forward, _message(error)) from error
     try:
         _write_files(forward)
     except (OSError, ProgramFailed) as error:
-        raise _cannot_write(forward, _words(error), forward.take_back()) from error
+        raise _cannot_write(forward, _message(error), forward.undo()) from error
     except BaseException:
-        forward.take_back()
+        forward.undo()
         raise
     return forward
 
 
 def end(begun: Iterable[Forward], *, has_moved: bool) -> None:
     """Let the indexes of checkouts follow their branch, or put their files back if it has not moved."""
-    for each in begun:
+    for forward in begun:
         if has_moved:
-            each.finish()
+            forward.finish()
         else:
-            each.take_back()
+            forward.undo()
 
 
 def repair(store: GitStore, folder: str, branch_at: str) -> bool:
@@ -176,22 +164,22 @@ def repair(store: GitStore, folder: str, branch_at: str) -> bool:
     if not claim.exists or claim.is_owned():
         return False
     old, new = claim.commits()
-    forward = Forward(store.at(folder), claim, old, new)
+    forward = Forward(folder, claim.git_folder, store.at(folder), old, new)
     # Without the lock, or before the files were kept, there is nothing to settle: no file was touched, or a person has
     # removed the lock and gone on.
-    if not claim.is_locked() or not old or not os.path.isdir(forward.kept):
-        forward.claim.drop()
-    elif branch_at == new and not os.path.exists(forward.index):
-        if os.path.exists(forward.next):
+    if not claim.is_locked() or not old or not os.path.isdir(forward.path(_KEPT)):
+        forward.drop()
+    elif branch_at == new and not os.path.exists(forward.path(_INDEX)):
+        if os.path.exists(forward.path(_NEXT)):
             _complete_files(forward)
         forward.finish()
     else:
-        forward.take_back()
+        forward.undo()
     return True
 
 
 def _git_folder(store: GitStore, folder: str) -> str:
-    """The folder that git keeps for a checkout; it is plain to see in the main one and in linked worktrees."""
+    """The folder that git keeps for a checkout; without git for the main one and for linked worktrees."""
     plain = os.path.join(folder, ".git")
     if os.path.isdir(plain) and not os.path.islink(plain):
         return plain
@@ -202,41 +190,32 @@ def _git_folder(store: GitStore, folder: str) -> str:
 
 
 def _prepare(forward: Forward) -> None:
-    """Everything before the first file is touched: what is in the way, and what has to be kept."""
+    """Do everything before the first file is touched: find the files that block it, and keep what it replaces."""
     try:
-        _keep_files(forward)
+        if not copy_index(forward.own_index, forward.path(_INDEX)):
+            forward.store.write(*QUIET, "read-tree", "--empty", env=forward.env())
+        _check_unchanged(forward)
+        backup.keep(forward.folder, forward.changed, forward.path(_KEPT))
     except BaseException:
-        forward.claim.drop()
+        forward.drop()
         raise
 
 
-def _keep_files(forward: Forward) -> None:
-    if not copy_index(forward.own_index, forward.index):
-        forward.store.write(*QUIET, "read-tree", "--empty", env=_env(forward))
-    changed = tree_changes(forward.store, forward.old, forward.new)
-    foreign = _foreign_files(forward, changed)
-    if foreign:
-        raise InTheWay(forward.folder, foreign)
-    _check_unchanged(forward, changed)
-    backup.keep(forward.folder, changed, forward.kept)
-
-
 def _write_files(forward: Forward) -> None:
-    """Let git write. It looks at all files that are to change before it touches one, and refuses if one differs."""
-    done = forward.store.run(*_WRITE, "read-tree", "-m", "-u", forward.old, forward.new, env=_env(forward))
+    """Let git write. Before it touches a file it checks all that will change, and refuses if one differs."""
+    done = forward.store.run(*_WRITE, "read-tree", "-m", "-u", forward.old, forward.new, env=forward.env())
     if not done.ok:
-        changed = tree_changes(forward.store, forward.old, forward.new)
-        raise _refusal(forward, changed, done) or ProgramFailed(_cause(forward, done))
-    os.rename(forward.index, forward.next)
+        raise _refusal(forward, done) or ProgramFailed(_cause(forward, done))
+    os.rename(forward.path(_INDEX), forward.path(_NEXT))
 
 
 def _complete_files(forward: Forward) -> None:
     """The branch has moved, and so the files had been written: write again what is missing or cut off since."""
-    env = {"GIT_INDEX_FILE": forward.next, "LC_ALL": "C"}
+    env = forward.env(_NEXT)
     forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=env)
-    differ = set(forward.store.read(*QUIET, "diff-files", "-z", "--name-only", env=env).split("\0"))
-    changed = [each for each in tree_changes(forward.store, forward.old, forward.new) if each.path in differ]
-    absent = {each.path for each in changed if not os.path.lexists(os.path.join(forward.folder, each.path))}
+    differ = set(forward.store.read_list(*QUIET, "diff-files", "-z", "--name-only", env=env))
+    changed = [change for change in forward.changed if change.path in differ]
+    absent = {change.path for change in changed if not os.path.lexists(os.path.join(forward.folder, change.path))}
     ours = absent | backup.written_by_git(forward.store, forward.folder, changed)
     forward.store.write(
         *(*QUIET, "checkout-index", "-z", "--force", "--index", "--stdin"),
@@ -245,90 +224,75 @@ def _complete_files(forward: Forward) -> None:
     )
 
 
-def _env(forward: Forward) -> dict[str, str]:
-    return {"GIT_INDEX_FILE": forward.index, "LC_ALL": "C"}
-
-
-def _foreign_files(forward: Forward, changed: Sequence[TreeChange]) -> list[str]:
+def _foreign_files(forward: Forward) -> list[str]:
     """Files that git never tracked, ignored ones included, where the new commit would put its own."""
-    found: list[str] = []
-    tracked: set[str] | None = None
-    for path in [each.path for each in changed if each.is_added]:
-        for place in _line(path):
+    there: list[str] = []
+    for path in [change.path for change in forward.changed if change.is_added]:
+        for place in (*folders_above(path), path):
             full = os.path.join(forward.folder, place)
             is_folder = os.path.isdir(full) and not os.path.islink(full)
-            if not os.path.lexists(full) or (is_folder and place != path):
-                continue
-            if tracked is None:
-                tracked = set(forward.store.read("ls-files", "-z", env=_env(forward)).split("\0"))
-            inside = _files_in(forward.folder, place) if is_folder else [place]
-            found += [each for each in inside if each not in tracked]
-            break
-    return list(dict.fromkeys(found))
+            if os.path.lexists(full) and (place == path or not is_folder):
+                there += _files_in(forward.folder, place)
+                break
+    tracked = set(forward.store.read_list("ls-files", "-z", env=forward.env())) if there else set()
+    return [path for path in dict.fromkeys(there) if path not in tracked]
 
 
-def _line(path: str) -> list[str]:
-    """The folders above a path, from the top, and the path."""
-    parts = path.split("/")
-    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+def _files_in(top: str, path: str) -> list[str]:
+    """The files in a folder and below it; a file itself."""
+    full = os.path.join(top, path)
+    if os.path.islink(full) or not os.path.isdir(full):
+        return [path]
+    return [os.path.relpath(os.path.join(place, name), top) for place, _, names in os.walk(full) for name in names]
 
 
-def _files_in(top: str, folder: str) -> list[str]:
-    found = []
-    for place, _, names in os.walk(os.path.join(top, folder)):
-        found += [os.path.relpath(os.path.join(place, name), top) for name in names]
-    return found
-
-
-def _check_unchanged(forward: Forward, changed: Sequence[TreeChange]) -> None:
-    """Raise InTheWay if a file that is to change differs from the old commit, or its entry in the index does."""
-    paths = [each.path for each in changed]
-    if len(paths) <= _MOST_NAMED and not _differing(forward, paths):
+def _check_unchanged(forward: Forward) -> None:
+    """Raise InTheWay if a file that will change is not git's, or if it or its entry in the index differs from the old
+    commit.
+    """
+    foreign = _foreign_files(forward)
+    if foreign:
+        raise InTheWay(forward.folder, foreign)
+    paths = [change.path for change in forward.changed]
+    words = (*QUIET, "diff-index", "-z", "--name-only", forward.old, "--", *paths)
+    if len(paths) <= _MOST_NAMED and not forward.store.read(*words, env=forward.env() | LITERAL):
         return
     # Perhaps they have the new content already, or only the times of files have changed. Git's own two-way merge
-    # knows, but it looks at every object of the repository.
+    # knows, but it reads every object of the repository.
     words = (*QUIET, "read-tree", "-n", "-m", "-u", forward.old, forward.new)
-    done = forward.store.run(*words, env=_env(forward))
+    done = forward.store.run(*words, env=forward.env())
     if not done.ok:
-        forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=_env(forward))
-        done = forward.store.run(*words, env=_env(forward))
+        forward.store.run(*QUIET, "update-index", "-q", "--refresh", env=forward.env())
+        done = forward.store.run(*words, env=forward.env())
     if not done.ok:
-        raise _refusal(forward, changed, done) or _cannot_write(forward, _cause(forward, done))
+        raise _refusal(forward, done) or _cannot_write(forward, _cause(forward, done))
 
 
-def _differing(forward: Forward, paths: Sequence[str]) -> str:
-    """Those of the paths whose file or entry in the index may differ from the old commit; a name is a literal path."""
-    env = _env(forward) | {"GIT_LITERAL_PATHSPECS": "1"}
-    return forward.store.read(*QUIET, "diff-index", "-z", "--name-only", forward.old, "--", *paths, env=env)
-
-
-def _refusal(forward: Forward, changed: Sequence[TreeChange], done: Finished) -> InTheWay | None:
-    """What git says is in its way; None if it failed for another reason."""
-    named = [each.path for each in changed if f"'{each.path}'" in done.stderr]
+def _refusal(forward: Forward, done: Finished) -> InTheWay | None:
+    """The files of which git says that they block it; None if it failed for another reason."""
+    named = [change.path for change in forward.changed if f"'{change.path}'" in done.stderr]
     return InTheWay(forward.folder, named) if named or "untracked" in done.stderr.lower() else None
 
 
 def _cannot_write(forward: Forward, cause: str, left: Sequence[str] = ()) -> CannotWrite:
-    but = f" but for {_listed(left)}, which someone changed meanwhile" if left else ""
+    but = f" but for {_listed(left)}, which another process changed meanwhile" if left else ""
     return CannotWrite(f"git could not write the files of {forward.folder}: {cause}; they are as they were{but}")
 
 
 def _cause(forward: Forward, done: Finished) -> str:
-    """Why git failed, in its own words; of a file that it could not write it does not say why, so that is tried."""
+    """Why git failed, in its own words. It does not say why it could not write a file, so we try to write one."""
     if done.status < 0:
         return f"it was ended by {signal.Signals(-done.status).name}"
     lines = [line for line in done.stderr.splitlines() if line.startswith(("fatal: ", "error: "))]
     lines.sort(key=lambda line: line.startswith("error: "))  # what it died of says most
-    words = (lines or done.last_words.splitlines() or [f"exit status {done.status}"])[0]
+    first = (lines or done.last_words.splitlines() or [f"exit status {done.status}"])[0]
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     why = _write_error(forward.folder)
-    return words + more + (f": {why}" if why and why not in words else "")
+    return first + more + (f": {why}" if why and why not in first else "")
 
 
 def _write_error(folder: str) -> str:
-    """What the system says to a file of a moderate size there; empty if it can be written."""
-    import tempfile
-
+    """The system's error when a file of a moderate size is written there; empty if there is none."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(_PROBE)
@@ -337,7 +301,7 @@ def _write_error(folder: str) -> str:
     return ""
 
 
-def _words(error: OSError | ProgramFailed) -> str:
+def _message(error: OSError | ProgramFailed) -> str:
     return error.message if isinstance(error, ProgramFailed) else f"{error.filename}: {error.strerror}"
 
 

@@ -1,7 +1,7 @@
 """A claim on a checkout: git's own lock on its index, and a folder beside it that says what is under way and by whom.
 
-The lock is a second name of the note in that folder, so that it is known to be ours, and by whom and for what it was
-taken: after a kill, and also after another git has taken a lock of the same name.
+The lock is a second name of the note in that folder. So it is known to be ours, and which process took it for what:
+after a kill, and also after another git has taken a lock of the same name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.processes import holder as holders
 from rookery.vcs.git import locks as git_locks
-from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.locks import CLAIM, NOTE
+from rookery.vcs.git.pointers import linked_worktrees, store_folder
 
 _PATIENCE = 4.0
 _OWNER = "owner"
 _LEASE = 600.0
-"""How long, in seconds, a claim holds of whose process nobody here can see whether it lives: it takes moments."""
+"""How long, in seconds, a claim holds if its process cannot be seen from here; one takes moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Claim(Record):
         """Let go of the lock, and forget what was under way."""
         if self.is_locked():
             os.unlink(self.lock)
-        # By one step, so that a kill leaves all of it or what no one reads.
+        # In one step, so that a kill leaves all of it or something that no process reads.
         self._discard()
         os.rename(self.path(), self._unused)
         self._discard()
@@ -87,7 +87,7 @@ class Claim(Record):
             os.unlink(self.path(_OWNER))
 
     def is_owned(self) -> bool:
-        """True if the one that took it is alive, and has not given up; one that cannot be seen has it for a while."""
+        """True if its process is alive and has not given up; one that cannot be seen from here has it for a while."""
         owner = _read_json(self.path(_OWNER))
         try:
             holder = holders.read(owner["pid"], owner["start"])
@@ -97,7 +97,7 @@ class Claim(Record):
         return not holders.is_gone(holder, lease_is_over=age > _LEASE)
 
     def commits(self) -> tuple[str, str]:
-        """From where and to where; empty if a machine that went down has lost it."""
+        """From which commit to which; empty if the machine went down before that was on the disk."""
         note = _read_json(self.path(NOTE))
         return note.get("old", ""), note.get("new", "")
 
@@ -142,19 +142,18 @@ class Claim(Record):
 
 def give_up_all(root: str) -> None:
     """Free all claims on the checkouts of the project at `root`: their owners are processes of another project."""
-    common = git_locks.store_folder(root)
-    linked = [] if common is None else git_processes.linked_worktrees(common)
-    for each in (*([] if common is None else [common]), *linked):
-        Claim(root, each).give_up()
+    common = store_folder(root)
+    for git_folder in () if common is None else (common, *linked_worktrees(common)):
+        Claim(root, git_folder).give_up()
 
 
 def _read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write_json(path: str, content: dict[str, object]) -> None:

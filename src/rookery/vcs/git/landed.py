@@ -13,17 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.repository import LITERAL, GitStore
 from rookery.vcs.git.tree_diff import TreeChange, parse_changes, tree_changes
 
 UNDO_TRAILER = "Undo-Of: "
 """In the message of a commit by which Rookery undoes a landing: it does all of that, and nothing else."""
 
-_OLD_UNDO = "This takes back "  # so wrote earlier versions of Rookery
-_REVERTS = re.compile(r"This (?:reverts commit|takes back) ([0-9a-f]{7,64})")
+# Earlier versions of Rookery wrote the second form.
+_REVERTS = re.compile(r"This (?:reverts commit|takes[ ]back) ([0-9a-f]{7,64})")
+_UNDO = re.compile(f"{UNDO_TRAILER}|This takes[ ]back ")
 _PREFIX, _WHOLE = 7, 40
 _MOST_PATHS = 200
-_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _LOG = (
     *("log", "--first-parent", "--diff-merges=first-parent", "--no-renames", "--no-show-signature", "--no-color"),
     "--format=%x01%H",
@@ -72,63 +72,54 @@ class Apart(Record):
 def compare(store: GitStore, tip: str, base: str) -> Apart:
     """How two commits have come apart, by one git."""
     key = ("apart", tip, base)
-    if key in store.known:
-        known: Apart = store.known[key]
-        return known
-    words = ("log", "-z", "--topo-order", "--left-right", "--no-show-signature", "--encoding=UTF-8")
-    listed = store.read(*words, "--format=tformat:%m%H %P%x00%B", f"{base}...{tip}", "--").split("\0")
-    beyond: dict[str, list[str]] = {}
-    reverts = []
-    is_contained = True
-    for about, message in zip(listed[:-1:2], listed[1::2], strict=True):
-        if about.startswith(">"):
-            is_contained = False
-            continue
-        commit, *parents = about[1:].split()
-        beyond[commit] = parents
-        if _REVERTS.search(message):
-            reverts.append((commit, message))
-    store.known["contains", tip, base], store.known["contains", base, tip] = is_contained, not beyond
-    found = store.known[key] = Apart(beyond, is_contained, tuple(reverts))
-    return found
+    if key not in store.known:
+        rows = store.read_log(("%m", "%H", "%P", "%B"), "--topo-order", "--left-right", f"{base}...{tip}", "--")
+        ahead = [(commit, parents, message) for side, commit, parents, message in rows if side == "<"]
+        beyond = {commit: parents.split() for commit, parents, _ in ahead}
+        reverts = tuple((commit, message) for commit, _, message in ahead if _REVERTS.search(message))
+        is_contained = len(ahead) == len(rows)
+        store.known["contains", tip, base], store.known["contains", base, tip] = is_contained, not beyond
+        store.known[key] = Apart(beyond, is_contained, reverts)
+    apart: Apart = store.known[key]
+    return apart
 
 
-def has_landed(store: GitStore, tip: str, base: str, known: Evidence) -> bool:
+def has_landed(store: GitStore, tip: str, base: str, evidence: Evidence) -> bool:
     """True if the base has the work of a commit and has not lost it again. Both are commit ids."""
     is_there = store.contains(tip, base)
-    if not is_there and not any(each.brings == tip for each in (*known.own, *known.hidden)):
+    if not is_there and not any(landing.brings == tip for landing in (*evidence.own, *evidence.hidden)):
         return False
-    found = landings(store, tip, base, known)
-    if not is_there and not any(each.brings == tip and each.reverted_by is None for each in found):
+    all_landings = landings(store, tip, base, evidence)
+    if not is_there and not any(landing.brings == tip and not landing.reverted_by for landing in all_landings):
         return False
-    return not undone(store, found)
+    return not undone(store, all_landings)
 
 
-def landings(store: GitStore, tip: str, base: str, known: Evidence) -> list[Landing]:
+def landings(store: GitStore, tip: str, base: str, evidence: Evidence) -> list[Landing]:
     """Every time that work of a commit came onto the base, as far as the history and the records tell."""
-    found = {(each.commit, each.brings): each for each in _visible(store, tip, base, known.since)}
-    apart = set(store.read("rev-list", tip, f"^{base}", "--").split()) if known.hidden else set()
-    recorded = [each for each in known.own if store.contains(each.brings, tip)]
-    recorded += [each for each in known.hidden if each.brings in apart]
-    for each in recorded:
-        if store.contains(each.commit, base):
-            found = {key: other for key, other in found.items() if other.commit != each.commit}
-            found[each.commit, each.brings] = each
-    judged = [each.replace(reverted_by=_find_revert(store, each, base)) for each in found.values()]
-    # A revert that the work has taken in is part of it.
-    return [each for each in judged if each.reverted_by is None or not store.contains(each.reverted_by, tip)]
+    by_commit = {(landing.commit, landing.brings): landing for landing in _visible(store, tip, base, evidence.since)}
+    apart = set(store.read("rev-list", tip, f"^{base}", "--").split()) if evidence.hidden else set()
+    recorded = [landing for landing in evidence.own if store.contains(landing.brings, tip)]
+    recorded += [landing for landing in evidence.hidden if landing.brings in apart]
+    for landing in recorded:
+        if store.contains(landing.commit, base):
+            by_commit = {key: other for key, other in by_commit.items() if other.commit != landing.commit}
+            by_commit[landing.commit, landing.brings] = landing
+    judged = [landing.replace(reverted_by=_find_revert(store, landing, base)) for landing in by_commit.values()]
+    # A revert that the work itself contains is part of the work.
+    return [landing for landing in judged if not landing.reverted_by or not store.contains(landing.reverted_by, tip)]
 
 
-def undone(store: GitStore, found: Sequence[Landing]) -> list[Landing]:
+def undone(store: GitStore, all_landings: Sequence[Landing]) -> list[Landing]:
     """The landings that were reverted and not made again since, the oldest first."""
-    reverted = [each for each in found if each.reverted_by is not None]
-    ours = [each for each in found if reverted and _is_ours(store, each.commit)]
-    left = [each for each in reverted if not any(_makes_up_for(store, other, each) for other in ours)]
-    return sorted(left, key=lambda each: sum(store.contains(other.commit, each.commit) for other in left))
+    reverted = [landing for landing in all_landings if landing.reverted_by is not None]
+    ours = [landing for landing in all_landings if reverted and _is_ours(store, landing.commit)]
+    left = [landing for landing in reverted if not any(_makes_up_for(store, later, landing) for later in ours)]
+    return sorted(left, key=lambda landing: sum(store.contains(other.commit, landing.commit) for other in left))
 
 
 def _makes_up_for(store: GitStore, later: Landing, reverted: Landing) -> bool:
-    """True if a landing came after the revert of another, and with all that this one had brought."""
+    """True if a landing came after the revert of another, and brought all that the other had brought."""
     return store.contains(reverted.brings, later.brings) and store.contains(str(reverted.reverted_by), later.commit)
 
 
@@ -158,35 +149,25 @@ def _visible(store: GitStore, tip: str, base: str, since: str | None) -> Iterato
             yield Landing(commit, before, brings, is_whole)
         seen.add(commit)
     on_chain = set(chain)
-    named = dict.fromkeys(each for _, said in apart.reverts for each in reverted_commits(said))
+    named = dict.fromkeys(commit for _, message in apart.reverts for commit in reverted_commits(message))
     for commit, (before, *brought) in _merges(store, list(named)).items():
         if commit in on_chain:
             continue
         if commit not in beyond:
-            # The work has taken its own landing in; without that, does it still lead to what landed?
-            for each in _reach_without(store, tip, commit, before) & set(brought):
-                yield Landing(commit, before, each)
+            # The work contains its own landing; does it lead to what landed by another way, too?
+            for brings in _reach_without(store, tip, commit, before) & set(brought):
+                yield Landing(commit, before, brings)
         elif store.contains(tip, commit) and not store.contains(tip, before):
             # The base was moved to another branch since, so it did not itself go through what had landed.
             yield Landing(commit, before, tip, tip in brought)
 
 
 def _reach_without(store: GitStore, tip: str, avoided: str, before: str) -> set[str]:
-    """What a commit leads to, down to another one, by ways that do not go through a third."""
-    parents = _parents(store, tip, before)
-    found, left = {avoided}, [tip]
-    while left:
-        at = left.pop()
-        if at in parents and at not in found:
-            found.add(at)
-            left += parents[at]
-    return found - {avoided}
-
-
-def _parents(store: GitStore, tip: str, without: str) -> dict[str, list[str]]:
-    """The commits that one contains and another does not, with their parents."""
-    lines = store.read("rev-list", "--parents", tip, f"^{without}", "--").splitlines()
-    return {commit: parents for commit, *parents in (line.split() for line in lines)}
+    """What a commit leads to, down to the commit `before`, by ways that do not go through the avoided one."""
+    parents = store.read_parents(tip, f"^{before}", "--")
+    seen = {avoided}
+    _reach([tip], parents, seen)
+    return seen - {avoided}
 
 
 def _first_parents(base: str, beyond: Mapping[str, Sequence[str]]) -> tuple[list[str], str | None]:
@@ -205,21 +186,24 @@ def _own_commits(store: GitStore, beyond: Mapping[str, Sequence[str]], bottom: s
     if not border:
         return set()
     excluded = "" if bottom is None else f"^{bottom}\n"
-    listed = store.read("rev-list", "--stdin", stdin="".join(f"{each}\n" for each in border) + excluded)
+    listed = store.read("rev-list", "--stdin", stdin="".join(f"{commit}\n" for commit in border) + excluded)
     return border & set(listed.split())
 
 
 def _reach(commits: Iterable[str], beyond: Mapping[str, Sequence[str]], seen: set[str]) -> set[str]:
-    """What lies just outside of `beyond` behind some commits; what is in `seen` is not looked behind again."""
-    found, left = set(), list(commits)
+    """The commits just outside of `beyond` that these lead to; all on the way there are added to `seen`.
+
+    What is in `seen` is not followed again.
+    """
+    outside, left = set(), list(commits)
     while left:
         at = left.pop()
         if at not in beyond:
-            found.add(at)
+            outside.add(at)
         elif at not in seen:
             seen.add(at)
             left += beyond[at]
-    return found
+    return outside
 
 
 def _find_revert(store: GitStore, landing: Landing, base: str) -> str | None:
@@ -242,8 +226,10 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
         """The oldest first: what was reverted twice was gone the first time."""
         return [by for named, by in reversed(in_force.get(commit[:_PREFIX], [])) if commit.startswith(named)]
 
-    messages = list(_messages(store, landing.commit, base))
-    merges = _merges(store, [each for _, said in messages for each in reverted_commits(said)]) if messages[1:] else {}
+    words = ("--topo-order", "-E", "--grep=This (reverts commit|takes[ ]back) [0-9a-f]{7}")
+    messages = store.read_log(("%H", "%B"), *words, base, f"^{landing.commit}", "--")
+    named_commits = [name for _, message in messages for name in reverted_commits(message)]
+    merges = _merges(store, named_commits) if messages[1:] else {}
     for commit, message in messages:
         if commit in gone or reverts_of(commit):
             continue
@@ -253,16 +239,16 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
                 gone.update(store.read("rev-list", named, f"^{merges[named][0]}", "--").split())
     if not in_force:
         return None
-    # Who names the last of several rebased commits means that one alone, unless it is an undo of ours.
+    # A revert that names the last of several rebased commits means that one alone, unless it is an undo of ours.
     parents = store.read("rev-parse", f"{landing.commit}^@").split()
-    undos = {commit for commit, message in messages if UNDO_TRAILER in message or _OLD_UNDO in message}
+    undos = {commit for commit, message in messages if _UNDO.search(message)}
     is_one_step = landing.before in ("", *parents)
     whole = [by for by in reverts_of(landing.commit) if is_one_step or by in undos]
     if whole or not landing.before:
         return next(iter(whole), None)
     own = store.read("rev-list", "--no-merges", landing.commit, f"^{landing.before}", "--").split()
-    each_by = [next(iter(reverts_of(commit)), None) for commit in own]
-    return each_by[0] if each_by and all(each_by) else None
+    reverts = [next(iter(reverts_of(commit)), None) for commit in own]
+    return reverts[0] if reverts and all(reverts) else None
 
 
 def reverted_commits(message: str) -> list[str]:
@@ -272,23 +258,8 @@ def reverted_commits(message: str) -> list[str]:
 
 def _merges(store: GitStore, names: Sequence[str]) -> dict[str, list[str]]:
     """Those of some commits that are merges, with their parents."""
-    whole = [name for name in names if len(name) >= _WHOLE]
-    if not whole:
-        return {}
-    words = ("rev-list", "--no-walk", "--merges", "--parents", "--ignore-missing", "--stdin")
-    lines = store.read(*words, stdin="".join(f"{name}\n" for name in whole)).splitlines()
-    return {commit: parents for commit, *parents in (line.split() for line in lines)}
-
-
-def _messages(store: GitStore, since: str, base: str) -> Iterator[tuple[str, str]]:
-    """The commits after another that speak of a revert, the newest first."""
-    out = store.read(
-        *("log", "--topo-order", "--no-show-signature", "--encoding=UTF-8", "--format=%x01%H%x00%B", "-E"),
-        *("--grep=This (reverts commit|takes back) [0-9a-f]{7}", base, f"^{since}", "--"),
-    )
-    for entry in out.split("\x01")[1:]:
-        commit, _, message = entry.partition("\0")
-        yield commit, message
+    whole = "".join(f"{name}\n" for name in names if len(name) >= _WHOLE)
+    return store.read_parents("--no-walk", "--merges", "--ignore-missing", "--stdin", stdin=whole) if whole else {}
 
 
 def _inverse(store: GitStore, landing: Landing, base: str, changes: Sequence[TreeChange]) -> str | None:
@@ -301,12 +272,12 @@ def _inverse(store: GitStore, landing: Landing, base: str, changes: Sequence[Tre
     to_compare = []
     for entry in out.split("\x01")[1:]:
         commit, _, listed = entry.partition("\0")
-        made = {change.path: change for change in parse_changes(listed) if change.path in wanted}
-        if len(made) < len(wanted):
+        changed = {change.path: change for change in parse_changes(listed) if change.path in wanted}
+        if len(changed) < len(wanted):
             continue
-        if all(made[path] == change.inverse for path, change in wanted.items()):
+        if all(changed[path] == change.inverse for path, change in wanted.items()):
             return commit.strip()
-        if made == wanted:
+        if changed == wanted:
             return None
         to_compare.append(commit.strip())
     if not to_compare or len(wanted) > _MOST_PATHS:
@@ -316,22 +287,21 @@ def _inverse(store: GitStore, landing: Landing, base: str, changes: Sequence[Tre
 
 def _inverse_patch(store: GitStore, landing: Landing, commits: Sequence[str], paths: Sequence[str]) -> str | None:
     diff = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
-    forward, backward = (
-        next(iter(_patch_ids(store, store.read_bytes("diff-tree", *diff, *pair, "--", *paths, env=_LITERAL))), b"")
-        for pair in ((landing.before, landing.commit), (landing.commit, landing.before))
-    )
+
+    def patch_id_of(old: str, new: str) -> bytes:
+        patch = store.read_bytes("diff-tree", *diff, old, new, "--", *paths, env=LITERAL)
+        return next((patch_id for patch_id, _ in _patch_ids(store, patch)), b"")
+
+    forward, backward = patch_id_of(landing.before, landing.commit), patch_id_of(landing.commit, landing.before)
     words = (*_LOG[:-1], "--format=commit %H", "--no-walk=unsorted", *diff)
-    text = store.read_bytes(*words, "--stdin", "--", *paths, stdin="\n".join(commits).encode(), env=_LITERAL)
-    for patch_id, commit in _patch_ids(store, text).items():
+    text = store.read_bytes(*words, "--stdin", "--", *paths, stdin="\n".join(commits).encode(), env=LITERAL)
+    for patch_id, commit in _patch_ids(store, text):
         if patch_id in (forward, backward):
             return commit.decode() if patch_id == backward else None
     return None
 
 
-def _patch_ids(store: GitStore, patches: bytes) -> dict[bytes, bytes]:
-    """The ids of patches, each with its commit, in their order; of several alike the first."""
-    found: dict[bytes, bytes] = {}
-    for line in store.read_bytes("patch-id", "--stable", stdin=patches).splitlines():
-        patch_id, _, commit = line.partition(b" ")
-        found.setdefault(patch_id, commit)
-    return found
+def _patch_ids(store: GitStore, patches: bytes) -> list[tuple[bytes, bytes]]:
+    """The ids of patches, each with its commit, in their order."""
+    lines = store.read_bytes("patch-id", "--stable", stdin=patches).splitlines()
+    return [(patch_id, commit) for patch_id, _, commit in (line.partition(b" ") for line in lines)]

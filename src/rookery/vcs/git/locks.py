@@ -1,21 +1,21 @@
 """Lock files that a git left behind when it was killed: found, proved to be without a holder, and removed.
 
-Git's locks do not say who took them. What proves that a holder is dead:
+Git's locks do not say which process took them. What proves that a holder is dead:
 
-- The holder has the lock file open, or has closed it and is still to rename it: `git commit` does so while the editor
+- The holder has the lock file open, or has closed it and has yet to rename it: `git commit` does so while the editor
   is open. So no process of the lock's owner has the file open, by device and inode, and no git or jj that may belong to
-  this repository has lived since before the first look. A git that cannot be looked at counts as one that belongs here.
-- Only a process that was alive when we first saw the lock can hold it. So the gits of the first look are looked at
+  this repository has run since before we saw it. A git that cannot be inspected counts as one that belongs here.
+- Only a process that was alive when we first saw the lock can hold it. So we check the gits of that time again and
   again until all have ended or time is up; those that came later do not matter. No clock decides this. On top of that
   the lock must be some seconds old by the clock of its filesystem, with the same inode, time and size all the while.
 - All of this needs to see every process that could hold it. Nothing is proved without `/proc`, where `/proc` hides
   processes, within a sandbox, in a container whose repository comes from outside, and on a filesystem that other
   machines share. A program that writes a repository by itself and is neither git nor jj is known only by the open file.
 
-Removal against a git that has just taken a lock of the same name: while the dead lock is there no git can take it, so
-its name can only change hands if another process removes the dead one first. Ours do it one at a time, under a lock of
-the kernel. Against a person who types `rm` in that very moment the file is moved aside, looked at once more, and put
-back by its own name if it is another one.
+Removal must not hit the lock of a git that has just taken one of the same name. While the dead lock is there no git can
+take it, so another process must have removed the dead one first. Ours do it one at a time, under a lock of the kernel.
+Against a person who types `rm` in that very moment the file is moved aside, compared once more, and put back by its own
+name if it is another one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -32,7 +33,8 @@ from rookery.base import call as calls
 from rookery.base.draft import draft_name
 from rookery.base.record import Record
 from rookery.vcs.git import processes as git_processes
-from rookery.vcs.git.processes import Process, common_folder, follow, linked_worktrees
+from rookery.vcs.git.pointers import common_folder, linked_worktrees, registrations, store_folder
+from rookery.vcs.git.processes import Process
 
 LOCK = ".lock"
 CLAIM, NOTE = "rookery-forward", "note"
@@ -62,22 +64,12 @@ class Held(Record):
 
 def find(common: str) -> list[str]:
     """Every lock of a repository, by the folder that all its worktrees share."""
-    found = [os.path.join(common, f"{name}{LOCK}") for name in _TOP] + [os.path.join(common, _UNFINISHED)]
-    found += _under(os.path.join(common, "refs"))
-    linked = os.path.join(common, "worktrees")
-    for name in sorted(os.listdir(linked)) if os.path.isdir(linked) else ():
-        found += [os.path.join(linked, name, f"{each}{LOCK}") for each in _TOP]
-        found += _under(os.path.join(linked, name, "refs"))
-    return [path for path in found if os.path.lexists(path)]
-
-
-def store_folder(root: str) -> str | None:
-    """The folder of the git store of a main checkout, which all its worktrees share."""
-    plain = os.path.join(root, ".git")
-    if os.path.isfile(plain):
-        return common_folder(os.path.normpath(follow(plain, root, "")))
-    places = (plain, os.path.join(root, ".jj", "repo", "store", "git"))
-    return next((each for each in places if os.path.isdir(each)), None)
+    paths = [os.path.join(common, _UNFINISHED)]
+    for folder in (common, *registrations(common)):
+        paths += [os.path.join(folder, f"{name}{LOCK}") for name in _TOP]
+        for place, _, names in os.walk(os.path.join(folder, "refs")):
+            paths += sorted(os.path.join(place, name) for name in names if name.endswith(LOCK))
+    return [path for path in paths if os.path.lexists(path)]
 
 
 def of_worktree(root: str, folder: str) -> list[str]:
@@ -93,16 +85,16 @@ def of_worktree(root: str, folder: str) -> list[str]:
     return [path for path in find(common) if not path.startswith(tuple(others))]
 
 
-def named(said: str, folder: str) -> list[str]:
-    """The lock files that git names in its refusal and that are there."""
-    paths = [path for pattern in _NAMED for path in pattern.findall(said)]
-    paths += [f"{path}{LOCK}" for path in _CONFIG.findall(said)]
+def named(output: str, folder: str) -> list[str]:
+    """The lock files that git names in its error and that are there."""
+    paths = [path for pattern in _NAMED for path in pattern.findall(output)]
+    paths += [f"{path}{LOCK}" for path in _CONFIG.findall(output)]
     full = dict.fromkeys(os.path.join(folder, path) for path in paths)
     return [path for path in full if os.path.lexists(path) and _repository(path) is not None]
 
 
 def is_of_ours(path: str) -> bool:
-    """True if a lock on an index was taken by Rookery for a change that is still to be settled."""
+    """True if Rookery took a lock on an index for a change that is not settled yet."""
     note = os.path.join(os.path.dirname(path), CLAIM, NOTE)
     try:
         return os.path.basename(path) == f"index{LOCK}" and _bytes(note) == _bytes(path)
@@ -111,7 +103,7 @@ def is_of_ours(path: str) -> bool:
 
 
 def remove_dead(paths: Sequence[str], *, patience: float = _PATIENCE) -> list[Held]:
-    """Remove the locks whose holders are proved dead, waiting a moment for what is just ending; gives the others."""
+    """Remove the locks whose holders are proved dead, waiting a moment for those that just end; returns the others."""
     held = []
     for path in paths:
         try:
@@ -125,19 +117,18 @@ def remove_dead(paths: Sequence[str], *, patience: float = _PATIENCE) -> list[He
 
 def why_held(path: str) -> str:
     """Why a lock could not be removed now, without waiting; empty if it is gone or its holder may be dead."""
-    found = _lstat(path)
-    common = _repository(path)
-    if found is None or common is None:
+    status, common = _lstat(path), _repository(path)
+    if status is None or common is None:
         return ""
-    reason = _cannot_prove(path, found)
+    reason = _cannot_prove(path, status)
     if reason:
         return reason
-    gits, openers = git_processes.at_work(common, found.st_uid), git_processes.with_open(found)
-    return _said(openers or gits) if openers or gits else ""
+    holders = git_processes.with_open(status) or git_processes.at_work(common, status.st_uid)
+    return _describe(holders) if holders else ""
 
 
 def _remove_if_dead(path: str, deadline: float) -> str:
-    """Remove a lock; gives the reason if it stays, and nothing if it is gone."""
+    """Remove a lock; returns the reason if it stays, and nothing if it is gone."""
     first, common = _lstat(path), _repository(path)
     if first is None or common is None:
         return ""
@@ -151,17 +142,16 @@ def _remove_if_dead(path: str, deadline: float) -> str:
             return ""
         if _mark(now) != _mark(first):
             return "another git has taken it meanwhile"
-        alive = [each for each in suspects if each.is_alive]
-        openers = git_processes.with_open(first)
-        if not alive and not openers and _age(path, first) >= MIN_AGE:
+        holders = git_processes.with_open(first) or [process for process in suspects if process.is_alive]
+        if not holders and _age(path, first) >= MIN_AGE:
             return "" if _move_away(path, first, common) else "another git has taken it meanwhile"
         if time.monotonic() > deadline:
-            return _said(openers or alive) if openers or alive else "it was made just now"
+            return _describe(holders) if holders else "it was made just now"
         calls.sleep(_PAUSE)
 
 
 def _move_away(path: str, expected: os.stat_result, common: str) -> bool:
-    """Remove the file that was looked at, and no other of its name."""
+    """Remove the file that was examined, and no other of its name."""
     turn = os.open(os.path.join(common, "rookery-locks"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         calls.lock(turn)
@@ -183,17 +173,17 @@ def _move_away(path: str, expected: os.stat_result, common: str) -> bool:
         os.close(turn)
 
 
-def _cannot_prove(path: str, found: os.stat_result) -> str:
-    """Why no look at processes could prove anything about a lock; empty if it could."""
-    if not stat.S_ISREG(found.st_mode):
+def _cannot_prove(path: str, status: os.stat_result) -> str:
+    """Why processes could prove nothing about a lock; empty if they could."""
+    if not stat.S_ISREG(status.st_mode):
         return "it is no lock file of git's"
     if is_of_ours(path):
-        return "Rookery has taken it to change the checkout; `rook merge run` settles what was cut off"
+        return "Rookery has taken it to change the checkout; `rook merge run` finishes what was interrupted"
     blind = git_processes.blind_spot(path)
     return f"{blind}, so nothing proves that its git is dead" if blind else ""
 
 
-def _said(holders: Sequence[Process]) -> str:
+def _describe(holders: Sequence[Process]) -> str:
     first = holders[0]
     return f"process {first.identity.pid} is alive and may hold it: {first.words or 'git'}"
 
@@ -203,8 +193,8 @@ def _bytes(path: str) -> bytes:
         return file.read()
 
 
-def _mark(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+def _mark(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _lstat(path: str) -> os.stat_result | None:
@@ -214,15 +204,13 @@ def _lstat(path: str) -> os.stat_result | None:
         return None
 
 
-def _age(path: str, found: os.stat_result) -> float:
-    """How old a file is, by the clock of its filesystem; by ours where no file can be made to ask it."""
-    import tempfile
-
+def _age(path: str, status: os.stat_result) -> float:
+    """How old a file is, by the clock of its filesystem; by ours where no file can be written to read that clock."""
     try:
         with tempfile.TemporaryFile(dir=os.path.dirname(path)) as file:
-            return os.fstat(file.fileno()).st_mtime - found.st_mtime
+            return os.fstat(file.fileno()).st_mtime - status.st_mtime
     except OSError:
-        return time.time() - found.st_mtime
+        return time.time() - status.st_mtime
 
 
 def _repository(lock: str) -> str | None:
@@ -235,10 +223,3 @@ def _repository(lock: str) -> str | None:
             return common_folder(folder)
         folder = os.path.dirname(folder)
     return None
-
-
-def _under(folder: str) -> list[str]:
-    found = []
-    for place, _, names in os.walk(folder):
-        found += [os.path.join(place, name) for name in names if name.endswith(LOCK)]
-    return sorted(found)

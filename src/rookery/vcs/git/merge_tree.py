@@ -1,4 +1,4 @@
-"""What `git merge-tree` says of a merge: its tree, and what conflicts in it."""
+"""What `git merge-tree` prints for a merge: its tree, and what conflicts in it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Merged(Record):
 def parse_merges(text: str) -> list[Merged]:
     """The merges of `merge-tree --write-tree --stdin`."""
     tokens = iter(text.split("\0")[:-1])
-    found = []
+    merges = []
     for status in tokens:
         tree = next(tokens)
         sides: dict[str, dict[str, Side]] = {}
@@ -63,14 +63,14 @@ def parse_merges(text: str) -> list[Merged]:
             sides.setdefault(path, {})[stage] = Side(mode, oid)
         kinds = {} if status == "1" else _parse_kinds(tokens)
         conflicts = [
-            Conflict(path, _kind(kinds.get(path), each), each.get("1"), each.get("2"), each.get("3"))
-            for path, each in sides.items()
+            Conflict(path, _kind(kinds.get(path), stages), stages.get("1"), stages.get("2"), stages.get("3"))
+            for path, stages in sides.items()
         ]
         if status != "1" and not conflicts:
             # Some conflicts leave nothing at the path that they are about.
             conflicts = [Conflict(path, kind) for path, kind in kinds.items()] or [Conflict("", "unknown")]
-        found.append(Merged(tree, tuple(conflicts)))
-    return found
+        merges.append(Merged(tree, tuple(conflicts)))
+    return merges
 
 
 def _parse_kinds(tokens: Iterator[str]) -> dict[str, str]:
@@ -92,10 +92,10 @@ def _parse_kinds(tokens: Iterator[str]) -> dict[str, str]:
     return kinds
 
 
-def _kind(said: str | None, sides: Mapping[str, Side]) -> str:
-    """The kind of a conflict: what git says, or what follows from what each side has."""
-    if said not in (None, CONTENT):
-        return str(said)
-    if "2" in sides and "3" in sides:
-        return CONTENT if "1" in sides else ADD_ADD
+def _kind(kind: str | None, stages: Mapping[str, Side]) -> str:
+    """The kind of a conflict: git's, or what follows from what each side has."""
+    if kind not in (None, CONTENT):
+        return str(kind)
+    if "2" in stages and "3" in stages:
+        return CONTENT if "1" in stages else ADD_ADD
     return MODIFY_DELETE

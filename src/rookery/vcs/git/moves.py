@@ -1,26 +1,27 @@
 """Moving a branch: one transaction of git's, which also keeps commits and holds the fence of the merger.
 
-The fence is a ref for each base, `refs/rookery/lease/<base>`. Who takes the lease of a base over from another process
-writes a new value there before anything else, and a landing moves the base only if the ref still has the value that it
-had when its lease was acquired. Git compares both in the transaction that moves the base. So a merger that was replaced
-cannot move it any more, however long it hung and wherever.
+The fence is a ref for each base, `refs/rookery/lease/<base>`. A merger that takes the lease of a base over from another
+process writes a new value there before anything else, and a landing moves the base only if the ref still has the value
+that it had when its lease was acquired. Git compares both in the transaction that moves the base. So a merger that was
+replaced cannot move it any more, however long it hung and wherever.
 
-The value is a small blob that no other takeover has. A lease that was released by its holder needs no new one: that
-holder is through.
+The value is a small blob that no other takeover writes. A lease that its holder released needs no new one: that holder
+has finished.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from time import time
 
 from rookery.base.errors import ProgramFailed
-from rookery.vcs.git.repository import GitStore, failure
+from rookery.vcs.git.repository import NO_HOOKS, GitStore, failure
 from rookery.vcs.model import moved
 from rookery.vcs.ref_names import HEADS, SAVED, fence_ref
 
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _LONGEST = 30.0
 
 
@@ -29,27 +30,25 @@ class Fenced(Exception):
 
 
 def read_fence(store: GitStore, base: str) -> str:
-    """The value of a base's fence, empty if nobody ever took its lease over."""
+    """The value of a base's fence, empty if its lease was never taken over."""
     return store.ref(fence_ref(base)) or ""
 
 
 def write_fence(store: GitStore, base: str, words: str, seen: str) -> str:
     """Give the fence a new value, if it has the one that was seen; raises Fenced. The words make it unique."""
-    value = store.read_bytes("hash-object", "-w", "--stdin", stdin=words.encode("utf-8", "surrogateescape"))
-    new, ref = value.decode().strip(), fence_ref(base)
-    change = _transaction([("update", ref, new, seen or _absent(new))])
-    done = store.run(*_NO_HOOKS, "update-ref", "--no-deref", "-z", "--stdin", stdin=change)
+    new = store.read("hash-object", "-w", "--stdin", stdin=words).strip()
+    done = store.run(*NO_HOOKS, "update-ref", "--no-deref", fence_ref(base), new, seen)
     if done.ok:
         return new
     if read_fence(store, base) != seen:
         raise Fenced(f"another merger has taken over {base}")
-    raise failure(done, ("update-ref", ref))
+    raise failure(done, ("update-ref", fence_ref(base)))
 
 
 def keep_refs(store: GitStore, kept: Mapping[str, str]) -> None:
     """Keep commits under `refs/rookery/`, whatever was kept there before; all of them by one git."""
     words = ("update-ref", "--no-deref", "-m", "rook: keep", "-z", "--stdin")
-    store.write(*_NO_HOOKS, *words, stdin=_transaction(_keeping(kept)))
+    store.write(*NO_HOOKS, *words, stdin=_transaction(_keeping(kept)))
 
 
 def move_branch(
@@ -70,14 +69,16 @@ def move_branch(
     ref = HEADS + branch
     lines = _keeping(kept or {})
     if fence is not None:
-        lines.append(("verify", fence_ref(branch), fence or _absent(commit)))
+        absent = "0" * len(commit)
+        lines.append(("verify", fence_ref(branch), fence or absent))
     lines.append(("update", ref, commit, expected))
     words = ("update-ref", "-m", f"rook: {why}", "-z", "--stdin")
+    limited = replace(store, timeout=min(store.timeout, _LONGEST))
     started = time()
     try:
-        done = store.within(_LONGEST).run(*words, stdin=_transaction(lines), env={"GIT_TERMINAL_PROMPT": "0"})
+        done = limited.run(*words, stdin=_transaction(lines), env={"GIT_TERMINAL_PROMPT": "0"})
     except ProgramFailed as error:
-        _remove_locks(store, [each[1] for each in lines], started)
+        _remove_locks(store, [line[1] for line in lines], started)
         hint = "see the hook `reference-transaction` of the repository"
         raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
     if done.ok:
@@ -104,17 +105,10 @@ def _transaction(lines: list[tuple[str, ...]]) -> str:
     return "".join(f"{command} " + "".join(f"{word}\0" for word in words) for command, *words in lines)
 
 
-def _absent(like: str) -> str:
-    """The id that stands for a ref that is not there, as long as another id."""
-    return "0" * len(like)
-
-
 def _remove_locks(store: GitStore, refs: list[str], since: float) -> None:
-    """Take away the locks of a git that we have just killed; one that was there before is not ours."""
+    """Remove the locks of a git that we have just killed; one that was there before is not ours."""
     for name in (*refs, "packed-refs", "HEAD"):
         path = os.path.join(store.common, name + ".lock")
-        try:
+        with suppress(FileNotFoundError):
             if os.stat(path).st_mtime >= since - 1:
                 os.unlink(path)
-        except FileNotFoundError:
-            continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.vcs.model import Change, FileDiff, LogEntry, commit_time
+from rookery.vcs.model import Change, FileDiff
 from rookery.vcs.ref_names import HEADS
 
 ADDED = "added"
@@ -18,7 +18,6 @@ UNTRACKED = "untracked"
 
 _KINDS = {"A": ADDED, "C": "copied", "D": DELETED, "M": MODIFIED, "R": RENAMED, "T": TYPE_CHANGED, "U": CONFLICTED}
 
-LOG_FORMAT = "%H%x00%an <%ae>%x00%at%x00%B"
 DETACHED = "(detached)"
 
 
@@ -81,15 +80,6 @@ def _count(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
-def parse_log(text: str) -> list[LogEntry]:
-    """The commits of `git log -z` in LOG_FORMAT."""
-    fields = text.split("\0")[:-1]
-    return [
-        LogEntry(commit, message.rstrip("\n"), author, commit_time(seconds))
-        for commit, author, seconds, message in zip(*[iter(fields)] * 4, strict=True)
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class Worktree(Record):
     """A checkout as git lists it."""
@@ -104,11 +94,11 @@ class Worktree(Record):
 
 def parse_worktrees(text: str) -> list[Worktree]:
     """What `git worktree list --porcelain -z` lists, the main one first."""
-    found = []
+    worktrees = []
     for block in text.split("\0\0"):
         lines = (line.partition(" ") for line in block.strip("\0").split("\0"))
         fields = {name: value for name, _, value in lines}
         if "worktree" in fields:
             branch = fields.get("branch", "").removeprefix(HEADS)
-            found.append(Worktree(fields["worktree"], branch, "bare" in fields, fields.get("locked")))
-    return found
+            worktrees.append(Worktree(fields["worktree"], branch, "bare" in fields, fields.get("locked")))
+    return worktrees

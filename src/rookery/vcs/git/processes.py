@@ -1,7 +1,7 @@
 """The gits that are at work in a repository, as the system sees its processes; jj counts as one.
 
-It is about proof: a git that cannot be looked at counts as one that works here. Processes in sandboxes are seen from
-outside, by the system's own links to their folders and files, whatever those are called within.
+The answers serve as proof: a git that cannot be inspected counts as one that works here. Processes in sandboxes are
+seen from outside, by the system's own links to their folders and files, whatever those are called inside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from rookery.base.record import Record
 from rookery.processes import proctable
 from rookery.processes.proctable import Identity
+from rookery.vcs.folders import read_text
+from rookery.vcs.git.pointers import common_folder, linked_worktrees
 
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _PROGRAMS = ("git", "jj", "gix", "lazygit", "gitui")
@@ -42,29 +44,39 @@ def at_work(common: str, user: int) -> list[Process]:
     """The gits of a user, and of root, that may belong to a repository."""
     home = _identity_of(common)
     places = _places(common)
-    found = []
-    for pid, row in proctable.read_all().items():
-        if row.user not in (user, 0) or row.is_dead:
-            continue
-        words = _words(pid)
-        if _is_git(pid, words) and _may_belong(pid, words, home, places):
-            found.append(Process(row.identity, " ".join(words)[:_SHOWN]))
-    return found
+    return [
+        Process(identity, " ".join(words)[:_SHOWN])
+        for identity, words in _processes_of(user)
+        if _is_git(identity.pid, words) and _may_belong(identity.pid, words, home, places)
+    ]
 
 
 def with_open(file: os.stat_result) -> list[Process]:
     """Every process of a file's owner, or of root, that has it open, of whatever program."""
-    found = []
+    return [
+        Process(identity, " ".join(words)[:_SHOWN])
+        for identity, words in _processes_of(file.st_uid)
+        if _has_open(identity.pid, file)
+    ]
+
+
+def _processes_of(user: int) -> Iterator[tuple[Identity, list[str]]]:
+    """The running processes of a user, and of root, each with its command line."""
     for pid, row in proctable.read_all().items():
-        if row.user not in (file.st_uid, 0) or row.is_dead:
-            continue
-        with suppress(OSError):
-            for number in os.listdir(_proc(pid, "fd")):
-                with suppress(OSError):
-                    if os.path.samestat(os.stat(_proc(pid, "fd", number)), file):
-                        found.append(Process(row.identity, " ".join(_words(pid))[:_SHOWN]))
-                        break
-    return found
+        if row.user in (user, 0) and not row.is_dead:
+            words: list[str] = []
+            with suppress(OSError):
+                words = proctable.words_of(pid)
+            yield row.identity, words
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    with suppress(OSError):
+        for number in os.listdir(_proc(pid, "fd")):
+            with suppress(OSError):
+                if os.path.samestat(os.stat(_proc(pid, "fd", number)), file):
+                    return True
+    return False
 
 
 def blind_spot(path: str) -> str:
@@ -78,44 +90,17 @@ def blind_spot(path: str) -> str:
         return "/proc hides processes here"
     if not _sees_all_processes(about):
         return "this is a sandbox or a container, from which not every process can be seen"
-    if _filesystem(path).startswith(_SHARED):
+    if _filesystem(about).startswith(_SHARED):
         return "other machines may share this filesystem, and their processes cannot be seen"
     return ""
-
-
-def common_folder(own: str) -> str:
-    """The folder that a repository's worktrees share, by that of one of them."""
-    try:
-        with open(os.path.join(own, "commondir"), encoding="utf-8", errors="surrogateescape") as file:
-            return os.path.normpath(os.path.join(own, file.read().strip()))
-    except FileNotFoundError:
-        return own
-
-
-def follow(pointer: str, folder: str, root: str) -> str:
-    """Where a `.git` file leads."""
-    with open(pointer, encoding="utf-8", errors="surrogateescape") as file:
-        target = file.read().removeprefix("gitdir:").strip()
-    return root + target if os.path.isabs(target) else os.path.join(folder, target)
-
-
-def linked_worktrees(common: str) -> dict[str, str]:
-    """The folder that git keeps for each linked worktree, and where its files are."""
-    top = os.path.join(common, "worktrees")
-    found = {}
-    for name in sorted(os.listdir(top)) if os.path.isdir(top) else ():
-        own = os.path.join(top, name)
-        with suppress(OSError), open(os.path.join(own, "gitdir"), encoding="utf-8", errors="surrogateescape") as file:
-            found[own] = os.path.dirname(os.path.join(own, file.read().strip()))
-    return found
 
 
 def _is_git(pid: int, words: Sequence[str]) -> bool:
     names = [os.path.basename(words[0])] if words else []
     with suppress(OSError):
         names.append(os.path.basename(os.readlink(_proc(pid, "exe"))))
-    with suppress(OSError), open(_proc(pid, "comm"), encoding="utf-8", errors="replace") as file:
-        names.append(file.read().strip())
+    with suppress(OSError):
+        names.append(read_text(_proc(pid, "comm")).strip())
     return any(name.split("-")[0].split(" ")[0] in _PROGRAMS for name in names)
 
 
@@ -127,9 +112,9 @@ def _may_belong(pid: int, words: Sequence[str], home: tuple[int, int], places: S
         if home in set(_repositories_above(pid)):
             return True
     except OSError:
-        return proctable.read_one(pid) is not None  # it has ended, or cannot be looked at
-    given = [value for name, _, value in (each.partition("=") for each in environ) if name.startswith("GIT_")]
-    for word in (*words[1:], *given):
+        return proctable.read_one(pid) is not None  # it has ended, or cannot be inspected
+    settings = [value for name, _, value in (entry.partition("=") for entry in environ) if name.startswith("GIT_")]
+    for word in (*words[1:], *settings):
         for part in (word, word.partition("=")[2], word[2:] if word.startswith("-C") else ""):
             full = os.path.realpath(os.path.join(cwd, part)) if part else ""
             if any(full == place or full.startswith(place + os.sep) for place in places):
@@ -150,54 +135,46 @@ def _repositories_above(pid: int) -> Iterator[tuple[int, int]]:
             if os.path.isdir(pointer):
                 yield _identity_of(pointer)
             elif os.path.isfile(pointer):
-                yield _identity_of(common_folder(follow(pointer, place, _proc(pid, "root"))))
+                target = read_text(pointer).removeprefix("gitdir:").strip()
+                own = _proc(pid, "root") + target if os.path.isabs(target) else os.path.join(place, target)
+                yield _identity_of(common_folder(own))
         place, before = os.path.join(place, ".."), now
 
 
 def _places(common: str) -> list[str]:
     """The repository's folder and all its checkouts."""
-    found = [common, os.path.dirname(common)] if os.path.basename(common) == ".git" else [common]
-    return [os.path.realpath(each) for each in (*found, *linked_worktrees(common).values())]
+    own = [common, os.path.dirname(common)] if os.path.basename(common) == ".git" else [common]
+    return [os.path.realpath(folder) for folder in (*own, *linked_worktrees(common).values())]
 
 
-def _sees_all_processes(found: os.stat_result) -> bool:
-    """False in a sandbox; in a container true for what lies on its own disk, which no one outside works in."""
+def _sees_all_processes(file: os.stat_result) -> bool:
+    """False in a sandbox; in a container true for a file on its own disk, on which no process outside works."""
     try:
-        if os.readlink(os.path.join(proctable.PROC, "self/ns/pid")) == _FIRST_PID_NAMESPACE:
+        if os.readlink(_proc("self", "ns/pid")) == _FIRST_PID_NAMESPACE:
             return True
-        with open(os.path.join(proctable.PROC, "1/comm"), encoding="utf-8") as file:
-            is_sandbox = file.read().strip() == "bwrap"
+        with open(_proc(1, "comm"), encoding="utf-8") as comm:
+            is_sandbox = comm.read().strip() == "bwrap"
     except OSError:
         return False
-    return not is_sandbox and found.st_dev == os.stat("/").st_dev
+    return not is_sandbox and file.st_dev == os.stat("/").st_dev
 
 
 def _mount_options() -> str:
-    with open(os.path.join(proctable.PROC, "self/mounts"), encoding="utf-8", errors="surrogateescape") as file:
-        return " ".join(line for line in file if line.split(" ")[1] == proctable.PROC)
+    lines = read_text(_proc("self", "mounts")).splitlines()
+    return " ".join(line for line in lines if line.split(" ")[1] == proctable.PROC)
 
 
-def _filesystem(path: str) -> str:
+def _filesystem(file: os.stat_result) -> str:
     """The type of the filesystem that a file lies on, as the system calls it."""
-    wanted = f"{os.major(os.lstat(path).st_dev)}:{os.minor(os.lstat(path).st_dev)}"
-    with open(os.path.join(proctable.PROC, "self/mountinfo"), encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            if line.split(" ")[2] == wanted:
-                return line.partition(" - ")[2].split(" ")[0]
-    return ""
+    device = f"{os.major(file.st_dev)}:{os.minor(file.st_dev)}"
+    lines = read_text(_proc("self", "mountinfo")).splitlines()
+    return next((line.partition(" - ")[2].split(" ")[0] for line in lines if line.split(" ")[2] == device), "")
 
 
-def _words(pid: int) -> list[str]:
-    try:
-        return proctable.words_of(pid)
-    except OSError:
-        return []
-
-
-def _proc(pid: int, *names: str) -> str:
+def _proc(pid: int | str, *names: str) -> str:
     return os.path.join(proctable.PROC, str(pid), *names)
 
 
 def _identity_of(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from rookery.vcs.git.processes import linked_worktrees
+from rookery.vcs.git.pointers import linked_worktrees
 from rookery.vcs.ref_names import HEADS
 
 _IS_ID = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\n?").fullmatch
@@ -46,18 +46,18 @@ class RefFiles:
         self._check(ref)
         if not os.path.lexists(os.path.join(self._common, ref)):
             return None  # git packs no symbolic ref
-        found = _read(self._common, ref)
-        if not found.startswith(_SYMBOLIC):
+        content = _read(self._common, ref)
+        if not content.startswith(_SYMBOLIC):
             raise AskGit(ref)
-        return found.removeprefix(_SYMBOLIC).strip()
+        return content.removeprefix(_SYMBOLIC).strip()
 
     def under(self, prefix: str) -> dict[str, str]:
         """The refs in a folder of refs, those in folders below it too; raises AskGit."""
-        loose = {ref: found for ref in self._loose_names(prefix) if (found := self._loose(ref)) is not None}
+        loose = {ref: commit for ref in self._loose_names(prefix) if (commit := self._loose(ref)) is not None}
         return dict(sorted((self._packed(prefix) | loose).items()))
 
     def names_under(self, prefix: str) -> set[str]:
-        """The names of the same, without a look at what they hold; raises AskGit."""
+        """The names of the same, without reading what they hold; raises AskGit."""
         return {*self._packed(prefix), *self._loose_names(prefix)}
 
     def _loose_names(self, prefix: str) -> list[str]:
@@ -95,7 +95,7 @@ class RefFiles:
             return {}
         except OSError as error:
             raise AskGit(start) from error
-        found = {}
+        refs = {}
         begin = b" " + os.fsencode(start)
         at = content.find(begin)
         while at >= 0:  # not line by line: there may be very many
@@ -103,9 +103,9 @@ class RefFiles:
             end = content.find(b"\n", at)
             end = len(content) if end < 0 else end
             if _IS_ID(content[line:at]):
-                found[os.fsdecode(content[at + 1 : end])] = content[line:at].decode()
+                refs[os.fsdecode(content[at + 1 : end])] = content[line:at].decode()
             at = content.find(begin, end)
-        return found
+        return refs
 
     def checkouts(self) -> dict[str, str]:
         """Every checkout, the main one first: its folder and the branch that it is on, if any; raises AskGit."""

@@ -6,8 +6,10 @@ Behind every jj repository lies such a store too, so both backends use it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +25,8 @@ from rookery.vcs.git.refs import AskGit, RefFiles
 from rookery.vcs.model import EMAIL, NAME, FileDiff, UnknownRevision, moved
 from rookery.vcs.ref_names import HEADS, SAVED
 
+Env = Mapping[str, str]
+
 # The user's own settings must not change what we read.
 DIFF = (
     *("-c", "diff.autoRefreshIndex=true", "diff", "--no-color", "--no-ext-diff"),
@@ -30,51 +34,57 @@ DIFF = (
 )
 COUNTED = ("--raw", "--numstat", "-z", "--no-abbrev")
 PATCH = ("--patch", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+LOG = ("log", "--no-show-signature", "--encoding=UTF-8")
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+"""The environment in which a path names itself, whatever characters it has."""
 
 _READING = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 _WRITING = {"GIT_TERMINAL_PROMPT": "0"}
 _DIED = 128
 _WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_PLAIN = frozenset(string.ascii_letters + string.digits + "_-")
 _LOCKED = (".lock'", "lock config file", "packed-refs.new")
-"""What git's words contain if a lock file stops it, in every language but for the second."""
+"""What git's error contains if a lock file stops it, in every language but for the second."""
 _NOWHERE = ("not a git repository", "must be run in a work tree")
 
 
+@dataclass(frozen=True, eq=False)
 class GitStore:
     """The repository that git finds in `folder`, or at `options` such as `--git-dir`."""
 
-    def __init__(
-        self,
-        folder: str,
-        timeout: float,
-        *,
-        options: tuple[str, ...] = (),
-        env: Mapping[str, str] | None = None,
-        known: dict[tuple[str, ...], Any] | None = None,
-    ) -> None:
-        self.folder = folder
-        self._timeout = timeout
-        self.timeout = timeout
-        self._options = options
-        self._env = dict(env or {})
-        self.known: dict[tuple[str, ...], Any] = {} if known is None else known
-        """What was found out about commits, by their ids: it never changes."""
+    folder: str
+    timeout: float
+    options: tuple[str, ...] = ()
+    env: Env = field(default_factory=dict)
+    known: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    """Facts about commits, by their ids: they never change."""
 
     def at(self, folder: str) -> GitStore:
-        """The same for another checkout."""
-        env = self._env | {"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
-        return GitStore(folder, self._timeout, options=self._options, env=env, known=self.known)
+        """The same repository for another checkout."""
+        return replace(self, folder=folder, env={**self.env, "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)})
 
-    def within(self, seconds: float) -> GitStore:
-        """The same, with less patience."""
-        return GitStore(self.folder, min(self._timeout, seconds), options=self._options, env=self._env)
+    def writing_to(self, folder: str) -> GitStore:
+        """The same repository, whose new objects git writes into a folder of their own."""
+        return replace(self, env={**self.env, **self.objects_apart(folder)}, known=dict(self.known))
+
+    def objects_apart(self, folder: str) -> dict[str, str]:
+        """The environment of a git that reads the repository's objects, and writes its own into a folder."""
+        objects = self.objects
+        if ":" in objects or objects.startswith('"'):  # colons separate the folders of this list
+            objects = '"' + objects.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+
+    @property
+    def objects(self) -> str:
+        """Where the repository keeps its objects."""
+        return os.path.join(self.common, "objects")
 
     @cached_property
     def common(self) -> str:
         """The folder that all worktrees of the repository share; it is plain to see in the main checkout."""
         plain = os.path.join(self.folder, ".git")
-        if not self._options and os.path.isfile(os.path.join(plain, "HEAD")) and not os.path.islink(plain):
+        if not self.options and os.path.isfile(os.path.join(plain, "HEAD")) and not os.path.islink(plain):
             return plain
         return self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
 
@@ -82,28 +92,42 @@ class GitStore:
     def _files(self) -> RefFiles:
         return RefFiles(self.common)
 
-    def read(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
+    def read(self, *args: str, stdin: str | None = None, env: Env | None = None) -> str:
         """What git prints for a question that changes nothing; raises if it fails."""
-        done = self.run(*args, stdin=stdin, env=_READING | dict(env or {}))
+        done = self.run(*args, stdin=stdin, env={**_READING, **(env or {})})
         if not done.ok:
             raise failure(done, args)
         return done.stdout
 
+    def read_list(self, *args: str, stdin: str | None = None, env: Env | None = None) -> list[str]:
+        """The fields, each ended by NUL, that git prints for a question."""
+        return self.read(*args, stdin=stdin, env=env).split("\0")[:-1]
+
+    def read_parents(self, *args: str, stdin: str | None = None) -> dict[str, list[str]]:
+        """The commits that `git rev-list` lists, each with its parents."""
+        lines = self.read("rev-list", "--parents", *args, stdin=stdin).splitlines()
+        return {commit: parents for commit, *parents in map(str.split, lines)}
+
+    def read_log(self, fields: Sequence[str], *args: str) -> list[tuple[str, ...]]:
+        """The fields of the commits that `git log` lists."""
+        values = self.read_list(*LOG, "-z", "--no-patch", "--format=tformat:" + "%x00".join(fields), *args)
+        return list(zip(*[iter(values)] * len(fields), strict=True))
+
     def ask(self, *args: str) -> str | None:
-        """What git prints for a question that may have no answer."""
+        """What git prints for a question that may have no answer, without the end of its line."""
         done = self.run(*args, env=_READING)
         if done.status not in (0, 1):
             raise failure(done, args)
-        return done.stdout if done.ok else None
+        return done.stdout.removesuffix("\n") if done.ok else None
 
-    def write(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> None:
+    def write(self, *args: str, stdin: str | None = None, env: Env | None = None) -> None:
         """Run a command that changes the repository; raises if it fails."""
-        done = self.run(*args, stdin=stdin, env=_WRITING | dict(env or {}))
+        done = self.run(*args, stdin=stdin, env={**_WRITING, **(env or {})})
         if not done.ok:
             raise failure(done, args)
 
-    def run(self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> Finished:
-        """Run git to its end, whatever comes of it; once more if only the lock of a killed git was in its way."""
+    def run(self, *args: str, stdin: str | None = None, env: Env | None = None) -> Finished:
+        """Run git to its end, whether it fails or not; once more if only the lock of a killed git stopped it."""
         argv, whole = self._command(args, env)
         done = self._run(argv, whole, stdin)
         if done.ok or not any(mark in done.stderr for mark in _LOCKED):
@@ -111,27 +135,27 @@ class GitStore:
         paths = git_locks.named(done.stderr, self.folder)
         held = git_locks.remove_dead(paths)
         if held:
-            reasons = "".join(f"{each.path} stays: {each.reason}\n" for each in held)
+            reasons = "".join(f"{lock.path} stays: {lock.reason}\n" for lock in held)
             return done.replace(stderr=f"{done.stderr.rstrip()}\n{reasons}")
         return self._run(argv, whole, stdin) if paths else done
 
-    def _command(self, args: tuple[str, ...], env: Mapping[str, str] | None) -> tuple[list[str], dict[str, str]]:
-        """The words and the environment by which git is started."""
-        whole = child_environ() | self._env | (dict(env) if env else {})
-        git, words = ["git", "--no-pager"], [*self._options, *args]
-        found = cage.find(self.folder)
-        return [*git, *words] if found is None else found.wrap(git, self.folder, words, whole), whole
+    def _command(self, args: tuple[str, ...], env: Env | None) -> tuple[list[str], dict[str, str]]:
+        """The words and the environment with which git is started."""
+        whole = {**child_environ(), **self.env, **(env or {})}
+        git, words = ["git", "--no-pager"], [*self.options, *args]
+        own_cage = cage.find(self.folder)
+        return [*git, *words] if own_cage is None else own_cage.wrap(git, self.folder, words, whole), whole
 
     @contextmanager
     def beside(
-        self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None
+        self, *args: str, stdin: str | None = None, env: Env | None = None
     ) -> Iterator[Callable[[], str | None]]:
         """Ask git something while the block asks it something else; the answer is None if it fails in any way.
 
-        It is for what is asked again, and in earnest, where there is no answer.
+        Where there is no answer, the caller asks again and sees the error.
         """
-        argv, whole = self._command(args, _READING | dict(env or {}))
-        with process.beside(argv, cwd=self.folder, timeout=self._timeout, env=whole, stdin=stdin) as finish:
+        argv, whole = self._command(args, {**_READING, **(env or {})})
+        with process.beside(argv, cwd=self.folder, timeout=self.timeout, env=whole, stdin=stdin) as finish:
 
             def answer() -> str | None:
                 try:
@@ -144,24 +168,19 @@ class GitStore:
 
     def _run(self, argv: list[str], env: dict[str, str], stdin: str | None) -> Finished:
         for wait in (*_WAITS, None):
-            done = run(argv, cwd=self.folder, timeout=self._timeout, env=env, stdin=stdin, check=False)
-            if wait is None or not _met_half_made(done):
+            done = run(argv, cwd=self.folder, timeout=self.timeout, env=env, stdin=stdin, check=False)
+            if wait is None or not _died_of_half_made(done):
                 break
             sleep(wait)
         return done
 
-    def read_bytes(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+    def read_bytes(self, *args: str, stdin: bytes = b"", env: Env | None = None) -> bytes:
         """What git prints, byte by byte; raises if it fails."""
-        return run_bytes(
-            ["git", "--no-pager", *self._options, *args],
-            cwd=self.folder,
-            timeout=self._timeout,
-            env=child_environ() | self._env | _READING | (dict(env) if env else {}),
-            stdin=stdin,
-        )
+        argv, whole = self._command(args, {**_READING, **(env or {})})
+        return run_bytes(argv, cwd=self.folder, timeout=self.timeout, env=whole, stdin=stdin)
 
     def find_commit(self, *names: str) -> str | None:
-        """The commit that the first name with a meaning stands for.
+        """The commit of the first name that stands for one.
 
         The names go in by standard input, so that none can be taken as an option.
         """
@@ -176,10 +195,10 @@ class GitStore:
 
     def get_commit(self, *names: str) -> str:
         """The same; raises UnknownRevision."""
-        found = self.find_commit(*names)
-        if found is None:
+        commit = self.find_commit(*names)
+        if commit is None:
             raise UnknownRevision(f"{names[-1]!r} stands for no commit here")
-        return found
+        return commit
 
     def ref(self, name: str) -> str | None:
         """The id that a ref holds, None if there is no such ref."""
@@ -191,12 +210,12 @@ class GitStore:
             return self._listed_refs(name).get(name)
 
     def refs(self, under: str) -> dict[str, str]:
-        """Every ref beneath a folder of refs, without that folder, and the commit that it is at."""
+        """Every ref under a folder of refs, without that folder, and the commit that it is at."""
         try:
-            found = self._files.under(under)
+            refs = self._files.under(under)
         except AskGit:
-            found = self._listed_refs(under)
-        return {name.removeprefix(under): commit for name, commit in found.items()}
+            refs = self._listed_refs(under)
+        return {name.removeprefix(under): commit for name, commit in refs.items()}
 
     def count_refs(self, under: str) -> int:
         """How many refs there are under a folder of refs."""
@@ -206,12 +225,11 @@ class GitStore:
             return len(self._listed_refs(under))
 
     def symbolic(self, name: str) -> str | None:
-        """The ref that a symbolic one leads to, None if it is not there or none."""
+        """The ref that a symbolic one leads to, None if it is not there or is not symbolic."""
         try:
             return self._files.target(name)
         except AskGit:
-            found = self.ask("symbolic-ref", "--quiet", name)
-            return None if found is None else found.rstrip("\n")
+            return self.ask("symbolic-ref", "--quiet", name)
 
     def checkouts(self) -> dict[str, str] | None:
         """Every checkout, the main one first, and the branch that it is on; None if only git can tell."""
@@ -224,67 +242,44 @@ class GitStore:
         lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", pattern).splitlines()
         return {name: commit for name, _, commit in (line.partition("\0") for line in lines)}
 
-    def create_ref(self, ref: str, commit: str) -> None:
-        """Make a ref; there already at the commit is fine, elsewhere raises RefMoved."""
-        words = ("update-ref", "--no-deref", "-m", "rook: create", ref, commit, "")
-        made = self.run(*_hooks_for(ref), *words, env=_WRITING)
-        if made.ok:
+    def change_ref(self, ref: str, *, old: str | None, new: str | None) -> None:
+        """Make, move or (without `new`) delete a ref that is still at `old`, else raises RefMoved.
+
+        There already at `new` is fine. What the ref may lead to stays.
+        """
+        hooks = NO_HOOKS if ref.startswith(SAVED) else ()  # nothing of the user's has a say in what is ours alone
+        why, words = ("replace" if old else "create", (ref, new)) if new else ("delete", ("-d", ref))
+        done = self.run(*hooks, "update-ref", "--no-deref", "-m", f"rook: {why}", *words, old or "", env=_WRITING)
+        if done.ok:
             return
         current = self.find_commit(ref)
-        if current is None:
-            raise failure(made, ("update-ref",))
-        if current != commit:
-            raise moved(ref.removeprefix(HEADS), commit, current)
-
-    def delete_ref(self, ref: str, expected: str) -> None:
-        """Delete a ref that is still at `expected`, else raises RefMoved. What it may lead to stays."""
-        self._change_ref(ref, expected, "rook: delete", "-d", ref, expected)
+        if current == old:
+            raise failure(done, ("update-ref",))
+        if new is None or current != new:
+            raise moved(ref.removeprefix(HEADS), old or new, current)
 
     def delete_refs(self, refs: Mapping[str, str]) -> None:
         """Delete refs of Rookery's own that are still where the caller saw them; all, or none."""
         lines = "".join(f"delete {ref} {commit}\n" for ref, commit in refs.items())
-        words = ("-c", "core.hooksPath=/dev/null", "update-ref", "--no-deref", "-m", "rook: prune", "--stdin")
-        self.write(*words, stdin=lines)
+        self.write(*NO_HOOKS, "update-ref", "--no-deref", "-m", "rook: prune", "--stdin", stdin=lines)
 
     def save_ref(self, name: str, commit: str) -> None:
         """Keep a commit under `refs/rookery/`."""
         self.check_saved_name(name)
-        self.create_ref(SAVED + name, self.get_commit(commit))
+        self.change_ref(SAVED + name, old=None, new=self.get_commit(commit))
 
-    def check_saved_name(self, name: str) -> str:
-        """The name itself, if something can be kept under it."""
-        if is_plain_name(name):
-            return name
-        if "\0" in name or not self.run("check-ref-format", SAVED + name).ok:
+    def check_saved_name(self, name: str) -> None:
+        """Raise InvalidInput if nothing can be kept under this name."""
+        if not is_plain_name(name) and ("\0" in name or not self.run("check-ref-format", SAVED + name).ok):
             raise InvalidInput(f"{name!r} cannot be the name of a ref", hint="see `git help check-ref-format`")
-        return name
 
-    def replace_ref(self, ref: str, commit: str, expected: str) -> None:
-        """Move a ref that is still at `expected`, else raises RefMoved."""
-        self._change_ref(ref, expected, "rook: replace", ref, commit, expected)
-
-    def _change_ref(self, ref: str, expected: str, *words: str) -> None:
-        done = self.run(*_hooks_for(ref), "update-ref", "--no-deref", "-m", *words, env=_WRITING)
-        if done.ok:
-            return
-        current = self.find_commit(ref)
-        if current == expected:
-            raise failure(done, ("update-ref",))
-        raise moved(ref.removeprefix(HEADS), expected, current)
-
-    def saved_refs(self, prefix: str) -> dict[str, str]:
-        """What is kept under `refs/rookery/`, by the names that begin with `prefix`."""
-        return {name: commit for name, commit in self.refs(SAVED).items() if name.startswith(prefix)}
-
-    def check_branch_name(self, name: str) -> str:
-        """The name itself, if a branch can have it."""
+    def check_branch_name(self, name: str) -> None:
+        """Raise InvalidInput if no branch can have this name."""
         if is_plain_name(name):
-            return name
-        done = self.run("check-ref-format", "--branch", name) if "\0" not in name else None
-        # `@{-1}` is understood, as the branch before: only a name that stands for itself is one.
-        if done is None or done.stdout != name + "\n":
+            return
+        # Git takes `@{-1}` for the branch before: only a name that stands for itself is one.
+        if "\0" in name or self.run("check-ref-format", "--branch", name).stdout != name + "\n":
             raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="see `git help check-ref-format`")
-        return name
 
     def contains(self, commit: str, within: str) -> bool:
         """True if a commit is another or one of its ancestors. Both are ids."""
@@ -299,37 +294,52 @@ class GitStore:
 
     def count_unpushed(self) -> int:
         """How many commits no remote is known to have, stashes included."""
-        tips = ["HEAD"] if self.find_commit("HEAD") else []
-        tips += ["refs/stash"] if self.find_commit("refs/stash") else []
+        tips = [name for name in ("HEAD", "refs/stash") if self.find_commit(name)]
         return int(self.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
 
     def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
         """All that some commits lead to and no branch, tag or remote does, each with its parents."""
         asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
-        if not asked:
-            return {}
-        words = ("rev-list", "--parents", "--stdin", "--not", "--branches", "--tags", "--remotes")
-        lines = (line.split() for line in self.read(*words, stdin=asked).splitlines())
-        return {commit: parents for commit, *parents in lines}
+        return self.read_parents("--stdin", "--not", "--branches", "--tags", "--remotes", stdin=asked) if asked else {}
 
-    def fork_point(self, base: str, tip: str | None) -> str:
-        """Where `tip` parted from `base`; `base` itself if they have nothing in common."""
-        found = None if tip is None else self.ask("merge-base", base, tip)
-        return base if found is None else found.strip()
+    def fork_point(self, base: str, tip: str) -> str | None:
+        """Where two commits parted; None if they have nothing in common."""
+        commits = self.ask("merge-base", base, tip)
+        return None if commits is None else commits.split()[0]
 
     def empty_tree(self) -> str:
         """What the first commit is compared with."""
         return self.read("hash-object", "-t", "tree", "--stdin", stdin="").strip()
 
+    def tree_paths(self, revision: str) -> list[str]:
+        """Every file of a commit or tree."""
+        return self.read_list("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)
+
+    def untracked(self, *options: str, env: Env | None = None) -> list[str]:
+        """What git neither tracks nor ignores; a repository inside this one ends in `/`."""
+        return self.read_list("ls-files", "-z", "--others", "--exclude-standard", *options, env=env)
+
     def diff(self, old: str, new: str) -> list[FileDiff]:
         """What changed between two commits or trees."""
         return parse_diff(self.read(*DIFF, *COUNTED, old, new, "--"))
 
+    def commit_tree(self, tree: str, parents: Sequence[str], message: str, env: Env | None = None) -> str:
+        """A commit by the user, to which no ref leads yet."""
+        words = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-")
+        try:  # without this option git makes a user up from the machine's names where it knows none
+            return self.read("-c", "user.useConfigOnly=true", *words, stdin=message, env=env).strip()
+        except ProgramFailed:
+            return self.read(*self.identity_options(), *words, stdin=message, env=env).strip()
+
     def identity(self) -> dict[str, str]:
-        """The name and address that the user has given git, else Rookery's own."""
-        given = self.ask("config", "-z", "--get-regexp", r"^user\.(name|email)$") or ""
-        found = dict(entry.split("\n", 1) for entry in given.split("\0") if "\n" in entry)
-        return {"user.name": found.get("user.name") or NAME, "user.email": found.get("user.email") or EMAIL}
+        """The name and address that the user has set in git, else Rookery's own."""
+        text = self.ask("config", "-z", "--get-regexp", r"^user\.(name|email)$") or ""
+        settings = dict(entry.split("\n", 1) for entry in text.split("\0") if "\n" in entry)
+        return {"user.name": settings.get("user.name") or NAME, "user.email": settings.get("user.email") or EMAIL}
+
+    def identity_options(self) -> list[str]:
+        """The options by which git commits under that name."""
+        return [word for key, value in self.identity().items() for word in ("-c", f"{key}={value}")]
 
 
 def is_plain_name(name: str) -> bool:
@@ -338,32 +348,27 @@ def is_plain_name(name: str) -> bool:
     return is_simple and not name.startswith("-") and name != "HEAD"
 
 
-def _hooks_for(ref: str) -> tuple[str, ...]:
-    """No hook hears of, or can refuse, what is kept for Rookery alone."""
-    return ("-c", "core.hooksPath=/dev/null") if ref.startswith(SAVED) else ()
-
-
-def _met_half_made(done: Finished) -> bool:
+def _died_of_half_made(done: Finished) -> bool:
     """True if git died, before it did anything, of a worktree that another git is just making.
 
-    Git looks through all worktrees for the branches that are checked out, and does not stand the moment in which the
-    file that leads from a new one to its repository is there and still empty.
+    Git looks through all worktrees for the branches that are checked out, and fails in the moment in which the file
+    that leads from a new one to its repository is there and still empty.
     """
     return done.status == _DIED and "worktrees/" in done.stderr and "/commondir" in done.stderr
 
 
 def failure(done: Finished, args: tuple[str, ...]) -> Exception:
     """The error for a git command that failed."""
-    said = done.last_words
-    if any(words in said for words in _NOWHERE):
-        return NoRepository(f"git finds no checkout here: {said}")
-    if "index.lock" in said:
+    output = done.last_words
+    if any(words in output for words in _NOWHERE):
+        return NoRepository(f"git finds no checkout here: {output}")
+    if "index.lock" in output:
         return InvalidState(
-            f"git is locked: {said}", hint="wait for the other git; if none runs, it was killed: remove the lock file"
+            f"git is locked: {output}", hint="wait for the other git; if none runs, it was killed: remove the lock file"
         )
-    return ProgramFailed(f"`git {' '.join(args)[:100]}` exited with {done.status}: {said}")
+    return ProgramFailed(f"`git {' '.join(args)[:100]}` exited with {done.status}: {output}")
 
 
 def git_version() -> str:
-    """What `git --version` says of itself; raises ProgramFailed."""
+    """The version that `git --version` prints; raises ProgramFailed."""
     return run(["git", "--version"], timeout=10, env=child_environ()).stdout.removeprefix("git version ").strip()

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 
-from rookery.vcs.git.merging import objects_of
-from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.repository import NO_HOOKS, GitStore
 from rookery.vcs.ref_names import HEADS
 
 # What changes how files look in a checkout, and who commits.
 _TAKEN = r"^(core\.(autocrlf|eol|filemode|symlinks|ignorecase|safecrlf|precomposeunicode)|user\..*|filter\..*|lfs\..*)$"
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
-def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> GitStore:
-    """Check a commit out in a new folder, on no branch; `branch` is there too, where the real one is."""
+def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> None:
+    """Check a commit out in a new folder, on no branch; the repository also has `branch`, where the real one is."""
     os.makedirs(folder)
     form = store.read("rev-parse", "--show-object-format").strip()
     inner = open_scratch(folder, store.timeout)
@@ -26,18 +24,17 @@ def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> 
     info = os.path.join(folder, ".git", "objects", "info")
     os.makedirs(info, exist_ok=True)
     with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(objects_of(store) + "\n")
+        file.write(store.objects + "\n")
     settings = store.ask("config", "-z", "--get-regexp", _TAKEN) or ""
     for entry in settings.split("\0")[:-1]:
         key, _, value = entry.partition("\n")
         inner.write("config", "--add", key, value)
     inner.write("update-ref", HEADS + branch, at)
-    inner.write(*_NO_HOOKS, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit)
-    return inner
+    inner.write(*NO_HOOKS, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit)
 
 
 def open_scratch(folder: str, timeout: float) -> GitStore:
-    """One that is there."""
+    """The scratch repository in a folder."""
     return GitStore(folder, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)})
 
 
@@ -52,16 +49,16 @@ def hide(folder: str, paths: list[str]) -> None:
 def changed_files(folder: str, timeout: float) -> set[str]:
     """The files of the commit that is checked out which are no longer as it has them."""
     words = ("-c", "core.fsmonitor=false", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--")
-    return set(open_scratch(folder, timeout).read(*_NO_HOOKS, *words).split("\0")[:-1])
+    return set(open_scratch(folder, timeout).read_list(*NO_HOOKS, *words))
 
 
 def write_tree(store: GitStore, folder: str, commit: str) -> str:
-    """All that lies in a scratch folder, made of a commit, as a tree of the real repository.
+    """All files of a scratch folder, in which a commit was checked out, as a tree of the real repository.
 
-    Whatever was committed or switched in there does not count, and is not needed: the files do.
+    What was committed or switched in there does not count: only the files do.
     """
     inner = open_scratch(folder, store.timeout)
-    env = {"GIT_OBJECT_DIRECTORY": objects_of(store), "GIT_INDEX_FILE": os.path.join(folder, ".git", "rookery-index")}
+    env = {"GIT_OBJECT_DIRECTORY": store.objects, "GIT_INDEX_FILE": os.path.join(folder, ".git", "rookery-index")}
     inner.write("read-tree", commit, env=env)
-    inner.write(*_NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)
+    inner.write(*NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)
     return inner.read("write-tree", env=env).strip()

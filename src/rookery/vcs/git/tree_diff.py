@@ -42,15 +42,15 @@ def tree_changes(store: GitStore, old: str, new: str) -> list[TreeChange]:
     key = ("changes", old, new)
     if key not in store.known:
         store.known[key] = parse_changes(store.read(*DIFF_TREE, old, new))
-    found: list[TreeChange] = store.known[key]
-    return found
+    changes: list[TreeChange] = store.known[key]
+    return changes
 
 
 def parse_changes(text: str) -> list[TreeChange]:
     """The paths of `--raw -z`."""
     fields = text.split("\0")[:-1]
-    found = []
+    changes = []
     for about, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, new_mode, old_oid, new_oid, _ = about.strip("\n").removeprefix(":").split(" ")
-        found.append(TreeChange(path, old_mode, new_mode, old_oid, new_oid))
-    return found
+        changes.append(TreeChange(path, old_mode, new_mode, old_oid, new_oid))
+    return changes

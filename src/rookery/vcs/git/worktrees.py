@@ -1,7 +1,7 @@
-"""Linked worktrees of git: made, taken away, and given ignored files of their own.
+"""Linked worktrees of git: added, removed, and given ignored files of their own.
 
 Everything can be repeated after a kill. Git itself marks a worktree that it has not finished by a lock whose reason
-is `initializing`; such a one is finished, any other lock is somebody's wish.
+is `initializing`: we finish such a one. Any other lock is a person's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
+from rookery.vcs.git.pointers import registration_of
 from rookery.vcs.git.porcelain import Worktree, parse_worktrees
-from rookery.vcs.git.repository import GitStore, failure
+from rookery.vcs.git.repository import LITERAL, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import UnknownRevision, named_path
 from rookery.vcs.ref_names import HEADS
@@ -42,49 +43,46 @@ def add(store: GitStore, folder: str, branch: str) -> None:
     folders.refuse_link(place)
     if store.find_commit(HEADS + branch) is None:
         raise UnknownRevision(f"there is no branch {branch}")
-    found = _registered(store).get(place)
-    if found is not None and found.lock == _UNFINISHED:
+    worktree = _registered(store).get(place)
+    if worktree is not None and worktree.lock == _UNFINISHED:
         _clear_or_finish(store, place, branch)
-    elif found is not None and not folders.is_empty(place):
-        _check_is_on(place, found, branch)
+    elif worktree is not None and not folders.is_empty(place):
+        _check_is_on(worktree, branch)
         return
-    elif found is not None:
-        _refuse_locked(place, found)
+    elif worktree is not None:
+        _refuse_locked(worktree)
         _unregister(store, place)
-    if found is None or folders.is_empty(place):
+    if worktree is None or folders.is_empty(place):
         _clear_pointer(store, place)
         _add_new(store, place, branch)
 
 
 def remove(store: GitStore, folder: str) -> None:
-    """Take a worktree away; the caller has proved that nothing is lost."""
+    """Remove a worktree; the caller has proved that nothing is lost."""
     place = folders.real_place(folder)
     folders.refuse_link(place)
-    found = _registered(store).get(place)
-    if found is not None:
-        _refuse_locked(place, found)
+    worktree = _registered(store).get(place)
+    if worktree is not None:
+        _refuse_locked(worktree)
     elif os.path.lexists(place) and not _points_here(store, place):
         raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
     folders.put_aside(place)
-    if found is not None:
+    if worktree is not None:
         _unregister(store, place)
     folders.delete_aside(place)
     cage.forget(place)
 
 
 def lock_reason(store: GitStore, folder: str) -> str | None:
-    """Why the worktree is locked ('' without a reason); None if it is not, or was locked by its own making."""
-    found = _registered(store).get(folders.real_place(folder))
-    return None if found is None or found.lock == _UNFINISHED else found.lock
+    """Why the worktree is locked ('' without a reason); None if it is not, or if git is still making it."""
+    worktree = _registered(store).get(folders.real_place(folder))
+    return None if worktree is None or worktree.lock == _UNFINISHED else worktree.lock
 
 
 def running_step(store: GitStore) -> str | None:
     """The merge, rebase or the like that has begun here and not ended."""
     folder = git_folder(store)
-    for name, step in _RUNNING.items():
-        if os.path.exists(os.path.join(folder, name)):
-            return step
-    return None
+    return next((step for name, step in _RUNNING.items() if os.path.exists(os.path.join(folder, name))), None)
 
 
 def git_folder(store: GitStore) -> str:
@@ -94,8 +92,8 @@ def git_folder(store: GitStore) -> str:
 
 def submodules(store: GitStore, root: str) -> list[str]:
     """The submodules that are checked out here."""
-    listed = store.read("ls-files", "-z", "--stage").split("\0")
-    paths = [entry.partition("\t")[2] for entry in listed if entry.startswith("160000 ")]
+    entries = store.read_list("ls-files", "-z", "--stage")
+    paths = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
     return [path for path in paths if os.path.lexists(os.path.join(root, path, ".git"))]
 
 
@@ -112,62 +110,49 @@ def exclude(store: GitStore, patterns: Sequence[str]) -> None:
     wanted = dict.fromkeys([*_read_own(path), *patterns])
     listed = _excludes_files(store)
     _write_excludes(listed, path, wanted)
-    if [each for scope, each in listed if scope == _OWN][-1:] != [path]:
+    if [file for scope, file in listed if scope == _OWN][-1:] != [path]:
         _configure(store, "--worktree", "core.excludesFile", path)
     tracked = _tracked(store, patterns)
     if tracked:
         # In a sparse checkout git takes the mark from files that are there, unless it is told to expect them.
-        if store.ask("config", "--type=bool", "--get", "core.sparseCheckout") == "true\n":
-            expect = "sparse.expectFilesOutsideOfPatterns"
-            if store.ask("config", "--worktree", "--get", expect) != "true\n":
-                _configure(store, "--worktree", expect, "true")
-        store.write("update-index", "-z", "--skip-worktree", "--stdin", stdin="".join(f"{each}\0" for each in tracked))
-
-
-def include(store: GitStore, root: str, patterns: Sequence[str]) -> None:
-    """Take back `exclude`; a tracked file is again as the repository has it."""
-    path = os.path.join(_linked_folder(store), EXCLUDES)
-    if not os.path.exists(path):
-        return
-    _write_excludes(_excludes_files(store), path, [each for each in _read_own(path) if each not in patterns])
-    hidden = [each for each in _tracked(store, patterns) if each in _hidden(store)]
-    if hidden:
-        listed = "".join(f"{each}\0" for each in hidden)
-        store.write("update-index", "-z", "--no-skip-worktree", "--stdin", stdin=listed)
-        for each in hidden:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(root, each))
-        store.write("checkout-index", "-z", "--force", "--stdin", stdin=listed)
+        expect = "sparse.expectFilesOutsideOfPatterns"
+        is_sparse = store.ask("config", "--type=bool", "--get", "core.sparseCheckout") == "true"
+        if is_sparse and store.ask("config", "--worktree", "--get", expect) != "true":
+            _configure(store, "--worktree", expect, "true")
+        store.write("update-index", "-z", "--skip-worktree", "--stdin", stdin="".join(f"{path}\0" for path in tracked))
 
 
 def excluded(store: GitStore) -> list[str]:
-    """What `exclude` was asked for in this worktree."""
+    """The patterns that `exclude` keeps out of this worktree."""
     return _read_own(os.path.join(git_folder(store), EXCLUDES))
 
 
 def _registered(store: GitStore) -> dict[str, Worktree]:
     """Every linked worktree by its folder."""
-    listed = parse_worktrees(store.read("worktree", "list", "--porcelain", "-z"))
-    return {each.folder: each for each in listed[1:]}
+    worktrees = parse_worktrees(store.read("worktree", "list", "--porcelain", "-z"))
+    return {worktree.folder: worktree for worktree in worktrees[1:]}
 
 
-def _check_is_on(place: str, found: Worktree, branch: str) -> None:
-    if not os.path.isfile(os.path.join(place, ".git")):
+def _check_is_on(worktree: Worktree, branch: str) -> None:
+    if not os.path.isfile(os.path.join(worktree.folder, ".git")):
         raise InvalidState(
-            f"{place} holds files, and is no checkout any more", hint="move them away, and run `git worktree prune`"
+            f"{worktree.folder} holds files, and is no checkout any more",
+            hint="move them away, and run `git worktree prune`",
         )
-    if found.branch != branch:
-        raise InvalidState(f"{place} is on {found.branch or 'no branch'}, not on {branch}", hint="switch it back")
+    if worktree.branch != branch:
+        on = worktree.branch or "no branch"
+        raise InvalidState(f"{worktree.folder} is on {on}, not on {branch}", hint="switch it back")
 
 
-def _refuse_locked(place: str, found: Worktree) -> None:
-    if found.lock is not None and found.lock != _UNFINISHED:
-        reason = f": {found.lock}" if found.lock else ""
-        raise InvalidState(f"the worktree {place} is locked{reason}", hint=f"`git worktree unlock {place}`")
+def _refuse_locked(worktree: Worktree) -> None:
+    if worktree.lock is not None and worktree.lock != _UNFINISHED:
+        reason = f": {worktree.lock}" if worktree.lock else ""
+        hint = f"`git worktree unlock {worktree.folder}`"
+        raise InvalidState(f"the worktree {worktree.folder} is locked{reason}", hint=hint)
 
 
 def _clear_or_finish(store: GitStore, place: str, branch: str) -> None:
-    """Go on with a worktree whose making was killed. Files that git has not made are left where they are."""
+    """Finish a worktree whose `git worktree add` was killed. Files that git has not written stay where they are."""
     inner = store.at(place)
     if os.path.isfile(os.path.join(place, ".git")) and inner.run("rev-parse", "--git-dir").ok:
         with suppress(FileNotFoundError):
@@ -179,7 +164,7 @@ def _clear_or_finish(store: GitStore, place: str, branch: str) -> None:
     if os.path.isdir(place) and os.listdir(place) == [".git"]:
         os.unlink(os.path.join(place, ".git"))
     if not folders.is_empty(place):
-        raise InvalidState(f"{place} holds files that no checkout made", hint="move them away first")
+        raise InvalidState(f"{place} holds files that no checkout wrote", hint="move them away first")
     _unregister(store, place)
 
 
@@ -202,9 +187,7 @@ def _clear_pointer(store: GitStore, place: str) -> None:
 
 def _points_here(store: GitStore, place: str) -> bool:
     """True if the folder's `.git` file leads into this repository's worktrees."""
-    target = folders.read_line(os.path.join(place, ".git")).removeprefix("gitdir:").strip()
-    common = store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
-    return os.path.dirname(os.path.join(place, target)) == os.path.join(common, "worktrees")
+    return registration_of(place, os.path.realpath(store.common)) is not None
 
 
 def _add_new(store: GitStore, place: str, branch: str) -> None:
@@ -227,17 +210,16 @@ def _enable_own_configuration(store: GitStore) -> None:
     """Let worktrees have settings of their own.
 
     From then on git reads `core.bare` and `core.worktree` for linked worktrees too, where they are wrong, so the main
-    checkout's move to its own file: written there first, taken from the shared file last.
+    checkout's move to its own file: they are written there first, and removed from the shared file last.
     """
-    if store.ask("config", "--type=bool", "--get", "extensions.worktreeConfig") == "true\n":
+    if store.ask("config", "--type=bool", "--get", "extensions.worktreeConfig") == "true":
         return
-    common = store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
-    shared, own = os.path.join(common, "config"), os.path.join(common, "config.worktree")
+    shared, own = (os.path.join(store.common, name) for name in ("config", "config.worktree"))
     moved = {}
     for key, harmless in (("core.bare", "false"), ("core.worktree", None)):
         value = store.ask("config", f"--file={shared}", "--get", key)
-        if value is not None and value.rstrip("\n") != harmless:
-            moved[key] = value.rstrip("\n")
+        if value is not None and value != harmless:
+            moved[key] = value
     for key, value in moved.items():
         _configure(store, f"--file={own}", key, value)
     _configure(store, f"--file={shared}", "extensions.worktreeConfig", "true")
@@ -262,32 +244,23 @@ def _write_excludes(listed: Sequence[tuple[str, str]], path: str, patterns: Iter
 
 
 def _read_own(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            _, _, ours = file.read().partition(_OURS + "\n")
-    except FileNotFoundError:
-        return []
-    return ours.splitlines()
+    return folders.read_text(path).partition(_OURS + "\n")[2].splitlines()
 
 
 def _excludes_files(store: GitStore) -> list[tuple[str, str]]:
     """Where each scope of the configuration says that ignored files are listed, the last one counts."""
     text = store.ask("config", "-z", "--show-scope", "--type=path", "--get-all", "core.excludesFile") or ""
-    fields = text.split("\0")
-    return list(zip(fields[:-1:2], fields[1::2], strict=True))
+    return list(zip(*[iter(text.split("\0")[:-1])] * 2, strict=True))
 
 
 def _user_excludes(listed: Sequence[tuple[str, str]]) -> str:
     """What the user ignores in every repository."""
-    given = [path for scope, path in listed if scope != _OWN]
     env = child_environ()
     home = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
-    path = given[-1] if given else os.path.join(home, "git", "ignore")
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.read()
-    except OSError:
-        return ""
+    paths = [os.path.join(home, "git", "ignore"), *(path for scope, path in listed if scope != _OWN)]
+    text = ""
+    with suppress(OSError):  # git ignores a file that it cannot read, too
+        text = folders.read_text(paths[-1])
     return text if not text or text.endswith("\n") else text + "\n"
 
 
@@ -296,10 +269,4 @@ def _tracked(store: GitStore, patterns: Sequence[str]) -> list[str]:
     names = [named_path(pattern) for pattern in patterns if not pattern.endswith("/")]
     if not names:
         return []
-    listed = store.read("ls-files", "-z", "--", *names, env={"GIT_LITERAL_PATHSPECS": "1"}).split("\0")
-    return [path for path in listed if path in names]
-
-
-def _hidden(store: GitStore) -> set[str]:
-    """Tracked files that are marked `skip-worktree`."""
-    return {entry[2:] for entry in store.read("ls-files", "-z", "-t").split("\0") if entry.startswith("S ")}
+    return [path for path in store.read_list("ls-files", "-z", "--", *names, env=LITERAL) if path in names]

@@ -22,8 +22,7 @@ class JjMerging(Merging):
 
         Jj leaves out a bookmark whose ref is locked, and only warns: locks of killed gits are removed first.
         """
-        common = self.store.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
-        git_locks.remove_dead(git_locks.find(common))
+        git_locks.remove_dead(git_locks.find(self.store.common))
         self._jj._here()
         self._jj._jj("git", "export", AS_IT_IS)
 

@@ -1,10 +1,11 @@
-"""Running jj for one workspace, and what every question about it needs: its commit, its bookmarks, its git store."""
+"""Running jj for one workspace, and what all questions about it need: its commit, its bookmarks, its git store."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 
 from rookery.base import call as calls
@@ -13,8 +14,18 @@ from rookery.base.errors import InvalidState, ProgramFailed, Refused
 from rookery.config.environ import child_environ
 from rookery.config.project import main_checkout
 from rookery.processes.process import Finished, run
+from rookery.vcs.folders import read_text
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.jj.view import BOOKMARK_TEMPLATE, HERE, HERE_TEMPLATE, Here, parse_bookmarks, parse_here
+from rookery.vcs.jj.view import (
+    BOOKMARK_TEMPLATE,
+    HERE,
+    HERE_TEMPLATE,
+    PATH_TEMPLATE,
+    Here,
+    parse_bookmarks,
+    parse_here,
+    parse_rows,
+)
 from rookery.vcs.model import Conflicted, UnknownRevision
 
 AS_IT_IS = "--ignore-working-copy"
@@ -23,39 +34,38 @@ _LOCK = "rookery.lock"
 
 
 class JjProgram:
-    """A jj workspace, without the questions and steps that are asked of it."""
+    """A jj workspace, without the questions and steps of the Protocol."""
 
     def __init__(self, root: str, timeout: float) -> None:
         self.root = root
         self._timeout = timeout
 
-    def list_files(self, files: str) -> list[str]:
-        """The tracked files that a fileset names; what has changed on disk since jj last looked is not taken in."""
-        return self._jj("file", "list", AS_IT_IS, '--template=path ++ "\\0"', files).split("\0")[:-1]
+    def list_files(self, files: str, *options: str) -> list[str]:
+        """The tracked files that a fileset names, as of when jj last looked at the disk."""
+        return parse_rows(self._jj("file", "list", AS_IT_IS, "--template=" + PATH_TEMPLATE, *options, files))
 
     def _here(self, *config: str) -> Here:
-        """The working copy, with what is on disk now: `jj log` takes it in first."""
+        """The working copy, with what is on disk now: `jj log` reads that first."""
         return parse_here(self._jj(*show(HERE, HERE_TEMPLATE), *config))
 
     def _bookmarks(self) -> dict[str, list[str]]:
-        """Every bookmark. With a `.git` beside it jj also takes in what git did to the branches, unless it is told
+        """Every bookmark. With a `.git` beside it jj also imports what git did to the branches, unless it is told
         to ignore the working copy."""
         return parse_bookmarks(self._jj("bookmark", "list", "--template=" + BOOKMARK_TEMPLATE))
 
     def _tip(self, name: str) -> str:
-        found = self._bookmarks()
-        if name not in found:
+        bookmarks = self._bookmarks()
+        if name not in bookmarks:
             raise UnknownRevision(f"there is no bookmark {name}")
-        return one(name, found[name])
+        return one(name, bookmarks[name])
 
     def _identity(self) -> list[str]:
         """Options that name the user where the user has not: as git knows him, else as Rookery."""
-        given = self._run("config", "list", "user", "--template=" + 'name ++ "\\n"').stdout.split()
-        return [f"--config={key}={quoted(value)}" for key, value in self._store.identity().items() if key not in given]
+        is_set = self._run("config", "list", "user", "--template=" + 'name ++ "\\n"').stdout.split()
+        return [f"--config={key}={quoted(value)}" for key, value in self._store.identity().items() if key not in is_set]
 
     def _remember(self, branch: str) -> None:
-        path = os.path.join(self.root, ".jj", _MEMORY)
-        write_whole(path, branch)
+        write_whole(os.path.join(self.root, ".jj", _MEMORY), branch)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -65,9 +75,18 @@ class JjProgram:
             yield
 
     @cached_property
+    def _git_folder(self) -> str:
+        """The folder of the git store."""
+        return self._jj("git", "root", AS_IT_IS).rstrip("\n")
+
+    @cached_property
     def _store(self) -> GitStore:
-        folder = self._jj("git", "root", AS_IT_IS).rstrip("\n")
-        return GitStore(self.root, self._timeout, options=(f"--git-dir={folder}",))
+        return GitStore(self.root, self._timeout, options=(f"--git-dir={self._git_folder}",))
+
+    @property
+    def _files_store(self) -> GitStore:
+        """The store, with the workspace's files as git's own checkout."""
+        return replace(self._store, options=(*self._store.options, f"--work-tree={self.root}"))
 
     def main_root(self) -> str:
         """The folder of the repository's first workspace."""
@@ -85,6 +104,7 @@ class JjProgram:
 
 
 def failed(done: Finished) -> Refused:
+    """The error for a jj command that failed."""
     if "working copy is stale" in done.stderr:
         return InvalidState(
             "this workspace is stale: its commit was changed from elsewhere",
@@ -118,13 +138,9 @@ def conflicted(name: str) -> Conflicted:
 
 def remembered(root: str) -> str:
     """The bookmark that was last switched to or committed on in a workspace."""
-    try:
-        with open(os.path.join(root, ".jj", _MEMORY), encoding="utf-8") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
+    return read_text(os.path.join(root, ".jj", _MEMORY))
 
 
 def jj_version() -> str:
-    """What `jj --version` says of itself; raises ProgramFailed."""
+    """The version that `jj --version` prints; raises ProgramFailed."""
     return run(["jj", "--version"], timeout=10, env=child_environ()).stdout.removeprefix("jj ").strip()

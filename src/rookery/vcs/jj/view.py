@@ -1,61 +1,72 @@
-"""Reading what jj prints by our templates: pure. Names come as JSON, so that any of them comes through as it is."""
+"""Templates for jj, and how to read what it prints by them: one JSON list a line, whatever characters a name has."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
 from rookery.vcs.git.porcelain import ADDED, CONFLICTED, DELETED, MODIFIED, RENAMED, TYPE_CHANGED
 from rookery.vcs.model import TRUNKS, Change, LogEntry, commit_time
 
 
+def _row(*fields: str) -> str:
+    """A template for a JSON list of fields."""
+    return '"[" ++ ' + ' ++ "," ++ '.join(fields) + ' ++ "]"'
+
+
 def _list(items: str, entry: str) -> str:
-    """A template for a JSON list."""
+    """A template for a JSON list of the items that another template lists."""
     return f'"[" ++ {items}.map(|x| {entry}).join(",") ++ "]"'
 
 
-_BOOKMARKS = '"[" ++ json(x.name()) ++ "," ++ x.conflict() ++ "]"'
-_FILES = (
-    '"[" ++ json(x.status()) ++ "," ++ json(x.source().path()) ++ "," ++ json(x.path()) ++ "," '
-    '++ json(x.source().file_type()) ++ "," ++ json(x.target().file_type()) ++ "]"'
-)
-_END = ' ++ "\\0"'
+def _file(name: str) -> str:
+    """A template for a changed file."""
+    fields = ("status()", "source().path()", "path()", "source().file_type()", "target().file_type()")
+    return _row(*(f"json({name}.{field})" for field in fields))
 
-# The working copy and the nearest commits beneath it (or itself) that have a bookmark.
+
+_END = ' ++ "\\n"'
+_BOOKMARKS = _row("json(x.name())", "x.conflict()")
+
+# The working copy and the nearest commits under it (or itself) that have a bookmark.
 HERE = "@ | heads(::@ & bookmarks())"
-HERE_TEMPLATE = "".join(
-    part + _END + " ++ "
-    for part in (
+HERE_TEMPLATE = (
+    _row(
         "current_working_copy",
-        "commit_id",
+        "json(commit_id)",
         _list("parents", "json(x.commit_id())"),
         _list("local_bookmarks", _BOOKMARKS),
-        f'if(current_working_copy, {_list("self.diff().files()", _FILES)}, "[]")',
+        f'if(current_working_copy, {_list("self.diff().files()", _file("x"))}, "[]")',
         f'if(current_working_copy, {_list("self.conflicted_files()", "json(x.path())")}, "[]")',
     )
-).removesuffix(" ++ ")
-_HERE_FIELDS = 6
-
-BOOKMARK_TEMPLATE = (
-    'if(remote, "", if(present, json(name) ++ "\\0" ++ '
-    + _list("added_targets", "json(x.commit_id())")
-    + ' ++ "\\0" ++ conflict ++ "\\0"))'
+    + _END
 )
+_BOOKMARK = _row("json(name)", _list("added_targets", "json(x.commit_id())"), "conflict") + _END
+BOOKMARK_TEMPLATE = f'if(remote, "", if(present, {_BOOKMARK}))'
 LOG_TEMPLATE = (
-    'commit_id ++ "\\0" ++ json(author.name()) ++ "\\0" ++ json(stringify(author.email())) ++ "\\0" '
-    '++ author.timestamp().format("%s") ++ "\\0" ++ json(description) ++ "\\0"'
+    _row(
+        *("json(commit_id)", "json(description)", "json(author.name())", "json(stringify(author.email()))"),
+        'json(author.timestamp().format("%s"))',
+    )
+    + _END
 )
 WORKSPACE_TEMPLATE = (
-    'root ++ "\\0" ++ '
-    + _list("target.local_bookmarks()", _BOOKMARKS)
-    + ' ++ "\\0" ++ "[" ++ target.parents().map(|p| '
-    + _list("p.local_bookmarks()", _BOOKMARKS)
-    + ').join(",") ++ "]" ++ "\\0"'
+    _row(
+        *("json(name)", "json(stringify(root))", _list("target.local_bookmarks()", _BOOKMARKS)),
+        f'"[" ++ target.parents().map(|p| {_list("p.local_bookmarks()", _BOOKMARKS)}).join(",") ++ "]"',
+    )
+    + _END
 )
-PATH_TEMPLATE = 'json(path) ++ "\\0"'
-DIFF_TEMPLATE = _FILES.replace("x.", "self.") + _END
+PATH_TEMPLATE = "json(path)" + _END
+DIFF_TEMPLATE = _file("self") + _END
+
+
+def parse_rows(text: str) -> list[Any]:
+    """What jj printed by one of the templates."""
+    return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +95,26 @@ class Here(Record):
 
     def direct_bookmarks(self) -> list[Bookmark]:
         """Those at the working copy itself, else those at the first commit that it stands on and that has any."""
-        for commit in (self.commit, *self.parents):
-            found = [mark for mark in self.bookmarks if mark.commit == commit]
-            if found:
-                return found
-        return []
+        by_commit = ([mark for mark in self.bookmarks if mark.commit == at] for at in (self.commit, *self.parents))
+        return next(filter(None, by_commit), [])
 
 
 def is_root(commit: str) -> bool:
-    """True for the commit beneath all others, which jj has and git has not."""
+    """True for the commit under all others, which jj has and git has not."""
     return not commit.strip("0")
 
 
 def parse_here(text: str) -> Here:
     """The working copy, from HERE in HERE_TEMPLATE."""
-    fields = text.split("\0")[:-1]
-    rows = list(zip(*[iter(fields)] * _HERE_FIELDS, strict=True))
+    rows = parse_rows(text)
     bookmarks = tuple(
-        Bookmark(name, commit, is_conflicted)
-        for _, commit, _, marks, _, _ in rows
-        for name, is_conflicted in json.loads(marks)
+        Bookmark(name, commit, is_conflicted) for _, commit, _, marks, _, _ in rows for name, is_conflicted in marks
     )
-    own = next(row for row in rows if row[0] == "true")
-    conflicts = tuple(json.loads(own[5]))
-    changes = [parse_change(entry, conflicts) for entry in json.loads(own[4])]
+    _, commit, parents, _, files, conflicts = next(row for row in rows if row[0])
+    changes = [parse_change(entry, conflicts) for entry in files]
     listed = {change.path for change in changes}
     changes += [Change(path, CONFLICTED) for path in conflicts if path not in listed]
-    return Here(own[1], tuple(json.loads(own[2])), bookmarks, tuple(changes), conflicts)
+    return Here(commit, tuple(parents), bookmarks, tuple(changes), tuple(conflicts))
 
 
 def parse_change(entry: list[str], conflicts: Iterable[str] = ()) -> Change:
@@ -126,40 +130,27 @@ def parse_change(entry: list[str], conflicts: Iterable[str] = ()) -> Change:
 
 def parse_bookmarks(text: str) -> dict[str, list[str]]:
     """Every local bookmark and where it is: one commit, or several when it is conflicted."""
-    fields = text.split("\0")[:-1]
-    found = {}
-    for name, targets, is_conflicted in zip(*[iter(fields)] * 3, strict=True):
-        commits = json.loads(targets)
-        # A side that deleted it leaves one commit only, and still the bookmark is in conflict.
-        found[json.loads(name)] = commits if is_conflicted == "false" else [*commits, ""]
-    return found
+    # A side that deleted it leaves one commit only, and still the bookmark is in conflict.
+    return {name: [*at, ""] if is_conflicted else at for name, at, is_conflicted in parse_rows(text)}
 
 
 def parse_log(text: str) -> list[LogEntry]:
     """The commits of a log in LOG_TEMPLATE."""
-    fields = text.split("\0")[:-1]
     return [
-        LogEntry(
-            commit, json.loads(message).rstrip("\n"), f"{json.loads(name)} <{json.loads(email)}>", commit_time(seconds)
-        )
-        for commit, name, email, seconds, message in zip(*[iter(fields)] * 5, strict=True)
+        LogEntry(commit, message.rstrip("\n"), f"{name} <{email}>", commit_time(seconds))
+        for commit, message, name, email, seconds in parse_rows(text)
     ]
 
 
-def parse_workspaces(text: str) -> dict[str, list[str]]:
-    """The folder of every workspace, and the bookmarks at its working copy, else at what that stands on."""
-    fields = text.split("\0")[:-1]
-    found = {}
-    for root, own, beneath in zip(*[iter(fields)] * 3, strict=True):
-        places: list[list[list[str]]] = [json.loads(own), *json.loads(beneath)]
-        found[root] = [mark[0] for mark in next(filter(None, places), [])]
-    return found
+def parse_workspaces(text: str) -> dict[str, tuple[str, list[str]]]:
+    """The folder of every workspace, its name, and the bookmarks at its working copy, else at what that stands on."""
+    return {
+        root: (name, [mark[0] for mark in next(filter(None, (own, *parents)), [])])
+        for name, root, own, parents in parse_rows(text)
+    }
 
 
 def choose_bookmark(names: Iterable[str], remembered: str) -> str | None:
     """The one that is meant, of several at one commit: what was switched to, else the trunk, else the first."""
     here = set(names)
-    for name in (remembered, *TRUNKS):
-        if name in here:
-            return name
-    return min(here, default=None)
+    return next((name for name in (remembered, *TRUNKS) if name in here), min(here, default=None))

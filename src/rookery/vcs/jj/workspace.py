@@ -1,13 +1,12 @@
 """Jujutsu: one workspace, through the command line.
 
-jj's working copy is a commit of its own. What we call *uncommitted* is what that commit changes, the commit that we
+Jj's working copy is a commit of its own. What we call *uncommitted* is what that commit changes, the commit that we
 *stand on* is its parent, and the current *branch* is the bookmark there. jj keeps no current bookmark, so where
 several are at one commit a file in the workspace's `.jj` remembers which one was switched to.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -19,13 +18,13 @@ from rookery.vcs.jj.program import AS_IT_IS, conflicted, failed, one, quoted, re
 from rookery.vcs.jj.view import (
     DIFF_TEMPLATE,
     LOG_TEMPLATE,
-    PATH_TEMPLATE,
     WORKSPACE_TEMPLATE,
     Here,
     choose_bookmark,
     is_root,
     parse_change,
     parse_log,
+    parse_rows,
     parse_workspaces,
 )
 from rookery.vcs.jj.workspaces import JjWorkspaces
@@ -55,7 +54,7 @@ class Jj(JjWorkspaces):
     kind = JJ
 
     def status(self) -> Status:
-        """What the working copy changes, and the files that jj does not take into it."""
+        """What the working copy changes, and the files that jj does not track."""
         here = self._here()
         return Status(self._branch(here), here.base, here.changes + self._left_out())
 
@@ -66,17 +65,17 @@ class Jj(JjWorkspaces):
     def diff(self, base: str | None = None) -> Sequence[FileDiff]:
         """What the working copy has that `base` (or its last commit) has not."""
         here = self._here()
-        start = self._start(here, base)
+        start = self._compared_with(base, here.base)
         if here.conflicts:
-            found = self._diff_conflicted(start)
+            files = self._diff_conflicted(start)
         else:
-            found = self._store.diff(start or self._store.empty_tree(), here.commit)
-        return [*found, *(FileDiff(change.path, change.kind, None, None) for change in self._left_out())]
+            files = self._store.diff(start or self._store.empty_tree(), here.commit)
+        return [*files, *(FileDiff(change.path, change.kind, None, None) for change in self._left_out())]
 
     def patch(self, base: str | None = None) -> str:
         """The same, as a patch for people."""
         here = self._here()
-        start = self._start(here, base)
+        start = self._compared_with(base, here.base)
         if here.conflicts:
             return self._jj("diff", AS_IT_IS, "--git", f"--from={start or 'root()'}", "--to=@")
         return self._store.read(*DIFF, *PATCH, start or self._store.empty_tree(), here.commit, "--")
@@ -94,11 +93,11 @@ class Jj(JjWorkspaces):
                     raise conflicted(branch)
                 self._remember(branch)
             self._jj("commit", *self._identity(), _TAKE_ALL, f"--message={message}")
-            made = self._jj(*show("@-", "commit_id"), AS_IT_IS)
+            commit = self._jj(*show("@-", "commit_id"), AS_IT_IS)
             # A bookmark at the working copy itself goes along with it.
             if branch is not None and here.commit not in at:
-                self._jj("bookmark", "set", AS_IT_IS, f"--revision={made}", quoted(branch))
-        return made
+                self._jj("bookmark", "set", AS_IT_IS, f"--revision={commit}", quoted(branch))
+        return commit
 
     def current_commit(self) -> str | None:
         """The commit that the working copy stands on; None before the first one."""
@@ -118,10 +117,10 @@ class Jj(JjWorkspaces):
     def resolve(self, revision: str) -> str:
         """The commit that a bookmark, a commit id or any revset for one commit stands for."""
         if _FULL_ID(revision):
-            # Also a commit that git made in the store, and jj has not heard of.
-            found = self._store.find_commit(revision)
-            if found is not None:
-                return found
+            # Also a commit that git made in the store, and jj does not know.
+            known = self._store.find_commit(revision)
+            if known is not None:
+                return known
         bookmarks = self._bookmarks()
         if revision in bookmarks:
             return one(revision, bookmarks[revision])
@@ -148,13 +147,13 @@ class Jj(JjWorkspaces):
         self._store.check_branch_name(name)
         commit = self.resolve(at)
         with self._locked():
-            found = self._bookmarks()
-            if name not in found:
-                check_room(name, found)
+            bookmarks = self._bookmarks()
+            if name not in bookmarks:
+                check_room(name, bookmarks)
                 self._jj("bookmark", "create", AS_IT_IS, f"--revision={commit}", quoted(name))
-                # A jj of somebody else knows nothing of our lock.
-                found = self._bookmarks()
-            actual = one(name, found[name])
+                # A jj that the user runs does not take our lock.
+                bookmarks = self._bookmarks()
+            actual = one(name, bookmarks[name])
         if actual != commit:
             raise moved(name, commit, actual)
 
@@ -163,8 +162,7 @@ class Jj(JjWorkspaces):
         self._store.check_branch_name(name)
         commit = self.resolve(expected)
         with self._locked():
-            found = self._bookmarks()
-            actual = one(name, found[name]) if name in found else None
+            actual = self.branch_tip(name)
             if actual != commit:
                 raise moved(name, commit, actual)
             self._jj("bookmark", "forget", AS_IT_IS, "exact:" + quoted(name))
@@ -182,7 +180,7 @@ class Jj(JjWorkspaces):
     def checkouts(self) -> dict[str, str]:
         """Every workspace of the repository: its folder and the bookmark that it is on."""
         listed = parse_workspaces(self._jj("workspace", "list", AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE))
-        return {root: choose_bookmark(names, remembered(root)) or "" for root, names in listed.items()}
+        return {root: choose_bookmark(names, remembered(root)) or "" for root, (_, names) in listed.items()}
 
     def _branch(self, here: Here) -> str | None:
         """The current bookmark.
@@ -204,40 +202,29 @@ class Jj(JjWorkspaces):
         left_out = self._left_out()
         if left_out:
             raise InvalidState(
-                f"jj does not take {', '.join(repr(change.path) for change in left_out[:5])}",
+                f"jj does not track {', '.join(repr(change.path) for change in left_out[:5])}",
                 hint="ignore them, or raise jj's snapshot.max-new-file-size; names must be UTF-8",
             )
         if not here.changes and len(here.parents) == 1:
             raise NothingToCommit("nothing has changed since the last commit")
 
     def _left_out(self) -> tuple[Change, ...]:
-        """Files on disk that jj neither ignores nor takes: too large, not tracked by the user's wish, or misnamed."""
-        listed = self._store.read(
-            *(f"--work-tree={self.root}", "ls-files", "-z", "--others", "--exclude-standard", "--exclude=/.jj"),
-            env={"GIT_INDEX_FILE": os.path.join(self.root, ".jj", "no-index")},
-        )
+        """Files on disk that jj neither ignores nor tracks: too large, not tracked by the user's wish, or misnamed."""
+        env = {"GIT_INDEX_FILE": os.path.join(self.root, ".jj", "no-index")}
         # A repository inside this one ends in `/`.
-        on_disk = {path for path in listed.split("\0") if path and not path.endswith("/")}
-        if not on_disk:
-            return ()
-        taken = self._jj("file", "list", AS_IT_IS, "--template=" + PATH_TEMPLATE, "root:.").split("\0")[:-1]
-        left = on_disk.difference(json.loads(path) for path in taken)
+        listed = self._files_store.untracked("--exclude=/.jj", env=env)
+        on_disk = {path for path in listed if not path.endswith("/")}
+        left = on_disk - self._files_of("@") if on_disk else on_disk
         return tuple(Change(path, UNTRACKED) for path in sorted(left) if not self._is_in_other_workspace(path))
 
     def _is_in_other_workspace(self, path: str) -> bool:
+        """True for a file of a workspace inside this one."""
         folder = os.path.dirname(path)
-        while folder:
-            if os.path.exists(os.path.join(self.root, folder, ".jj")):
-                return True
-            folder = os.path.dirname(folder)
-        return False
-
-    def _start(self, here: Here, base: str | None) -> str | None:
-        """What the working copy is compared with; None for the empty tree."""
-        return here.base if base is None else self._store.fork_point(self.resolve(base), here.base)
+        is_top = os.path.exists(os.path.join(self.root, folder, ".jj"))
+        return bool(folder) and (is_top or self._is_in_other_workspace(folder))
 
     def _diff_conflicted(self, start: str | None) -> list[FileDiff]:
         """The paths only: a conflicted commit has no tree that git could count lines in."""
         listed = self._jj("diff", AS_IT_IS, f"--from={start or 'root()'}", "--to=@", "--template=" + DIFF_TEMPLATE)
-        changes = [parse_change(json.loads(entry)) for entry in listed.split("\0")[:-1]]
+        changes = [parse_change(entry) for entry in parse_rows(listed)]
         return [FileDiff(change.path, change.kind, None, None, change.old_path) for change in changes]

@@ -1,28 +1,25 @@
 """Workspaces of jj beside the first one, snapshots of them, and what they ignore.
 
-Snapshots are made by git in the store beneath, so that conflicted files are taken as they lie on disk.
+Git makes snapshots in its store under jj, so that conflicted files are recorded as they lie on disk.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.vcs import capture as snapshots
 from rookery.vcs import folders
 from rookery.vcs.git.merging import Merging
-from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.unfinished import refuse_foreign_files
 from rookery.vcs.jj.bookmarks import JjMerging
 from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
-from rookery.vcs.jj.view import PATH_TEMPLATE
+from rookery.vcs.jj.view import WORKSPACE_TEMPLATE, parse_workspaces
 from rookery.vcs.model import named_path
 from rookery.vcs.stored import StoredCheckout
 
-_NAMES = 'name ++ "\\0" ++ root ++ "\\0"'
 _PREFIX = "rook-"
 _OURS = "# What Rookery generates; rewritten by it."
 _END = "# End of what Rookery generates."
@@ -52,7 +49,7 @@ class JjWorkspaces(JjProgram, StoredCheckout):
         JjProgram(place, self._timeout)._remember(branch)
 
     def remove_checkout(self, folder: str) -> None:
-        """Take a workspace away; the first one stays."""
+        """Remove a workspace; the first one stays."""
         place = folders.real_place(folder)
         folders.refuse_link(place)
         name = self._workspaces().get(place)
@@ -66,7 +63,7 @@ class JjWorkspaces(JjProgram, StoredCheckout):
         folders.delete_aside(place)
 
     def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
-        """Remove the folder of a workspace that jj had not come to note before it was killed."""
+        """Remove the folder of a workspace that jj had not yet registered when it was killed."""
         place = folders.real_place(folder)
         folders.refuse_link(place)
         names = os.listdir(place) if os.path.isdir(place) else []
@@ -76,8 +73,7 @@ class JjWorkspaces(JjProgram, StoredCheckout):
         if set(names) - {".jj"}:
             if noted is not None:
                 return
-            files = self._store.read("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tip(branch))
-            refuse_foreign_files(place, files.split("\0"), beside=".jj")
+            refuse_foreign_files(place, self._store.tree_paths(self._tip(branch)), beside=".jj")
         if noted is not None:
             self._jj("workspace", "forget", AS_IT_IS, noted)
         folders.put_aside(place)
@@ -93,71 +89,66 @@ class JjWorkspaces(JjProgram, StoredCheckout):
 
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository that this one does not track; jj has no submodules."""
-        return [path for path in snapshots.inner_repositories(self._checkout()) if path != ".jj"]
+        return [path for path in snapshots.inner_repositories(self._files_store) if path != ".jj"]
 
     def merging(self) -> Merging:
         """What merges without a workspace, in the git store."""
         return JjMerging(self)
 
     def exclude(self, patterns: Sequence[str]) -> None:
-        """Keep generated files out of what jj takes in.
+        """Keep generated files out of what jj commits.
 
         Jj has no ignore file of a single workspace, so the patterns hold in all of them, where they hide untracked
         files only. A file that is tracked cannot be hidden from jj at all: that raises InvalidState.
         """
         names = [named_path(pattern) for pattern in patterns if not pattern.endswith("/")]
-        committed, taken = self._files_of("@-"), self._files_of("@")
+        committed, tracked_here = self._files_of("@-"), self._files_of("@")
         tracked = [name for name in names if name in committed]
         if tracked:
             raise InvalidState(
                 f"{', '.join(tracked)} is tracked, and jj cannot hide a tracked file", hint="untrack it, or use git"
             )
-        self._change_excludes(patterns)
-        for name in names:
-            if name in taken:  # jj has taken it in already, and goes on until it is told
-                self._jj("file", "untrack", f"root-file:{quoted(name)}")
-
-    def include(self, _patterns: Sequence[str]) -> None:
-        """Nothing is taken back: other workspaces may need the same patterns."""
-
-    def excluded(self) -> Sequence[str]:
-        """What `exclude` was asked for in any workspace."""
-        _, _, ours = _read(self._excludes()).partition(_OURS + "\n")
-        return ours.partition(_END)[0].splitlines()
-
-    def _files_of(self, revision: str) -> set[str]:
-        listed = self._jj("file", "list", AS_IT_IS, f"--revision={revision}", "--template=" + PATH_TEMPLATE, "root:.")
-        return {json.loads(path) for path in listed.split("\0")[:-1]}
-
-    def _change_excludes(self, patterns: Iterable[str]) -> None:
-        path = self._excludes()
         with self._locked():
-            before, _, rest = _read(path).partition(_OURS + "\n")
-            after = rest.partition(_END + "\n")[2]
-            wanted = dict.fromkeys([*rest.partition(_END)[0].splitlines(), *patterns])
+            before, ours, after = self._excludes()
             if before and not before.endswith("\n"):
                 before += "\n"
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            text = "\n".join((before + _OURS, *wanted, _END)) + "\n" + after
-            write_whole(path, text.encode("utf-8", "surrogateescape"))
+            lines = dict.fromkeys([*ours.splitlines(), *patterns])
+            text = before + "\n".join((_OURS, *lines, _END)) + "\n" + after
+            os.makedirs(os.path.dirname(self._exclude_file), exist_ok=True)
+            write_whole(self._exclude_file, text.encode("utf-8", "surrogateescape"))
+        for name in names:
+            if name in tracked_here:  # jj has added it already, and goes on until it is told
+                self._jj("file", "untrack", f"root-file:{quoted(name)}")
 
-    def _excludes(self) -> str:
-        return os.path.join(self._jj("git", "root", AS_IT_IS).rstrip("\n"), "info", "exclude")
+    def excluded(self) -> Sequence[str]:
+        """The patterns that `exclude` keeps out of any workspace."""
+        return self._excludes()[1].splitlines()
+
+    def _excludes(self) -> tuple[str, str, str]:
+        """The ignore file of the store: what is before our part, our part, and what is after it."""
+        before, _, rest = folders.read_text(self._exclude_file).partition(_OURS + "\n")
+        ours, _, after = rest.partition(_END + "\n")
+        return before, ours, after
+
+    @property
+    def _exclude_file(self) -> str:
+        return os.path.join(self._git_folder, "info", "exclude")
+
+    def _files_of(self, revision: str) -> set[str]:
+        return set(self.list_files("root:.", f"--revision={revision}"))
 
     def _workspaces(self) -> dict[str, str]:
         """The folder of every workspace and its name."""
-        fields = self._jj("workspace", "list", AS_IT_IS, "--template=" + _NAMES).split("\0")[:-1]
-        return {root: name for name, root in zip(*[iter(fields)] * 2, strict=True)}
+        listed = self._jj("workspace", "list", AS_IT_IS, "--template=" + WORKSPACE_TEMPLATE)
+        return {root: name for root, (name, _) in parse_workspaces(listed).items()}
 
     def _leads_here(self, place: str) -> bool:
         target = os.path.join(place, ".jj", folders.read_line(os.path.join(place, ".jj", "repo")))
         return os.path.realpath(target) == os.path.realpath(os.path.join(self.main_root(), ".jj", "repo"))
 
     def _checkout(self) -> snapshots.Checkout:
-        folder = self._jj("git", "root", AS_IT_IS).rstrip("\n")
-        store = GitStore(self.root, self._timeout, options=(f"--git-dir={folder}", f"--work-tree={self.root}"))
         index = os.path.join(self.root, ".jj", "rookery-index")
-        return snapshots.Checkout(store, self._here().base, index, outside=(".jj", ".git"))
+        return snapshots.Checkout(self._files_store, self._here().base, index, outside=(".jj", ".git"))
 
 
 def _check_is_on(place: str, is_known: bool, branch: str, tip: str) -> None:
@@ -173,11 +164,3 @@ def _check_is_on(place: str, is_known: bool, branch: str, tip: str) -> None:
             on = branch
     if on != branch:
         raise InvalidState(f"{place} is on {on or 'no bookmark'}, not on {branch}", hint="switch it back")
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
