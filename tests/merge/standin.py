@@ -12,8 +12,7 @@ from rookery.base import lockfiles
 from rookery.base.lockfiles import Lockfile
 from rookery.merge.resolve import loss
 from rookery.merge.resolve.files import Settings
-from rookery.merge.resolve.loss import Loss
-from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Resolved, Sides
+from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Loss, Resolved, Sides
 from rookery.merge.tiers import case
 
 seen: list[Sides] = []

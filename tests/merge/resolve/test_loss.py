@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rookery.merge.resolve.loss import Loss, check
-from rookery.merge.resolve.model import ADDED_MISSING, DELETED_BACK, KEPT_MISSING, Cover, Sides
+from rookery.merge.resolve.loss import check
+from rookery.merge.resolve.model import ADDED_MISSING, DELETED_BACK, KEPT_MISSING, Loss, Sides
 
 
-def lost(base: str, ours: str, theirs: str, result: str, *covered: Cover) -> list[Loss]:
+def lost(base: str, ours: str, theirs: str, result: str, *covered: Loss) -> list[Loss]:
     """Each letter is a line."""
     base, ours, theirs, result = ("".join(f"{letter}\n" for letter in text) for text in (base, ours, theirs, result))
     return check(Sides("f", base.encode(), ours.encode(), theirs.encode()), result.encode(), covered)
@@ -57,7 +57,7 @@ def test_a_lost_line_is_named(base: str, ours: str, theirs: str, result: str, lo
 
 
 def test_what_a_rule_answers_for_is_forgiven_as_often_as_it_says() -> None:
-    cover = Cover("theirs", ADDED_MISSING, "y")
+    cover = Loss("theirs", ADDED_MISSING, "y")
 
     assert lost("ab", "axb", "ayb", "axb", cover) == []
     assert lost("ab", "axb", "ayyb", "axb", cover) == [Loss("theirs", ADDED_MISSING, "y", 1)]

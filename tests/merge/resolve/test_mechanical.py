@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.merge.resolve import loss
+from rookery.merge.resolve import files, loss
 from rookery.merge.resolve.conflict import Answer
-from rookery.merge.resolve.files import Settings, resolve
+from rookery.merge.resolve.files import resolve
 from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.model import Declined, Resolved, Sides
 from rookery.merge.resolve.rules import RULES
@@ -112,16 +112,18 @@ def test_what_is_declined_says_what_kind_of_conflict_it_is(given_sides: Sides, k
     assert declined(given_sides).kind == kind
 
 
-def test_a_lock_file_comes_with_the_command_that_makes_it_anew() -> None:
+def test_a_lock_file_comes_with_the_command_that_makes_it_again() -> None:
     assert "cargo update --workspace" in declined(Sides("Cargo.lock", b"a\n", b"b\n", b"c\n")).reason
 
 
-def test_bounds_are_kept() -> None:
+def test_bounds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     given_sides = sides("a.txt", "one\ntwo\nthree\n", "ONE\ntwo\nthree\n", "one\ntwo\nTHREE\n")
 
     resolved(given_sides)
-    assert declined(given_sides, Settings(max_lines=2)).kind == "too_big"
-    assert declined(given_sides, Settings(max_bytes=5)).kind == "too_big"
+    monkeypatch.setattr(files, "_MOST_LINES", 2)
+    assert "2 lines" in declined(given_sides).reason
+    monkeypatch.setattr(files, "_MOST_BYTES", 5)
+    assert "5 bytes" in declined(given_sides).reason
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from rookery.config.model import MergeConfig, Rule
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
-from rookery.merge.resolve.model import ADDED_MISSING, Cover, Declined, Resolved, Sides
+from rookery.merge.resolve.model import ADDED_MISSING, Declined, Loss, Resolved, Sides
 from rookery.merge.resolve.rules import ALL, DEFAULT
 from rookery.merge.resolve.rules.superseded import Lineage
 from rookery.merge.resolve.rules.version import highest
@@ -41,7 +41,7 @@ class TestVersion:
         got = resolved(given, "version")
 
         assert got.content == b"shop = 1.10.0\n"
-        assert got.covers == (Cover("theirs", ADDED_MISSING, "shop = 1.9.1"),)
+        assert got.covers == (Loss("theirs", ADDED_MISSING, "shop = 1.9.1"),)
 
     @pytest.mark.parametrize(
         ("path", "key"), [("setup.cfg", "version = "), ("VERSION", ""), ("a.py", "__version__ = ")]
@@ -92,7 +92,7 @@ class TestSuperseded:
         got = resolved(given, "lineage", lineage=Lineage("ours", 3))
 
         assert got.content == self.NEWER.encode()
-        assert Cover("theirs", ADDED_MISSING, "second") in got.covers
+        assert Loss("theirs", ADDED_MISSING, "second") in got.covers
 
     def test_it_works_for_theirs_too(self) -> None:
         given = sides("a.txt", self.BASE, self.OLDER, self.NEWER, theirs_history=(self.OLDER,))

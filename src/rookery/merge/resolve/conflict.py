@@ -11,8 +11,10 @@ from tree_sitter import Tree
 from rookery.base.record import Record
 from rookery.merge.resolve import text
 from rookery.merge.resolve.languages import language_of, tree_of
-from rookery.merge.resolve.model import OURS
+from rookery.merge.resolve.model import OURS, Sides
 from rookery.merge.resolve.regions import Lines, Region, regions
+from rookery.merge.resolve.syntax import Units, units
+from rookery.merge.resolve.text import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,92 +30,78 @@ class Answer(Record):
     """True if a line of a side need not be there, because another stands for it."""
 
 
+class Side:
+    """What one side has; its tree and its earlier versions are read only when a rule asks for them."""
+
+    def __init__(self, lines: Lines, history: Sequence[bytes], language: str | None) -> None:
+        self.lines = lines
+        self._history = history
+        self._language = language
+
+    @cached_property
+    def text(self) -> str:
+        """All lines as one text."""
+        return "\n".join(self.lines)
+
+    @cached_property
+    def stripped(self) -> frozenset[str]:
+        """Every line without the blanks around it."""
+        return frozenset(map(str.strip, self.lines))
+
+    @cached_property
+    def versions(self) -> list[str]:
+        """The texts of the earlier versions, newest first."""
+        return ["\n".join(version.lines) for version in map(text.read, self._history) if version is not None]
+
+    def units(self, lines: Lines, start: int) -> Units | None:
+        """What a stretch of the side is made of; None if that is not whole nodes, or if the side does not parse."""
+        return None if self._tree is None else units(self._tree, lines, start)
+
+    @cached_property
+    def _tree(self) -> Tree | None:
+        tree = tree_of(self._language, self.text.encode()) if self._language else None
+        return None if tree is None or tree.root_node.has_error else tree
+
+
 class Case:
-    """A file; trees and earlier versions are read only when a rule asks for them."""
+    """A conflicted file, and what the rules have answered so far."""
 
-    def __init__(
-        self,
-        path: str,
-        base: Lines,
-        ours: Lines,
-        theirs: Lines,
-        ours_history: Sequence[bytes] = (),
-        theirs_history: Sequence[bytes] = (),
-        unions: tuple[str, ...] = (),
-    ) -> None:
-        self.path = path
-        self.base = base
-        self.ours = ours
-        self.theirs = theirs
+    def __init__(self, sides: Sides, base: Text, ours: Text, theirs: Text, unions: tuple[str, ...]) -> None:
+        self.path = sides.path
+        self.language = language_of(sides.path)
+        self.base = Side(base.lines, (), self.language)
+        self.ours = Side(ours.lines, sides.ours_history, self.language)
+        self.theirs = Side(theirs.lines, sides.theirs_history, self.language)
+        self.texts = (None if sides.base is None else base, ours, theirs)
         self.unions = unions
-        self.regions = tuple(regions(base, ours, theirs))
-        self.answers: dict[int, Answer] = {}
-        """What was said of regions so far, by their place in `regions`."""
-        self._histories = {True: ours_history, False: theirs_history}
-        self._versions: dict[bool, list[Version]] = {}
-        self._trees: dict[bool, Tree | None] = {}
+        self.regions = tuple(regions(base.lines, ours.lines, theirs.lines))
+        self.answers: dict[Region, Answer] = {}
 
-    @cached_property
-    def language(self) -> str | None:
-        """The language that the file is in, if it is parsed here."""
-        return language_of(self.path)
-
-    @cached_property
-    def base_lines(self) -> frozenset[str]:
-        """Every line of the base, stripped."""
-        return frozenset(map(str.strip, self.base))
-
-    @cached_property
-    def added(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Every line that ours and theirs have and the base has not, stripped."""
-        ours, theirs = (frozenset(map(str.strip, lines)) for lines in (self.ours, self.theirs))
-        return ours - self.base_lines, theirs - self.base_lines
-
-    def place(self, region: Region) -> int:
-        """Which of all regions this one is."""
-        return next(at for at, each in enumerate(self.regions) if each is region)
+    def side(self, name: str) -> Side:
+        """One of the two."""
+        return self.ours if name == OURS else self.theirs
 
     def around(self, region: Region) -> tuple[Lines, Lines]:
-        """The lines before and after a region in conflict that nobody changed."""
-        at = self.place(region)
+        """The lines before and after a region in conflict, which no side changed."""
+        at = self.regions.index(region)
         above = self.regions[at - 1].base if at else ()
         below = self.regions[at + 1].base if at + 1 < len(self.regions) else ()
         return above, below
 
+    def units(self, region: Region) -> tuple[Units | None, Units | None]:
+        """What a region is made of in ours and in theirs."""
+        return (
+            self.ours.units(region.ours, region.ours_start),
+            self.theirs.units(region.theirs, region.theirs_start),
+        )
+
+    def result_of(self, region: Region) -> Lines | None:
+        """What becomes of a region; None while it is open."""
+        return self.answers[region].lines if region in self.answers else region.settled
+
     def elsewhere(self, region: Region) -> Iterator[str]:
         """All lines of the result but those of one region; of a region that is still open, those of both sides."""
-        for at, each in enumerate(self.regions):
-            if each is region:
-                continue
-            if at in self.answers:
-                yield from self.answers[at].lines
-            elif each.settled is not None:
-                yield from each.settled
-            else:
-                yield from each.ours
-                yield from each.theirs
-
-    def tree(self, side: str) -> Tree | None:
-        """The syntax tree of one side; None if it is in no language that is parsed here, or has faults."""
-        which = side == OURS
-        if which not in self._trees:
-            lines = self.ours if which else self.theirs
-            tree = tree_of(self.language, "\n".join(lines).encode()) if self.language else None
-            self._trees[which] = None if tree is None or tree.root_node.has_error else tree
-        return self._trees[which]
-
-    def versions(self, side: str) -> list[Version]:
-        """The earlier versions of one side, newest first."""
-        which = side == OURS
-        if which not in self._versions:
-            found = (text.read(content) for content in self._histories[which])
-            self._versions[which] = [Version(each.lines) for each in found if each is not None]
-        return self._versions[which]
-
-
-class Version:
-    """One earlier version of a side."""
-
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
-        self.text = "\n".join(lines)
+        for other in self.regions:
+            if other is not region:
+                lines = self.result_of(other)
+                yield from (*other.ours, *other.theirs) if lines is None else lines

@@ -15,13 +15,16 @@ from rookery.base.record import Record
 from rookery.merge.resolve import loss, text
 from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.markers import has_markers, parses
-from rookery.merge.resolve.model import OURS, THEIRS, Cover, Declined, Hunk, Resolved, Sides, shown
+from rookery.merge.resolve.model import Declined, Hunk, Resolved, Sides
 from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.rules import DEFAULT, LATE, RULES, superseded
 from rookery.merge.resolve.rules.superseded import Lineage
-from rookery.merge.resolve.text import Text
 
 _SYMLINK, _SUBMODULE = "120000", "160000"
+_MOST_BYTES = 2_000_000
+_MOST_LINES = 50_000
+_MOST_SHOWN = 4_000
+"""How many characters of a region are shown to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,57 +32,37 @@ class Settings(Record):
     """What the mechanical tier may do."""
 
     rules: tuple[str, ...] = DEFAULT
-    """The rules that may speak, by name."""
+    """The names of the rules that may be used."""
     unions: tuple[str, ...] = ()
     """Patterns of files that are heaps of lines, where all lines of both sides are kept."""
-    max_bytes: int = 2_000_000
-    """A larger file is declined."""
-    max_lines: int = 50_000
-    """A longer file is declined."""
 
 
 def lineage_of(files: Iterable[Sides], *, settings: Settings) -> Lineage | None:
     """The side of a merge that went on from what the other is now, as its conflicted files tell together."""
     if superseded.LINEAGE not in settings.rules:
         return None
-    winners = []
-    for sides in files:
-        if _refuse(sides, settings) is None and (sides.ours_history or sides.theirs_history):
-            read = _read(sides, settings)
-            winners.append(None if isinstance(read, Declined) else superseded.winner(_case(sides, read, settings)))
-    return superseded.lineage(winners)
+    cases = [_read(sides, settings) for sides in files if sides.ours_history or sides.theirs_history]
+    return superseded.lineage(superseded.winner(case) for case in cases if isinstance(case, Case))
 
 
 def resolve(sides: Sides, *, lineage: Lineage | None = None, settings: Settings | None = None) -> Resolved | Declined:
     """The file with both sides' changes, or why that is not for rules to say."""
     settings = settings or Settings()
-    refused = _refuse(sides, settings)
-    if refused is not None:
-        return refused
-    read = _read(sides, settings)
-    if isinstance(read, Declined):
-        return read
+    case = _read(sides, settings)
+    if isinstance(case, Declined):
+        return case
     mode = _mode(sides)
     if isinstance(mode, Declined):
         return mode
-    base, ours, theirs = read
-    kind = "content" if sides.base is not None else "add/add"
-    merged = _merge(_case(sides, read, settings), lineage, settings)
-    if isinstance(merged, str):
-        return Declined(merged, kind)
-    lines, hunks = merged
-    content = text.surround(tuple(lines), base if sides.base is not None else None, ours, theirs).encode()
-    fault = _fault(sides, content, hunks)
-    return Declined(fault, kind) if fault else Resolved(content, mode, tuple(hunks))
+    problem = _answer(case, lineage, settings)
+    if not problem:
+        resolved = _assemble(case, mode)
+        problem = _problem(sides, resolved)
+    return Declined(problem, "content" if sides.base is not None else "add/add") if problem else resolved
 
 
-def _case(sides: Sides, read: tuple[Text, Text, Text], settings: Settings) -> Case:
-    base, ours, theirs = (side.lines for side in read)
-    return Case(sides.path, base, ours, theirs, sides.ours_history, sides.theirs_history, settings.unions)
-
-
-def _refuse(sides: Sides, settings: Settings) -> Declined | None:
-    """What is declined without a look at its lines."""
+def _read(sides: Sides, settings: Settings) -> Case | Declined:
+    """The lines of a file, if rules on lines may settle it."""
     modes = (sides.base_mode, sides.ours_mode, sides.theirs_mode)
     if _SUBMODULE in modes:
         return Declined("a submodule points to one commit or another", "submodule")
@@ -90,26 +73,24 @@ def _refuse(sides: Sides, settings: Settings) -> Declined | None:
     lockfile = lockfile_of(sides.path)
     if lockfile is not None:
         return Declined(f"a lock file is made again: {' '.join(lockfile.command)}", "lockfile")
-    if max(len(sides.base or b""), len(sides.ours), len(sides.theirs)) > settings.max_bytes:
-        return Declined(f"the file has more than {settings.max_bytes:,} bytes", "too_big")
-    return None
-
-
-def _read(sides: Sides, settings: Settings) -> tuple[Text, Text, Text] | Declined:
-    found = []
-    for content in (sides.base or b"", sides.ours or b"", sides.theirs or b""):
-        if b"\0" in content:
-            return Declined("the file is binary", "binary")
+    contents = (sides.base or b"", sides.ours, sides.theirs)
+    if max(map(len, contents)) > _MOST_BYTES:
+        return Declined(f"the file has more than {_MOST_BYTES:,} bytes", "too_big")
+    texts = []
+    for content in contents:
         side = text.read(content)
         if side is None:
+            if b"\0" in content:
+                return Declined("the file is binary", "binary")
             return Declined("the file is not in UTF-8", "encoding")
-        if len(side.lines) > settings.max_lines:
-            return Declined(f"the file has more than {settings.max_lines:,} lines", "too_big")
-        found.append(side)
-    if sides.base is not None and has_markers(sides.base) and not has_markers(sides.ours or b""):
+        if len(side.lines) > _MOST_LINES:
+            return Declined(f"the file has more than {_MOST_LINES:,} lines", "too_big")
+        texts.append(side)
+    if has_markers(contents[0]) and not has_markers(sides.ours):
         # Git merges several bases into one, and leaves in it what it could not merge.
         return Declined("the sides have no one base, and its versions are in conflict themselves", "criss_cross")
-    return found[0], found[1], found[2]
+    base, ours, theirs = texts
+    return Case(sides, base, ours, theirs, settings.unions)
 
 
 def _mode(sides: Sides) -> str | Declined | None:
@@ -120,44 +101,20 @@ def _mode(sides: Sides) -> str | Declined | None:
     return Declined("the sides gave the file different modes", "mode")
 
 
-def _merge(case: Case, lineage: Lineage | None, settings: Settings) -> tuple[list[str], list[Hunk]] | str:
-    """All lines of the result and what was done, or why not."""
-    newer = superseded.winner(case)
-    rule = None if newer is None else superseded.rule_for(case, newer, lineage)
-    if newer is not None and rule in settings.rules:
-        return _superseded(case, rule, newer)
+def _answer(case: Case, lineage: Lineage | None, settings: Settings) -> str:
+    """Let a rule answer for every region in conflict; why not, if one has no answer."""
+    case.answers = superseded.answer(case, lineage, settings.rules)
     late = []
     for region in case.regions:
-        if region.settled is None and not _settle(region, case, settings, late=False):
+        if case.result_of(region) is None and not _settle(region, case, settings, late=False):
             late.append(region)
             if not _settle(region, case, settings, late=True):
                 return f"no rule settles what both sides changed at line {region.ours_start + 1} of ours"
     for region in late[:-1]:
-        # What the rest of the file has become was not known when these were asked first.
+        # When these were asked first, the rest of the file was not yet known.
         if not _settle(region, case, settings, late=True):
             return f"the imports at line {region.ours_start + 1} of ours do not fit the rest of the file"
-    return _assembled(case)
-
-
-def _superseded(case: Case, rule: str, newer: str) -> tuple[list[str], list[Hunk]]:
-    """The side that went on."""
-    older = THEIRS if newer == OURS else OURS
-    why = f"{newer} once was just what {older} is now, and went on from there"
-    for at, region in enumerate(case.regions):
-        if region.settled is None:
-            case.answers[at] = Answer(rule, superseded.text_of(region, newer), why, drops=True)
-    return _assembled(case)
-
-
-def _assembled(case: Case) -> tuple[list[str], list[Hunk]]:
-    lines: list[str] = []
-    hunks: list[Hunk] = []
-    for at, region in enumerate(case.regions):
-        answer = case.answers.get(at)
-        if answer is not None:
-            hunks.append(_told(region, answer, len(lines) + 1))
-        lines += region.settled or () if answer is None else answer.lines
-    return lines, hunks
+    return ""
 
 
 def _settle(region: Region, case: Case, settings: Settings, *, late: bool) -> bool:
@@ -166,7 +123,7 @@ def _settle(region: Region, case: Case, settings: Settings, *, late: bool) -> bo
         if name in settings.rules and (name in LATE) == late:
             answer = rule(region, case)
             if answer is not None and (answer.replaces or _keeps_all(region, case, answer.lines)):
-                case.answers[case.place(region)] = answer
+                case.answers[region] = answer
                 return True
     return False
 
@@ -181,32 +138,42 @@ def _keeps_all(region: Region, case: Case, lines: Lines) -> bool:
     return not (ours | theirs) - there
 
 
-def _told(region: Region, answer: Answer, start: int) -> Hunk:
-    covers: tuple[Cover, ...] = ()
-    if answer.drops:
-        found = loss.losses(region.base, region.ours, region.theirs, answer.lines)
-        covers = tuple(Cover(lost.side, lost.kind, lost.line, lost.count) for lost in found)
+def _assemble(case: Case, mode: str | None) -> Resolved:
+    lines: list[str] = []
+    hunks: list[Hunk] = []
+    for region in case.regions:
+        if region in case.answers:
+            hunks.append(_hunk(region, case.answers[region], len(lines) + 1))
+        lines += case.result_of(region) or ()
+    return Resolved(text.surround(tuple(lines), *case.texts).encode(), mode, tuple(hunks))
+
+
+def _hunk(region: Region, answer: Answer, start: int) -> Hunk:
+    lost = loss.losses(region.base, region.ours, region.theirs, answer.lines) if answer.drops else ()
     return Hunk(
         rule=answer.rule,
         why=answer.why,
         start=start,
         end=start + len(answer.lines),
-        ours=shown(region.ours),
-        base=shown(region.base),
-        theirs=shown(region.theirs),
-        result=shown(answer.lines),
-        covers=covers,
+        ours=_shown(region.ours),
+        base=_shown(region.base),
+        theirs=_shown(region.theirs),
+        result=_shown(answer.lines),
+        covers=tuple(lost),
     )
 
 
-def _fault(sides: Sides, content: bytes, hunks: list[Hunk]) -> str | None:
+def _shown(lines: Lines) -> str:
+    shown = "\n".join(lines)
+    return shown if len(shown) <= _MOST_SHOWN else shown[: _MOST_SHOWN - 1] + "…"
+
+
+def _problem(sides: Sides, resolved: Resolved) -> str:
     """Why a result cannot be taken, though every region had its rule."""
-    given = [side for side in (sides.ours, sides.theirs) if side is not None]
-    if has_markers(content) and not any(map(has_markers, given)):
+    content, before = resolved.content, [side for side in (sides.ours, sides.theirs) if side is not None]
+    if has_markers(content) and not any(map(has_markers, before)):
         return "the result would have conflict markers"
-    if parses(sides.path, content) is False and all(parses(sides.path, side) for side in given):
+    if parses(sides.path, content) is False and all(parses(sides.path, side) for side in before):
         return "the result would not parse, though both sides do"
-    lost = loss.check(sides, content, (cover for hunk in hunks for cover in hunk.covers))
-    if lost:
-        return f"a line would be lost: {lost[0].line.strip()[:80]!r}"
-    return None
+    lost = loss.check(sides, content, resolved.covers)
+    return f"a line would be lost: {lost[0].line.strip()[:80]!r}" if lost else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from tree_sitter import Parser, Tree
+from tree_sitter import Language, Parser, Tree
 
 _ENDINGS = {
     **{"python": "py pyi", "javascript": "js jsx mjs cjs", "typescript": "ts mts cts", "tsx": "tsx", "go": "go"},
@@ -31,7 +31,5 @@ def tree_of(language: str, content: bytes) -> Tree:
 
 @cache
 def _parser(language: str) -> Parser:
-    from tree_sitter import Language, Parser
-
     module, function = _GRAMMARS.get(language, (f"tree_sitter_{language}", "language"))
     return Parser(Language(getattr(import_module(module), function)()))

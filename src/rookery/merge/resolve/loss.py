@@ -1,37 +1,25 @@
 """Whether a merged file still has what both sides did: no added line missing, no deleted line back.
 
-Counts lines and knows nothing of the rules, so it holds for every tier: a line that only moved is not lost, one that
-both sides added may stand there once. What a rule left out knowingly it names, and that alone is forgiven.
+It counts lines and knows nothing of the rules, so it holds for every tier: a line that only moved is not lost, one
+that both sides added may stand there once. A rule names what it knowingly left out, and only that is forgiven.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from rookery.base.record import Record
 from rookery.merge.resolve import text
-from rookery.merge.resolve.model import ADDED_MISSING, BOTH, DELETED_BACK, KEPT_MISSING, OURS, THEIRS, Cover, Sides
+from rookery.merge.resolve.model import ADDED_MISSING, BOTH, DELETED_BACK, KEPT_MISSING, OURS, THEIRS, Loss, Sides
 
 
-@dataclass(frozen=True, slots=True)
-class Loss(Record):
-    """A line that one side has put in or taken out, which the result does not show."""
-
-    side: str
-    kind: str
-    line: str
-    count: int
-
-
-def check(sides: Sides, result: bytes, covered: Iterable[Cover] = ()) -> list[Loss]:
-    """What got lost; empty if nothing. An absent side counts as an empty file, and so does one that is not text."""
+def check(sides: Sides, result: bytes, covered: Iterable[Loss] = ()) -> list[Loss]:
+    """The lost lines. An absent side counts as an empty file, and so does one that is not text."""
     forgiven: Counter[tuple[str, str, str]] = Counter()
     for cover in covered:
         forgiven[cover.side, cover.kind, cover.line] += cover.count
-    found = losses(_lines(sides.base), _lines(sides.ours), _lines(sides.theirs), _lines(result))
-    left = ((loss, loss.count - forgiven[loss.side, loss.kind, loss.line]) for loss in found)
+    lost = losses(_lines(sides.base), _lines(sides.ours), _lines(sides.theirs), _lines(result))
+    left = ((loss, loss.count - forgiven[loss.side, loss.kind, loss.line]) for loss in lost)
     return [loss.replace(count=count) for loss, count in left if count > 0]
 
 
@@ -48,22 +36,13 @@ def losses(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str], resu
         least = was + max(by_ours, by_theirs, 0) + taken
         most = was + max(by_ours, 0) + max(by_theirs, 0) + min(by_ours, by_theirs, 0)
         if now < least:
-            yield _missing(line, by_ours, by_theirs, least - now)
+            is_added = max(by_ours, by_theirs) > 0
+            side = (OURS if by_ours >= by_theirs else THEIRS) if is_added else BOTH
+            yield Loss(side, ADDED_MISSING if is_added else KEPT_MISSING, line, least - now)
         elif now > most and taken < 0:
-            side = _whose(-by_ours, -by_theirs)
-            yield Loss(side, DELETED_BACK, line, now - most)
-
-
-def _missing(line: str, by_ours: int, by_theirs: int, count: int) -> Loss:
-    if by_ours <= 0 and by_theirs <= 0:
-        return Loss(BOTH, KEPT_MISSING, line, count)
-    return Loss(_whose(by_ours, by_theirs), ADDED_MISSING, line, count)
-
-
-def _whose(by_ours: int, by_theirs: int) -> str:
-    return OURS if by_ours >= by_theirs else THEIRS
+            yield Loss(OURS if by_ours <= by_theirs else THEIRS, DELETED_BACK, line, now - most)
 
 
 def _lines(content: bytes | None) -> tuple[str, ...]:
-    found = None if content is None else text.read(content)
-    return () if found is None else found.lines
+    read = text.read(content or b"")
+    return () if read is None else read.lines

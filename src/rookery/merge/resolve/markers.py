@@ -15,8 +15,8 @@ def has_markers(content: bytes) -> bool:
 
     A lone row of `=` is a heading in many kinds of text, and no sign.
     """
-    found = {match.group()[:1] for match in _MARKERS.finditer(content)}
-    return bool(found & {b"<", b">"}) or (b"|" in found and bool(_DIVIDER.search(content)))
+    signs = {match.group()[:1] for match in _MARKERS.finditer(content)}
+    return bool(signs & {b"<", b">"}) or (b"|" in signs and bool(_DIVIDER.search(content)))
 
 
 def parses(path: str, content: bytes) -> bool | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
@@ -21,7 +20,7 @@ class Sides(Record):
     """One conflicted path; None where it is absent on that side.
 
     The histories are the contents that the path had on each side since the base, newest first, without the one that
-    is merged; as many as the caller cares to read. Without them the rule that looks for superseded text stays silent.
+    is merged; as many as the caller reads. Without them the rule that looks for superseded text has no answer.
     """
 
     path: str
@@ -36,8 +35,8 @@ class Sides(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Cover(Record):
-    """A line that a rule leaves out of, or back in, the result, and whose change that goes against."""
+class Loss(Record):
+    """A line that one side has put in or taken out, which the result does not show."""
 
     side: str
     kind: str
@@ -60,7 +59,8 @@ class Hunk(Record):
     base: str
     theirs: str
     result: str
-    covers: tuple[Cover, ...] = ()
+    covers: tuple[Loss, ...] = ()
+    """What the rule knowingly left out, or back in: the loss check forgives that alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Resolved(Record):
     hunks: tuple[Hunk, ...]
 
     @property
-    def covers(self) -> tuple[Cover, ...]:
+    def covers(self) -> tuple[Loss, ...]:
         """What the rules that were used have to answer for."""
         return tuple(cover for hunk in self.hunks for cover in hunk.covers)
 
@@ -84,12 +84,3 @@ class Declined(Record):
     reason: str
     kind: str
     """content, modify/delete, add/add, binary, encoding, symlink, submodule, mode, lockfile, too_big, criss_cross."""
-
-
-_LONGEST = 4_000
-
-
-def shown(lines: Iterable[str]) -> str:
-    """Lines as one text of bounded size."""
-    text = "\n".join(lines)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Set
 
-from rookery.merge.resolve.conflict import Case, Version
-from rookery.merge.resolve.model import OURS, THEIRS
+from rookery.merge.resolve.conflict import Case
 from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.text import has_text
 
 _ALIKE = 0.35
-"""The share of common words from which on two texts are alike."""
+"""Two texts with this share of common words are alike."""
 _TELLING = 7
 """A line with fewer characters says too little to be recognised."""
 
@@ -26,21 +26,14 @@ def are_alike(region: Region) -> bool:
 
 def is_known(region: Region, case: Case) -> bool:
     """True if one side has what the other added here: in another place, or in an earlier version."""
-    ours, theirs = _telling(region.ours), _telling(region.theirs)
-    by_ours, by_theirs = case.added
-    if ours & (by_theirs - theirs) or theirs & (by_ours - ours):
-        return True
-    return _had(ours - case.base_lines, case.versions(THEIRS)) or _had(theirs - case.base_lines, case.versions(OURS))
+    base, ours, theirs = case.base.stripped, _telling(region.ours), _telling(region.theirs)
+    pairs = ((ours - base, theirs, case.theirs), (theirs - base, ours, case.ours))
+    return any(added & (other.stripped - here) or _had(added, other.versions) for added, here, other in pairs)
 
 
 def only_added(region: Region) -> bool:
-    """True if both sides put something where the base has nothing to read."""
-    return not says(region.base) and says(region.ours) and says(region.theirs)
-
-
-def says(lines: Iterable[str]) -> bool:
-    """True if there is anything to read."""
-    return any(line.strip() for line in lines)
+    """True if both sides added text where the base has none."""
+    return not has_text(region.base) and has_text(region.ours) and has_text(region.theirs)
 
 
 def _likeness(left: Lines, right: Lines) -> float:
@@ -53,6 +46,6 @@ def _telling(lines: Iterable[str]) -> set[str]:
     return {text for line in lines if len(text := line.strip()) >= _TELLING}
 
 
-def _had(lines: Set[str], versions: Iterable[Version]) -> bool:
+def _had(lines: Set[str], versions: Iterable[str]) -> bool:
     """True if an earlier version had most of these lines."""
-    return any(2 * sum(line in version.text for line in lines) > len(lines) for version in versions) if lines else False
+    return any(2 * sum(line in version for line in lines) > len(lines) for version in versions)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.merge.resolve.diff import matching
+from rookery.merge.resolve.diff import Block, matching
+from rookery.merge.resolve.model import OURS
 
 Lines = tuple[str, ...]
 
@@ -33,32 +34,37 @@ class Region(Record):
             return self.theirs
         return self.ours if self.theirs == self.base else None
 
+    def lines_of(self, side: str) -> Lines:
+        """What one side has here."""
+        return self.ours if side == OURS else self.theirs
+
 
 def regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Region]:
-    """The whole file in order: stretches that nobody changed, and between them stretches that somebody did."""
-    base, ours, theirs = tuple(base), tuple(ours), tuple(theirs)
-    in_ours, in_theirs = _mapped(base, ours), _mapped(base, theirs)
+    """The whole file in order: stretches that no side changed, and between them stretches that one or both did."""
+    stretches = _stretches(tuple(base), tuple(ours), tuple(theirs))
+    return (region for region in stretches if region.base or region.ours or region.theirs)
+
+
+def _stretches(base: Lines, ours: Lines, theirs: Lines) -> Iterator[Region]:
     b = o = t = 0
-    while True:
-        i = b
-        while i < len(base) and (in_ours[i] < 0 or in_theirs[i] < 0):
-            i += 1
-        to_ours, to_theirs = (in_ours[i], in_theirs[i]) if i < len(base) else (len(ours), len(theirs))
-        if i > b or to_ours > o or to_theirs > t:
-            yield Region(b, o, t, base[b:i], ours[o:to_ours], theirs[t:to_theirs])
-        if i == len(base):
-            return
-        size = 1
-        while i + size < len(base) and in_ours[i + size] == to_ours + size and in_theirs[i + size] == to_theirs + size:
-            size += 1
-        kept = base[i : i + size]
-        yield Region(i, to_ours, to_theirs, kept, kept, kept)
-        b, o, t = i + size, to_ours + size, to_theirs + size
+    for start, ours_start, theirs_start, size in _common(matching(base, ours), matching(base, theirs)):
+        yield Region(b, o, t, base[b:start], ours[o:ours_start], theirs[t:theirs_start])
+        same = base[start : start + size]
+        yield Region(start, ours_start, theirs_start, same, same, same)
+        b, o, t = start + size, ours_start + size, theirs_start + size
+    yield Region(b, o, t, base[b:], ours[o:], theirs[t:])
 
 
-def _mapped(base: Lines, side: Lines) -> list[int]:
-    """For each line of the base the line of the side that it became, or -1."""
-    places = [-1] * len(base)
-    for i, j, size in matching(base, side):
-        places[i : i + size] = range(j, j + size)
-    return places
+def _common(in_ours: list[Block], in_theirs: list[Block]) -> Iterator[tuple[int, int, int, int]]:
+    """The runs of lines that all three have: where each begins in the base, in ours and in theirs, and its length."""
+    at_ours = at_theirs = 0
+    while at_ours < len(in_ours) and at_theirs < len(in_theirs):
+        left, ours, left_size = in_ours[at_ours]
+        right, theirs, right_size = in_theirs[at_theirs]
+        start, end = max(left, right), min(left + left_size, right + right_size)
+        if start < end:
+            yield start, ours + start - left, theirs + start - right, end - start
+        if end == left + left_size:
+            at_ours += 1
+        else:
+            at_theirs += 1

@@ -47,13 +47,10 @@ class Units(Record):
 
 def units(tree: Tree, lines: Lines, start: int) -> Units | None:
     """What the lines that begin at `start` are made of; None if a node sticks out."""
-    first, end = start, start + len(lines)
-    while first < end and not lines[first - start].strip():
-        first += 1
-    while end > first and not lines[end - 1 - start].strip():
-        end -= 1
-    if first == end:
+    filled = [at for at, line in enumerate(lines, start) if line.strip()]
+    if not filled:
         return None
+    first, end = filled[0], filled[-1] + 1
     node: Node | None = tree.root_node
     while node is not None:
         within = [child for child in node.children if child.start_point[0] >= first and _last(child) < end]
@@ -64,12 +61,12 @@ def units(tree: Tree, lines: Lines, start: int) -> Units | None:
             continue
         if within and not partly:
             exact = within[0].start_point[0] == first and _last(within[-1]) == end - 1
-            return _told(node, [child for child in within if child.is_named]) if exact else None
+            return _classify(node, [child for child in within if child.is_named]) if exact else None
         node = partly[0] if len(partly) == 1 and not within else None
     return None
 
 
-def _told(parent: Node, nodes: list[Node]) -> Units | None:
+def _classify(parent: Node, nodes: list[Node]) -> Units | None:
     nodes = [node for node in nodes if node.type not in _COMMENTS]
     if not nodes:
         return None
@@ -97,14 +94,13 @@ def _names(node: Node) -> Iterator[str]:
     """What a node is called; nothing if it has no name."""
     node = _bare(node)
     if node.type == "type_declaration":
-        specs = [name for child in node.named_children if (name := child.child_by_field_name("name"))]
-        yield from (_text(name) for name in specs)
+        yield from (_text(name) for child in node.named_children if (name := child.child_by_field_name("name")))
         return
     for field in ("name", "key", "left"):
-        found = node.child_by_field_name(field)
-        if found is not None:
+        name = node.child_by_field_name(field)
+        if name is not None:
             receiver = node.child_by_field_name("receiver")
-            yield (_text(receiver) + "." if receiver is not None else "") + _text(found)
+            yield (_text(receiver) + "." if receiver is not None else "") + _text(name)
             return
     if node.type == "pair" and node.named_children:
         yield _text(node.named_children[0])

@@ -1,10 +1,11 @@
 """A file as lines: what surrounds them (line ends, byte order mark, last newline) is kept apart and merged apart.
 
-Two sides that differ only in line ends then have the same lines, and no rule has to think of them.
+Two sides that differ only in line ends then have the same lines, and no rule has to consider them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
@@ -58,3 +59,13 @@ def surround(lines: tuple[str, ...], base: Text | None, ours: Text, theirs: Text
         theirs.marked if base and ours.marked == base.marked else ours.marked,
         theirs.ended if base and ours.ended == base.ended else ours.ended,
     )
+
+
+def has_text(lines: Iterable[str]) -> bool:
+    """True if a line is not blank."""
+    return any(line.strip() for line in lines)
+
+
+def readable(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines that are not blank, without the blanks at their ends."""
+    return tuple(line.rstrip() for line in lines if line.strip())

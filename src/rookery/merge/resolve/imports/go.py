@@ -16,7 +16,7 @@ def statement(lines: Lines, at: int) -> Statement | None:
     match = _LINE.match(lines[at].rstrip())
     if match is None:
         return None
-    return Statement(match[0].strip(), (_called(match[1], match[2]),), (lines[at],), atomic=True)
+    return Statement(match[0].strip(), (_called(match[1], match[2]),), (lines[at],))
 
 
 def write(_ours: Statement, _theirs: Statement) -> Lines | None:

@@ -18,8 +18,6 @@ class Statement(Record):
     names: tuple[str, ...]
     lines: Lines
     """As it stands there; a blank line has an empty key."""
-    atomic: bool = False
-    """True if it has no names that could come and go by themselves."""
 
 
 class Dialect(Protocol):
@@ -37,15 +35,15 @@ class Dialect(Protocol):
 
 def read(dialect: Dialect, lines: Lines) -> list[Statement] | None:
     """All that the lines are, blank ones included; None where no statement begins."""
-    found: list[Statement] = []
+    statements: list[Statement] = []
     at = 0
     while at < len(lines):
-        each = dialect.statement(lines, at) if lines[at].strip() else Statement("", (), ("",), atomic=True)
-        if each is None:
+        statement = dialect.statement(lines, at) if lines[at].strip() else Statement("", (), ("",))
+        if statement is None:
             return None
-        found.append(each)
-        at += len(each.lines)
-    return found
+        statements.append(statement)
+        at += len(statement.lines)
+    return statements
 
 
 def split(names: str) -> tuple[str, ...]:
@@ -56,21 +54,32 @@ def split(names: str) -> tuple[str, ...]:
 def read_bracket(
     lines: Lines, at: int, names: re.Pattern[str], close: re.Pattern[str]
 ) -> tuple[list[str], re.Match[str], Lines] | None:
-    """The names in the lines behind one that opens a bracket, the line that closes it, and all of these lines."""
-    found: list[str] = []
+    """The names in a bracket that a line opens, the line that closes it, and all of these lines."""
+    inside: list[str] = []
     end = at + 1
     while end < len(lines) and (inner := names.match(lines[end].rstrip())):
-        found += split(inner[1])
+        inside += split(inner[1])
         end += 1
     last = close.match(lines[end].rstrip()) if end < len(lines) else None
-    return None if last is None else (found, last, lines[at : end + 1])
+    return None if last is None else (inside, last, lines[at : end + 1])
+
+
+def write_bracket(ours: Statement, theirs: Statement, last_comma: str) -> Lines | None:
+    """A bracket with the names of both, one a line, if both are such."""
+    if any(len(statement.lines) != len(statement.names) + 2 for statement in (ours, theirs)):
+        return None
+    inner, names = ours.lines[1], ordered(ours.names, theirs.names)
+    indent = inner[: len(inner) - len(inner.lstrip())]
+    listed = [f"{indent}{name}," for name in names]
+    listed[-1] = listed[-1][:-1] + last_comma
+    return (ours.lines[0], *listed, ours.lines[-1])
 
 
 def ordered(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     """All names in the order that both lists keep; where they keep none, the first's, then what the second adds."""
     names = dict.fromkeys((*first, *second))
     for order in (_exact, _folded, _by_case):
-        if all(list(given) == sorted(given, key=order) for given in (first, second)):
+        if all(list(some) == sorted(some, key=order) for some in (first, second)):
             return tuple(sorted(names, key=order))
     return tuple(names)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, ordered, read_bracket, split
+from rookery.merge.resolve.imports.model import Statement, read_bracket, split, write_bracket
 from rookery.merge.resolve.regions import Lines
 
 _WHOLE = re.compile(r"^(\s*)import ([\w.]+(?: as \w+)?)$")
@@ -18,14 +18,11 @@ def statement(lines: Lines, at: int) -> Statement | None:
     """The statement that begins at a line."""
     line = lines[at].rstrip()
     if match := _WHOLE.match(line):
-        return Statement(f"{match[1]}import {match[2]}", (match[2],), (lines[at],), atomic=True)
+        return Statement(f"{match[1]}import {match[2]}", (match[2],), (lines[at],))
     if match := _FROM.match(line):
-        return Statement(f"{match[1]}from {match[2]}", split(match[3]), (lines[at],), atomic=match[3] == "*")
-    match = _OPEN.match(line)
-    if match is None:
-        return None
-    bracket = read_bracket(lines, at, _NAMES, _CLOSE)
-    if bracket is None:
+        return Statement(f"{match[1]}from {match[2]}", split(match[3]), (lines[at],))
+    match, bracket = _OPEN.match(line), read_bracket(lines, at, _NAMES, _CLOSE)
+    if match is None or bracket is None:
         return None
     names, last, whole = bracket
     return Statement(f"{match[1]}from {match[2]}", (*split(match[3]), *names, *split(last[1])), whole)
@@ -33,15 +30,9 @@ def statement(lines: Lines, at: int) -> Statement | None:
 
 def write(ours: Statement, theirs: Statement) -> Lines | None:
     """A bracket with one name a line, if both are such."""
-    if any(len(each.lines) != len(each.names) + 2 for each in (ours, theirs)):
-        return None
-    inner, names = ours.lines[1], ordered(ours.names, theirs.names)
-    indent = inner[: len(inner) - len(inner.lstrip())]
-    return (ours.lines[0], *(f"{indent}{name}," for name in names), ours.lines[-1])
+    return write_bracket(ours, theirs, ",")
 
 
 def local(statement: Statement) -> tuple[str, ...]:
     """The last word of `a as b`, the first part of a whole module's name."""
-    if statement.atomic:
-        return tuple(name.rpartition(" as ")[2].partition(".")[0] for name in statement.names if name != "*")
-    return tuple(name.rpartition(" as ")[2] for name in statement.names)
+    return tuple(name.rpartition(" as ")[2].partition(".")[0] for name in statement.names if name != "*")

@@ -19,7 +19,7 @@ def statement(lines: Lines, at: int) -> Statement | None:
     line = lines[at].rstrip()
     if match := _WHOLE.match(line):
         name = match[2] or match[3] or match[1].rpartition("::")[2]
-        return Statement(line.strip(), (name,), (lines[at],), atomic=True)
+        return Statement(line.strip(), (name,), (lines[at],))
     if match := _FLAT.match(line):
         return Statement(match[1], split(match[2]), (lines[at],))
     match, bracket = _OPEN.match(line), read_bracket(lines, at, _NAMES, _CLOSE)

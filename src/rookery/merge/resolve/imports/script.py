@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.imports.model import Statement, ordered, read_bracket, split
+from rookery.merge.resolve.imports.model import Statement, read_bracket, split, write_bracket
 from rookery.merge.resolve.regions import Lines
 
 _FLAT = re.compile(r"^(import(?: type)?|export(?: type)?) (?:(\w+), )?\{ ?([\w$, ]*?) ?\} from (['\"][^'\"]+['\"]);?$")
@@ -20,7 +20,7 @@ def statement(lines: Lines, at: int) -> Statement | None:
     if match := _FLAT.match(line):
         return Statement(_key(match[1], match[2], match[4]), split(match[3]), (lines[at],))
     if match := _OTHER.match(line):
-        return Statement(line.rstrip(";"), (match[2],) if match[2] else (), (lines[at],), atomic=True)
+        return Statement(line.rstrip(";"), (match[2],) if match[2] else (), (lines[at],))
     match, bracket = _OPEN.match(line), read_bracket(lines, at, _NAME, _CLOSE)
     if match is None or bracket is None:
         return None
@@ -30,14 +30,8 @@ def statement(lines: Lines, at: int) -> Statement | None:
 
 def write(ours: Statement, theirs: Statement) -> Lines | None:
     """One name a line, if both are such and end their lines alike."""
-    if len(ours.lines) == 1 or len(theirs.lines) == 1:
-        return None
-    inner, names = ours.lines[1], ordered(ours.names, theirs.names)
-    indent = inner[: len(inner) - len(inner.lstrip())]
-    comma = "," if ours.lines[-2].rstrip().endswith(",") else ""
-    listed = [f"{indent}{name}," for name in names]
-    listed[-1] = listed[-1][:-1] + comma
-    return (ours.lines[0], *listed, ours.lines[-1])
+    is_flat = len(ours.lines) == 1
+    return None if is_flat else write_bracket(ours, theirs, "," if ours.lines[-2].rstrip().endswith(",") else "")
 
 
 def local(statement: Statement) -> tuple[str, ...]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 
 from rookery.merge.resolve.conflict import Answer, Case
-from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.novelty import are_alike, is_known, only_added
 from rookery.merge.resolve.regions import Region
-from rookery.merge.resolve.syntax import DEFINITIONS, ITEMS, units
+from rookery.merge.resolve.syntax import DEFINITIONS, ITEMS
 
 ENTRIES = "entries"
 
@@ -42,15 +41,9 @@ def items(region: Region, case: Case) -> Answer | None:
 
 def parsed(region: Region, case: Case, kind: str) -> Answer | None:
     """Whole nodes of one kind."""
-    if not only_added(region) or not any(case.around(region)):
+    if not _is_new(region, case) or (kind != DEFINITIONS and are_alike(region)):  # two functions may well be alike
         return None
-    if is_known(region, case) or (kind != DEFINITIONS and are_alike(region)):  # two functions may well be alike
-        return None
-    ours, theirs = case.tree(OURS), case.tree(THEIRS)
-    if ours is None or theirs is None:
-        return None
-    left = units(ours, region.ours, region.ours_start)
-    right = units(theirs, region.theirs, region.theirs_start)
+    left, right = case.units(region)
     if left is None or right is None or not left.kind == right.kind == kind or left.parent != right.parent:
         return None
     if set(left.names) & set(right.names):
@@ -67,6 +60,11 @@ def entries(region: Region, case: Case) -> Answer | None:
         return None
     if ending == "md" and any(_HEADING.match(line) for line in both):
         return None
-    if not only_added(region) or not any(case.around(region)) or is_known(region, case) or are_alike(region):
+    if not _is_new(region, case) or are_alike(region):
         return None
     return Answer(ENTRIES, both, "both sides added entries of their own to a list")
+
+
+def _is_new(region: Region, case: Case) -> bool:
+    """True if both sides only added, within a file that was there, and neither has what the other added."""
+    return only_added(region) and any(case.around(region)) and not is_known(region, case)

@@ -10,25 +10,21 @@ from collections import Counter
 
 from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.model import OURS, THEIRS
-from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Region
+from rookery.merge.resolve.text import readable
 
 NAME = "contained"
 
 
 def apply(region: Region, _case: Case) -> Answer | None:
     """The longer side."""
-    base, ours, theirs = _read(region.base), _read(region.ours), _read(region.theirs)
-    if len(ours) > len(theirs):
-        longer, lines, shorter, name, other = ours, region.ours, theirs, OURS, THEIRS
-    else:
-        longer, lines, shorter, name, other = theirs, region.theirs, ours, THEIRS, OURS
+    base, ours, theirs = map(readable, (region.base, region.ours, region.theirs))
+    longer, shorter, name, other = ours, theirs, OURS, THEIRS
+    if len(ours) <= len(theirs):
+        longer, shorter, name, other = theirs, ours, THEIRS, OURS
     if not shorter or shorter not in (longer[: len(shorter)], longer[-len(shorter) :]):
         return None
     taken_out = Counter(base) - Counter(shorter)
     if taken_out & Counter(longer):
         return None
-    return Answer(NAME, lines, f"{name} shows all that {other} did here, and more")
-
-
-def _read(lines: Lines) -> Lines:
-    return tuple(line.rstrip() for line in lines if line.strip())
+    return Answer(NAME, region.lines_of(name), f"{name} shows all that {other} did here, and more")

@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 
 from rookery.merge.resolve.conflict import Answer, Case
-from rookery.merge.resolve.model import OURS, THEIRS
-from rookery.merge.resolve.novelty import says
 from rookery.merge.resolve.regions import Lines, Region
-from rookery.merge.resolve.syntax import units
+from rookery.merge.resolve.text import has_text
 
 Table = dict[str, str]
 """Each key with its line, without the comma at its end."""
@@ -30,13 +28,14 @@ _MAPPINGS = frozenset(("object", "block_mapping", "table", "document"))
 def apply(region: Region, case: Case) -> Answer | None:
     """The merged table, in the order of ours."""
     pair = _PAIR.get(case.language or "")
-    if pair is None or not says(region.ours) or not says(region.theirs):
+    if pair is None or not has_text(region.ours) or not has_text(region.theirs):
         return None
-    if not says(region.base) and not any(case.around(region)):
+    if not has_text(region.base) and not any(case.around(region)):
         return None
-    tables = [_table(pair, lines) for lines in (region.base, region.ours, region.theirs)]
-    base, ours, theirs = tables
-    if base is None or ours is None or theirs is None or not _whole(region, case):
+    base, ours, theirs = (_table(pair, lines) for lines in (region.base, region.ours, region.theirs))
+    if base is None or ours is None or theirs is None:
+        return None
+    if not all(units is not None and units.parent in _MAPPINGS for units in case.units(region)):
         return None
     merged = _merged(base, ours, theirs)
     lines = None if merged is None else _written(merged, region, commas=case.language == "json")
@@ -47,27 +46,14 @@ def apply(region: Region, case: Case) -> Answer | None:
 
 def _table(pair: re.Pattern[str], lines: Lines) -> Table | None:
     """The lines by their keys; None if there is anything else, or a key twice."""
-    found: Table = {}
+    table: Table = {}
     for line in lines:
         match = pair.match(line)
-        if match is None or match[1] in found:
+        if match is None or match[1] in table:
             return None
-        found[match[1]] = line.rstrip().removesuffix(",")
+        table[match[1]] = line.rstrip().removesuffix(",")
     indents = {line[: len(line) - len(line.lstrip())] for line in lines}
-    return found if len(indents) <= 1 else None
-
-
-def _whole(region: Region, case: Case) -> bool:
-    """True if both sides' trees say that the lines are pairs of a mapping."""
-    for side, lines, start in (
-        (OURS, region.ours, region.ours_start),
-        (THEIRS, region.theirs, region.theirs_start),
-    ):
-        tree = case.tree(side)
-        found = None if tree is None else units(tree, lines, start)
-        if found is None or found.parent not in _MAPPINGS:
-            return False
-    return True
+    return table if len(indents) <= 1 else None
 
 
 def _merged(base: Table, ours: Table, theirs: Table) -> list[str] | None:

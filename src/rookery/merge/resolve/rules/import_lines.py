@@ -1,6 +1,6 @@
 """Both sides added imports: every name that either brought in.
 
-Proof: the region is import statements and nothing else, so it is a set of names, and nobody took one out. The file
+Proof: the region is import statements and nothing else, so it is a set of names, and no side took one out. The file
 itself is asked too: every name that was added is used in it.
 """
 
@@ -39,8 +39,8 @@ def apply(region: Region, case: Case) -> Answer | None:
         return None
     above, below = case.around(region)
     for up, down in _contexts(dialect, above, below):
-        found = [read(dialect, (*up, *lines, *down)) for lines in (region.base, region.ours, region.theirs)]
-        base, ours, theirs = found
+        versions = (region.base, region.ours, region.theirs)
+        base, ours, theirs = (read(dialect, (*up, *lines, *down)) for lines in versions)
         if base is None or ours is None or theirs is None:
             continue
         merged = _merged(dialect, base, ours, theirs)
@@ -86,16 +86,18 @@ def _merged(
         if statement is None:
             return None
         chosen[key] = statement
-    made = [chosen[each.key] if each.key else each for each in ours]
-    for at, each in enumerate(theirs):
-        if each.key and each.key not in left:
-            made.insert(_place(made, theirs, at), each)
-    return made
+    merged = [chosen.get(statement.key, statement) for statement in ours]
+    for at, statement in enumerate(theirs):
+        if statement.key and statement.key not in left:
+            merged.insert(_place(merged, theirs, at), statement)
+    return merged
 
 
 def _table(statements: list[Statement]) -> dict[str, Statement] | None:
-    found = {each.key: each for each in statements if each.key}
-    return found if len(found) == sum(1 for each in statements if each.key) else None
+    """The statements by their keys; None if a key is there twice."""
+    keyed = [statement for statement in statements if statement.key]
+    table = {statement.key: statement for statement in keyed}
+    return table if len(table) == len(keyed) else None
 
 
 def _chosen(
@@ -112,26 +114,25 @@ def _chosen(
     return None if lines is None else Statement(ours.key, tuple(dict.fromkeys((*ours.names, *theirs.names))), lines)
 
 
-def _place(made: list[Statement], side: list[Statement], at: int) -> int:
-    """Where the order of all others wants it; without order, after the nearest statement before it on its own side."""
-    if _in_order(made) and _in_order(side):
-        later = (index for index, each in enumerate(made) if each.key and each.lines[0] > side[at].lines[0])
-        return next(later, len(made))
-    for each in reversed(side[:at]):
-        for index, there in enumerate(made):
-            if each.key and there.key == each.key:
-                return index + 1
-    return 0 if at else len(made)
+def _place(merged: list[Statement], side: list[Statement], at: int) -> int:
+    """Where the order of all others puts it; without order, after the nearest statement before it on its own side."""
+    if _is_sorted(merged) and _is_sorted(side):
+        first = side[at].lines[0]
+        later = (index for index, other in enumerate(merged) if other.key and other.lines[0] > first)
+        return next(later, len(merged))
+    places = {statement.key: index for index, statement in enumerate(merged) if statement.key}
+    before = (places[statement.key] + 1 for statement in reversed(side[:at]) if statement.key in places)
+    return next(before, 0 if at else len(merged))
 
 
-def _in_order(statements: list[Statement]) -> bool:
-    texts = [each.lines[0] for each in statements if each.key]
+def _is_sorted(statements: list[Statement]) -> bool:
+    texts = [statement.lines[0] for statement in statements if statement.key]
     return texts == sorted(texts)
 
 
 def _are_used(dialect: Dialect, merged: list[Statement], base: list[Statement], rest: Iterable[str]) -> bool:
     """True if the rest of the file uses every name that was added, and none comes from two places."""
-    brought = [name for each in merged for name in dialect.local(each)]
+    imported = [name for statement in merged for name in dialect.local(statement)]
     words = {word for line in rest for word in _WORD.findall(line)}
-    added = set(brought) - {name for each in base for name in dialect.local(each)}
-    return len(brought) == len(set(brought)) and added <= words
+    added = set(imported) - {name for statement in base for name in dialect.local(statement)}
+    return len(imported) == len(set(imported)) and added <= words

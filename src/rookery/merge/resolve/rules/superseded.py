@@ -5,21 +5,21 @@ side is an older state of the winning one. It is a fast-forward that git cannot 
 same: a cherry-pick, a squash, a rebase.
 
 `superseded` lets the winning side stand where it still has every line of the other. Where it changed some of them
-again, `lineage` may follow it, if it was asked for: people now and then go back to the older line. A whole branch that
-was taken over shows in several files at once; one file alone may be a coincidence.
+again, `lineage` may follow it, if the settings ask for that: people now and then go back to the older line. A whole
+branch that was taken over shows in several files at once; one file alone may be a coincidence.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.merge.resolve.conflict import Case
+from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.model import OURS, THEIRS
-from rookery.merge.resolve.novelty import says
-from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Region
+from rookery.merge.resolve.text import has_text
 
 NAME = "superseded"
 LINEAGE = "lineage"
@@ -40,29 +40,40 @@ class Lineage(Record):
 
 def winner(case: Case) -> str | None:
     """The side that went on, if just one did."""
-    if not says(case.ours) or not says(case.theirs):
+    if not has_text(case.ours.lines) or not has_text(case.theirs.lines):
         return None
-    by_ours, by_theirs = _was(case, OURS, case.theirs), _was(case, THEIRS, case.ours)
+    by_ours, by_theirs = case.theirs.text in case.ours.versions, case.ours.text in case.theirs.versions
     if by_ours == by_theirs:
         return None
     side = OURS if by_ours else THEIRS
-    # Where it took a change of the other back and did nothing else, people are seldom of its opinion.
-    undone = any(region.settled not in (None, text_of(region, side)) for region in case.regions)
-    return None if undone else side
+    # Where it undid a change of the other and did nothing else, people seldom agree with it.
+    has_undone = any(region.settled not in (None, region.lines_of(side)) for region in case.regions)
+    return None if has_undone else side
 
 
 def lineage(winners: Iterable[str | None]) -> Lineage | None:
     """The side that went on in several files of a merge, while the other did so in none."""
-    found = Counter(winners)
-    for side, other in ((OURS, THEIRS), (THEIRS, OURS)):
-        if found[side] >= _SOME and not found[other]:
-            return Lineage(side, found[side])
+    files = Counter(winners)
+    for side in (OURS, THEIRS):
+        if files[side] >= _SOME and not files[_other(side)]:
+            return Lineage(side, files[side])
     return None
 
 
-def rule_for(case: Case, side: str, lineage: Lineage | None) -> str | None:
+def answer(case: Case, lineage: Lineage | None, rules: Collection[str]) -> dict[Region, Answer]:
+    """Every region in conflict as the side has it that went on; nothing if none did, or if no rule lets it stand."""
+    newer = winner(case)
+    rule = None if newer is None else _rule_for(case, newer, lineage)
+    if newer is None or rule is None or rule not in rules:
+        return {}
+    why = f"{newer} once was just what {_other(newer)} is now, and went on from there"
+    open_regions = (region for region in case.regions if region.settled is None)
+    return {region: Answer(rule, region.lines_of(newer), why, drops=True) for region in open_regions}
+
+
+def _rule_for(case: Case, side: str, lineage: Lineage | None) -> str | None:
     """The rule by which the side that went on may stand."""
-    newer, older = (case.ours, case.theirs) if side == OURS else (case.theirs, case.ours)
+    newer, older = case.side(side).lines, case.side(_other(side)).lines
     gone = (Counter(filter(str.strip, older)) - Counter(newer)).total()
     if not gone:
         return NAME
@@ -71,10 +82,5 @@ def rule_for(case: Case, side: str, lineage: Lineage | None) -> str | None:
     return LINEAGE if len(newer) >= len(older) or lineage.files >= _MANY else None
 
 
-def text_of(region: Region, side: str) -> Lines:
-    """What one side has in a region."""
-    return region.ours if side == OURS else region.theirs
-
-
-def _was(case: Case, side: str, other: Lines) -> bool:
-    return any(version.lines == other for version in case.versions(side))
+def _other(side: str) -> str:
+    return THEIRS if side == OURS else OURS

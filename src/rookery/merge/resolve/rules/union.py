@@ -1,4 +1,4 @@
-"""Both sides added lines to a file that somebody has declared to be a heap of lines: ours, then what theirs adds.
+"""Both sides added lines to a file that the settings declare to be a heap of lines: ours, then what theirs adds.
 
 Proof: the declaration says that the order of its lines has no meaning and that none depends on another, and nothing of
 the base is touched. All lines of both are kept, one that both added once.

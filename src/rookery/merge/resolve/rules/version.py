@@ -33,7 +33,7 @@ def apply(region: Region, case: Case) -> Answer | None:
             continue
         line = None if _is_own(base) else highest(base, ours, theirs)
         if line not in (ours, theirs):
-            # Two versions in one line, each raised by one side: that may be a range that nobody has tried.
+            # Two versions in one line, each raised by one side: that may be a range that no side has tried.
             return None
         lines.append(line)
         raised = True
@@ -48,15 +48,15 @@ def highest(base: str, ours: str, theirs: str) -> str | None:
     texts = [_VERSION.split(line) for line in (base, ours, theirs)]
     if not texts[0] == texts[1] == texts[2] or len(texts[0]) == 1:
         return None
-    made = [texts[0][0]]
+    parts = [texts[0][0]]
     for was, left, right, after in zip(*map(_VERSION.findall, (base, ours, theirs)), texts[0][1:], strict=True):
-        if _is_number(was, made[-1]):
+        if _is_number(was, parts[-1]):
             return None
         chosen = left if left == right else _raised(was, left, right)
         if chosen is None:
             return None
-        made += [chosen, after]
-    return "".join(made)
+        parts += [chosen, after]
+    return "".join(parts)
 
 
 def _is_own(line: str) -> bool:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from rookery.merge.resolve.conflict import Answer, Case
 from rookery.merge.resolve.model import OURS, THEIRS
-from rookery.merge.resolve.regions import Lines, Region
+from rookery.merge.resolve.regions import Region
+from rookery.merge.resolve.text import readable
 
 NAME = "whitespace"
 
 
 def apply(region: Region, _case: Case) -> Answer | None:
     """The side that changed what can be read."""
-    base, ours, theirs = _read(region.base), _read(region.ours), _read(region.theirs)
+    base, ours, theirs = map(readable, (region.base, region.ours, region.theirs))
     if not ours or not theirs:
         return None
     if ours == theirs:
@@ -24,7 +25,3 @@ def apply(region: Region, _case: Case) -> Answer | None:
         if unchanged == base:
             return Answer(NAME, lines, f"{side} changed blank lines and line ends alone", drops=True)
     return None
-
-
-def _read(lines: Lines) -> Lines:
-    return tuple(line.rstrip() for line in lines if line.strip())
