@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.record import Record
 from rookery.base.text import visible
@@ -70,6 +72,12 @@ def line(*parts: str | Span) -> Line:
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
     """Text as it is, line by line, with control characters made visible."""
     return Paragraph(tuple(line((row, style)) for row in content.split("\n")), indent)
+
+
+def next_page(items: Sequence[Any]) -> list[Block]:
+    """How to see what comes after a page; nothing after the last one."""
+    cursor = getattr(items, "next", None)
+    return [text(f"{len(items)} shown; go on with --cursor {cursor}", "dim")] if cursor else []
 
 
 def unstyled(line: Line) -> str:

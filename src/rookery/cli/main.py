@@ -16,6 +16,7 @@ from rookery import __version__
 from rookery.base.call import ClosedStream, current, current_folder, stderr, stdin, stdout
 from rookery.base.errors import BUG, INTERRUPTED, REFUSED, RookError, UsageError
 from rookery.base.json import dumps
+from rookery.base.page import Page
 from rookery.base.text import visible
 from rookery.cli.bug import write_log
 from rookery.cli.help import show_help
@@ -146,7 +147,8 @@ def _current_folder() -> str:
 
 def _print_result(op: Op, result: Any, settings: Globals, context: Context, values: dict[str, Any]) -> None:
     if settings.json:
-        _print_envelope({"v": 1, "ok": True, "data": result})
+        more = {"next": result.next} if isinstance(result, Page) else {}
+        _print_envelope({"v": 1, "ok": True, "data": result, **more})
         return
     print_view(op.view, result, values, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput
+from rookery.base.page import Page, rows_for
 from rookery.base.record import Record
 from rookery.db.commits import Commits
 from rookery.db.database import Database
@@ -118,7 +119,7 @@ def read(db: Database, caller: Caller, texts: tuple[str, ...], now: str) -> list
         ]
 
 
-def list_mail(db: Database, caller: Caller, wanted: Filter, agent: str | None = None) -> list[Message]:
+def list_mail(db: Database, caller: Caller, wanted: Filter, agent: str | None = None) -> Page[Message]:
     """Messages, newest first: an agent's own or, for a person, everybody's."""
     if wanted.limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
@@ -133,12 +134,14 @@ def list_mail(db: Database, caller: Caller, wanted: Filter, agent: str | None = 
             type=wanted.type,
             unread=wanted.unread,
             thread=None if wanted.thread is None else find_thread(db, caller, wanted.thread),
-            limit=wanted.limit or -1,
+            limit=rows_for(wanted.limit),
             before=None if wanted.cursor is None else store.resolve(db, wanted.cursor),
         )
         if query.unread and query.viewer is not None and query.sender is None:
             query = query.replace(recipient=query.recipient or viewer)
-        return store.select(db, query)
+        messages = store.select(db, query)
+    shown = messages[: wanted.limit or None]
+    return Page(shown, shown[-1].id if len(shown) < len(messages) else None)
 
 
 def wait(db: Database, caller: Caller, wanted: Filter, timeout: float, now: Callable[[], str]) -> Message | None:

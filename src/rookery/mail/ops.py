@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.base.clock import parse_duration
+from rookery.base.page import Page
 from rookery.mail import inbox, service
 from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened, Purged
 from rookery.mail.model import PRIORITIES, Draft, Message, Sent
@@ -121,7 +122,7 @@ def list_mail(
     agent: AgentOption = None,
     limit: Annotated[int, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Doc("The last message of the page before: go on after it.")] = None,
-) -> list[Message]:
+) -> Page[Message]:
     """List mail, newest first, without marking anything: an agent's own or, for people, everybody's."""
     wanted = Filter(from_, to, type, thread, unread, limit, cursor)
     return inbox.list_mail(ctx.db, ctx.caller, wanted, agent)

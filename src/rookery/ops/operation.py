@@ -24,6 +24,7 @@ from keyword import iskeyword
 from types import NoneType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
+from rookery.base.page import Page
 from rookery.base.record import Record
 from rookery.ops.context import Context
 
@@ -180,8 +181,8 @@ class Op(Record):
 
     @property
     def pages(self) -> bool:
-        """True if it gives a page, and takes the last item of it as a cursor."""
-        return any(param.name == "cursor" for param in self.params)
+        """True if it gives a page, and takes the `next` of one as a cursor."""
+        return get_origin(self.result) is Page
 
     @property
     def summary(self) -> str:

@@ -28,7 +28,7 @@ class OperationSchema(Record):
     follows: bool
     """It goes on until it is interrupted."""
     pages: bool
-    """It takes a cursor: the last item of the page before."""
+    """It takes a cursor: the `next` of the envelope before, which is null at the end."""
     input: dict[str, Any]
     result: dict[str, Any]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.base.errors import InvalidInput
+from rookery.base.page import Page
 from rookery.ops.context import Context
 from rookery.ops.operation import LONG_TEXT, NOTHING, TASKS, Choices, Doc, Owns, Ref, op
 from rookery.tasks import ops, service
@@ -69,7 +70,7 @@ def list_epics(
     archived: ArchivedFlag = False,
     limit: LimitOption = None,
     cursor: Annotated[str | None, Doc("The last epic of the page before: go on after it.")] = None,
-) -> list[TaskView]:
+) -> Page[TaskView]:
     """List epics, urgent first, then old first."""
     return ops.list_tasks(
         ctx, kind="epic", state=state, open=open, completed=completed, archived=archived, limit=limit, cursor=cursor

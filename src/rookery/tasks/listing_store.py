@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput
+from rookery.base.page import rows_for
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import store
@@ -80,10 +81,10 @@ class Query(Record):
 
 
 def select(db: Database, query: Query, now: str) -> list[Task]:
-    """One page of tasks."""
+    """One page of tasks, and the first one after it."""
     if query.limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
-    values: dict[str, object] = {"now": now, "state": query.state, "limit": query.limit or -1}
+    values: dict[str, object] = {"now": now, "state": query.state, "limit": rows_for(query.limit)}
     for name in ("parent", "epic", "cursor"):
         if getattr(query, name) is not None:
             values[name] = store.resolve(db, getattr(query, name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from rookery.base.clock import parse_duration
+from rookery.base.page import Page
 from rookery.base.text import check_name
 from rookery.ops.context import Context
 from rookery.ops.operation import ACTS_AS, AGENTS, LONG_TEXT, MOVES, NOTHING, PLACES, TASKS, Choices, Doc, Owns, Ref, op
@@ -92,7 +93,7 @@ def list_tasks(
     flat: Annotated[bool, Doc("For people: a plain list, not grouped by epic.")] = False,
     limit: LimitOption = None,
     cursor: Annotated[str | None, Doc("The last task of the page before: go on after it.")] = None,
-) -> list[TaskView]:
+) -> Page[TaskView]:
     """List tasks, urgent first, then old first; conditions add up."""
     flags = {"ready": ready, "blocked": blocked, "open": open, "completed": completed, "archived": archived}
     query = Query(parent, epic, state, kind, **flags, **present(limit=limit), cursor=cursor)

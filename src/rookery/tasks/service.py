@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.ids import TASK, new_id
+from rookery.base.page import Page
 from rookery.base.record import Record
 from rookery.base.text import check_text, check_title
 from rookery.db.database import Database
@@ -135,10 +136,12 @@ def next_ready(db: Database, now: str, epic: str | None = None) -> TaskView | No
         return None if task is None else assemble_one(db, task)
 
 
-def list_tasks(db: Database, query: listing_store.Query, now: str) -> list[TaskView]:
+def list_tasks(db: Database, query: listing_store.Query, now: str) -> Page[TaskView]:
     """The tasks that fit, urgent first, then old first."""
     with db.read():
-        return assemble(db, listing_store.select(db, query, now))
+        tasks = listing_store.select(db, query, now)
+        shown = tasks[: query.limit or None]
+        return Page(assemble(db, shown), shown[-1].id if len(shown) < len(tasks) else None)
 
 
 def search(db: Database, query: str, limit: int) -> list[TaskView]:

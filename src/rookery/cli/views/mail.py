@@ -7,7 +7,7 @@ from typing import Any
 
 from rookery.base.json import dumps
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
+from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, next_page, text
 from rookery.config.environ import now
 from rookery.mail.groups import Group
 from rookery.mail.inbox import Checked, Opened, Purged
@@ -75,9 +75,7 @@ def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
         for each in messages
     )
     blocks: list[Block] = [Table(("", "id", "from", "to", "type", "priority", "age", "subject"), rows, stretch=7)]
-    if len(messages) == values.get("limit"):
-        blocks.append(text(f"{len(messages)} shown; go on with --cursor {messages[-1].id}", "dim"))
-    return blocks
+    return blocks + next_page(messages)
 
 
 def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, text
-from rookery.tasks.listing_store import DEFAULT_LIMIT
+from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, next_page, text
 from rookery.tasks.model import (
     APPROVED,
     AWAITING_HUMAN_REVIEW,
@@ -100,10 +99,7 @@ def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
         for view in shown
     )
     blocks: list[Block] = [Table(("id", "pri", "state", "title"), rows, stretch=3)]
-    limit = values.get("limit") or DEFAULT_LIMIT
-    if len(views) == limit and "query" not in values:
-        blocks.append(text(f"{len(views)} shown; go on with --cursor {views[-1].task.id}", "dim"))
-    return blocks
+    return blocks + next_page(views)
 
 
 def tree(trees: TaskTree | list[TaskTree], _values: dict[str, Any]) -> list[Block]:
