@@ -95,7 +95,7 @@ def _index(operations: list[Op]) -> str:
     lines += [
         'With `--json` a command prints one line: `{"v": 1, "ok": true, "data": …}`, or',
         '`{"v": 1, "ok": false, "error": {"code": …, "message": …, "hint": …}}`. Commands that stream print one such',
-        "line for each result. Commands that give pages add `next`: the value for `--cursor` that shows the next page, or",
+        "line for each result. Commands that give pages add `next`: the `--cursor` that shows the next page, or",
         "null at the end.",
         "",
         "## Also",
