@@ -16,7 +16,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from rookery.processes.attached import fork, split
+from rookery.processes.spawning import fork, split
 
 Run = Callable[[str, int, int], object]
 """Serves a call: it gets the words and the two files."""

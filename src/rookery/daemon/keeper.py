@@ -13,9 +13,9 @@ from rookery.config import layout
 from rookery.config.environ import now, read_daemon_environ
 from rookery.flows.need import is_anything_alive
 from rookery.ops.state import open_state
-from rookery.processes.detach import become
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
+from rookery.processes.spawning import become
 
 _MOST_STARTS, _SECONDS = 30, 60.0
 

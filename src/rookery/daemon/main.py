@@ -24,8 +24,7 @@ from rookery.daemon.looping import Looping
 from rookery.daemon.server import Daemon
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import check_state
-from rookery.processes.attached import split
-from rookery.processes.detach import start_detached
+from rookery.processes.spawning import split, start_detached
 from rookery.sessions import store as sessions
 
 _NOT_LOADED = (

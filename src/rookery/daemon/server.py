@@ -28,6 +28,7 @@ from rookery.daemon.serving import Serving
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.processes import limits, proctable
+from rookery.processes.spawning import collect_ended
 from rookery.sandbox.model import socket_folder
 
 _MOST_THREADS = 512
@@ -107,7 +108,7 @@ class Daemon:
             for number, _ in self._events.poll(max(0.0, self._look_at - time.monotonic())):
                 self._attend(number)
             if time.monotonic() >= self._look_at and not self._is_leaving:
-                worker.collect()
+                collect_ended()
                 self._silent.drop_late()
                 was_poked, self._was_poked = self._was_poked, False
                 if self._has_place() and not (was_poked and self._is_outdated()):

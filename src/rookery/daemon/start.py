@@ -16,10 +16,10 @@ from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
 from rookery.daemon import address as place
 from rookery.ops.state_owner import check_state
-from rookery.processes.detach import start_detached
 from rookery.processes.proctable import SERVES
 from rookery.processes.proctree import send
 from rookery.processes.python import module_command
+from rookery.processes.spawning import has_ended, start_detached
 
 _SECONDS = 10.0
 _PAUSE = 0.005
@@ -105,7 +105,7 @@ def _start(root: str, begun: float) -> str:
         path = find_socket(root)
         if path is not None:
             return path
-        if has_started and _has_ended(child.pid):
+        if has_started and has_ended(child.pid):
             if starts == _MOST_STARTS:
                 raise CannotStart(f"it ended at once: see {place.log_path(root)}")
             has_started = False  # another process may have been first, and gone since
@@ -124,13 +124,6 @@ def _handles(pid: int, number: int) -> bool:
         caught = next((line.split()[1] for line in file if line.startswith("SigCgt:")), "0")
         return bool(int(caught, 16) & 1 << (number - 1))
     return False
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
 
 
 def _take(lock: int) -> None:

@@ -25,13 +25,11 @@ from rookery.daemon.forkserver import ForkServer
 from rookery.daemon.hello import Hello, pack_hello, read_hello
 from rookery.db.pool import KeptConnection
 from rookery.ops.state import open_if_ready
-from rookery.processes import handover as handed
-from rookery.processes import limits
-from rookery.processes.attached import spawn, wait
+from rookery.processes import limits, memory_file
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 
 _UMASK = 0o077
-_started: set[int] = set()
 
 
 def hand_over(
@@ -48,40 +46,15 @@ def hand_over(
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
     """
-    described = handed.write_bytes(pack_hello(hello))
+    described = memory_file.write_bytes(pack_hello(hello))
     try:
         files = (connection.fileno(), described)
         if server is None or not server.start(f"{pid} {session_id or ''}", files):
-            _start(files, pid, session_id, code, env)
+            words = map(str, (*files, pid, code, session_id or ""))
+            argv = [*module_command("rookery.daemon.worker", alone=True), *words]
+            start_detached(argv, cwd="/", env=env, output=os.devnull, keep=files)
     finally:
         os.close(described)
-
-
-def _start(files: tuple[int, int], pid: int, session_id: str | None, code: int, env: Mapping[str, str]) -> None:
-    collect()
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    words = [str(each) for each in (*files, pid, code, session_id or "")]
-    try:
-        _started.add(
-            spawn(
-                [*module_command("rookery.daemon.worker", alone=True), *words],
-                env=env,
-                streams=(nothing, nothing, nothing),
-                keep=files,
-                own_session=True,
-            )
-        )
-    finally:
-        os.close(nothing)
-
-
-def collect() -> None:
-    """Take note of processes that have ended, so that they do not stay as zombies."""
-    for pid in list(_started):
-        with suppress(ChildProcessError):
-            if wait(pid, block=False) is None:
-                continue
-        _started.discard(pid)
 
 
 def main() -> None:

@@ -42,10 +42,8 @@ class HolderId(Record):
 
 def myself() -> HolderId:
     """The holder of what this thread takes."""
-    pid, call = os.getpid(), calls.current()
-    row = proctable.read_one(pid)
-    identity = Identity(pid, "") if row is None else row.identity
-    return HolderId(identity, host(), proctable.namespace(), "" if call is None else call.id)
+    call = calls.current()
+    return HolderId(proctable.identity_of(os.getpid()), host(), proctable.namespace(), "" if call is None else call.id)
 
 
 def of(process: Identity) -> HolderId:

@@ -70,6 +70,12 @@ def read_one(pid: int) -> Row | None:
     return next(iter(_ask_ps("-p", str(pid))), None)
 
 
+def identity_of(pid: int) -> Identity:
+    """The process of that number for good; without a start, which matches no process, if it is gone."""
+    row = read_one(pid)
+    return Identity(pid, "") if row is None else row.identity
+
+
 def read_all() -> dict[int, Row]:
     """Every process."""
     if not has_proc():
