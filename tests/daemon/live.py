@@ -14,7 +14,7 @@ import pytest
 
 from daemons import background_of
 from rookery.daemon import address as place
-from rookery.processes.proctable import Identity, holding
+from rookery.processes.proctable import Identity, pids_with
 from rookery.processes.proctree import is_alive
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, Ran, child_environ, wait_until
@@ -121,7 +121,7 @@ class Live:
 
     def _end_all(self) -> bool:
         """Kill whatever runs for the project; False if nothing did."""
-        found = [*background_of(self.folder), *holding("ROOKERY_ROOT", self.root)]
+        found = [*background_of(self.folder), *pids_with("ROOKERY_ROOT", self.root)]
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

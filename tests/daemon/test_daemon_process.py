@@ -17,7 +17,7 @@ from live import live as live
 from daemons import workers_of
 from living import Agent
 from rookery.daemon import address as place
-from rookery.processes.proctable import line_of
+from rookery.processes.proctable import lineage
 from rookery.processes.proctree import end_tree, identify, is_alive, marked
 from rookery.sessions.credentials import MARK
 from support import SOURCE, wait_until
@@ -143,7 +143,7 @@ def test_it_does_not_end_with_the_agent_whose_call_started_it(live: Live) -> Non
         program = identify(agent.pid)
         assert program is not None
         daemon = live.identity
-        assert program.pid in line_of(daemon.pid)
+        assert program.pid in lineage(daemon.pid)
         assert program in marked(MARK, bee.session_id)
         end_tree(program, (MARK, bee.session_id), 0)
         wait_until(lambda: not is_alive(program))

@@ -19,7 +19,7 @@ from daemons import workers_of
 from rookery.base.errors import ProgramFailed
 from rookery.daemon import address as place
 from rookery.processes import proctable
-from rookery.processes.proctable import is_apart
+from rookery.processes.proctable import outlives_starter
 from rookery.processes.proctree import is_alive, marked
 from rookery.sessions.credentials import MARK
 from support import SOURCE, Ran, child_environ, wait_until
@@ -199,7 +199,7 @@ def test_its_workers_do_not_end_with_an_agent_above_them(live: Live) -> None:
     caller = live.start("mail", "wait", "--timeout", "1h")
     wait_for_dialogue(caller)
     wait_until(lambda: workers_of(live.folder))
-    assert [is_apart(each) for each in workers_of(live.folder)] == [True]
+    assert [outlives_starter(each) for each in workers_of(live.folder)] == [True]
 
 
 def test_a_copied_project_has_a_daemon_of_its_own(live: Live, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def find_processes(root: str) -> list[Identity]:
     named = read_place(root)
     process = None if named is None else named.process
     others = set() if process is None or not is_alive(process) else {process.pid}
-    for pid in sorted(proctable.holding(proctable.SERVES, root) | others):
+    for pid in sorted(proctable.pids_with(proctable.SERVES, root) | others):
         with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
             row = proctable.read_one(pid)

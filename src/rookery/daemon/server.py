@@ -70,7 +70,7 @@ class Daemon:
         self._is_leaving = False
         self._has_made_room = threading.Event()
         self._look_at, self._was_poked = 0.0, False
-        self.was_started_by_agent = any(proctable.session_of(each) for each in proctable.line_of(os.getpid()))
+        self.was_started_by_agent = any(proctable.session_of(each) for each in proctable.lineage(os.getpid()))
         self.last_call = clock()
         self.on_look: Callable[[], float] = lambda: _LOOK_SECONDS
         """Called now and then; says in how many seconds it wants to be called again."""
