@@ -57,9 +57,7 @@ ROOT_FILES = {
     "__init__": "holds the version alone",
     "__main__": "is `python -m rookery`, above everything",
 }
-LATE_IMPORTS = {
-    ("rookery.db.database", "rookery.db.migrate"): "a database at the current schema never loads the migrations",
-}
+LATE_IMPORTS: dict[tuple[str, str], str] = {}
 """Imports within a function that may close a circle, because both modules are complete by then."""
 
 STARTS_PROCESSES = {

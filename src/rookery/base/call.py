@@ -199,6 +199,13 @@ def check_interrupted() -> float:
     return call.wait_while_stopped()
 
 
+def note_writing(is_writing: bool) -> None:
+    """Say that this thread's call holds the database's write lock, or no longer does."""
+    call = current()
+    if call is not None:
+        call.is_writing = is_writing
+
+
 def count_writing(change: int) -> None:
     """Say that one more transaction of this thread holds a write lock, or one less. Only tests ask for this."""
     _served.writing = getattr(_served, "writing", 0) + change
