@@ -18,7 +18,7 @@ from rookery.config.environ import read_test
 from rookery.db import commits
 from rookery.db.migrate import APPLICATION_ID, SCHEMA_VERSION, create_file, upgrade
 from rookery.db.pool import Pool
-from rookery.db.sqlite import STEPS, patience, rolled_back, storage_errors, storage_failed
+from rookery.db.sqlite import STEPS, StorageErrors, patience, rolled_back, storage_failed
 from rookery.db.writer import Writer
 
 Row = tuple[Any, ...]
@@ -34,6 +34,7 @@ class Database:
     def __init__(self, connection: apsw.Connection, path: str, *, is_shared: bool = False) -> None:
         self.connection = self._own = connection
         self.path = path
+        self._errors = StorageErrors(path)
         self._is_shared = is_shared
         self._writer: Writer | None = None
         """Within `write()`, what the changes go through."""
@@ -49,7 +50,7 @@ class Database:
         """Open an existing database and bring an older schema up to date."""
         connection = reuse_connection(path)
         if connection is None or connection.pragma("user_version") != SCHEMA_VERSION:
-            with storage_errors(path):
+            with StorageErrors(path):
                 connection = _connect(path)
         return cls(connection, path, is_shared=True)
 
@@ -57,7 +58,7 @@ class Database:
     def create(cls, path: str) -> Self:
         """Make the database if it is not there, whole or not at all, and open it."""
         if not os.path.exists(path):
-            with storage_errors(path):
+            with StorageErrors(path):
                 create_file(path)
         return cls.open(path)
 
@@ -128,7 +129,7 @@ class Database:
     @contextmanager
     def _with_others(self, writer: Writer) -> Iterator[None]:
         """A part of the transaction that the threads of this process share."""
-        with storage_errors(self.path):
+        with self._errors:
             group = writer.enter()
         self.connection, self._writer = group.connection, writer
         error: BaseException | None = None
@@ -164,18 +165,18 @@ class Database:
 
     def execute(self, sql: str, values: Values = ()) -> None:
         """Run a statement for its effect."""
-        with storage_errors(self.path):
+        with self._errors:
             self._run(sql, values)
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement once for each row of values."""
-        with storage_errors(self.path):
+        with self._errors:
             self._prepare(sql)
             self.connection.executemany(sql, rows)
 
     def all(self, sql: str, values: Values = ()) -> list[Row]:
         """Every row of a query."""
-        with storage_errors(self.path):
+        with self._errors:
             return self._run(sql, values).fetchall()
 
     @contextmanager
@@ -184,7 +185,7 @@ class Database:
 
         The log cannot be cleared meanwhile. So wait for nothing within the block, and yield nothing from it.
         """
-        with storage_errors(self.path):
+        with self._errors:
             cursor = self._run(sql, values)
         try:
             yield self._iterate(cursor, sql)
@@ -195,7 +196,7 @@ class Database:
         while True:
             if self._writer is not None:
                 self._writer.before(sql)
-            with storage_errors(self.path):
+            with self._errors:
                 row = next(cursor, None)
             if row is None:
                 return
@@ -203,7 +204,7 @@ class Database:
 
     def one(self, sql: str, values: Values = ()) -> Row | None:
         """The first row of a query."""
-        with storage_errors(self.path):
+        with self._errors:
             return self._run(sql, values).fetchone()
 
     def _run(self, sql: str, values: Values) -> apsw.Cursor:
@@ -241,7 +242,7 @@ class Database:
 
         Where threads share their commits, it changes after this one's own writes too.
         """
-        with storage_errors(self.path):
+        with self._errors:
             return int(self._own.pragma("data_version"))
 
     def _find_writer(self) -> Writer | None:
@@ -272,7 +273,7 @@ def _connect(path: str) -> apsw.Connection:
 
 def is_current(path: str) -> bool:
     """True if a database is there that is at the newest schema; nothing is changed."""
-    with storage_errors(path), closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+    with StorageErrors(path), closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
         connection.set_busy_handler(patience())
         return bool(connection.pragma("user_version") == SCHEMA_VERSION)
 

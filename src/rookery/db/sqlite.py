@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import apsw
 
@@ -45,13 +44,21 @@ def patience(seconds: float = _PATIENCE_SECONDS) -> Callable[[int], bool]:
     return wait
 
 
-@contextmanager
-def storage_errors(path: str) -> Iterator[None]:
-    """Raise StorageFailed where SQLite or the system fails within the block."""
-    try:
-        yield
-    except (apsw.Error, OSError) as error:
-        raise storage_failed(error, path) from error
+class StorageErrors:
+    """`with StorageErrors(path):` raises StorageFailed where SQLite or the system fails within the block.
+
+    Every query has one around it, and a generator as context manager would take longer than many of them.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, apsw.Error | OSError):
+            raise storage_failed(error, self._path) from error
 
 
 def rolled_back(path: str) -> StorageFailed:
