@@ -81,7 +81,7 @@ OPENS_STATE = {
 """Beside `db` itself, and the checks: the doctor gives them no root whose state is refused."""
 NAMES_STATE_FILES = {
     "rookery.config.layout": "the one list of what lies under `.rookery/`",
-    "rookery.client.place": "imports nothing; a test compares it with the list",
+    "rookery.client.discovery": "imports nothing; a test compares it with the list",
 }
 REF_NAMES = "rookery.vcs.ref_names"
 """The one module that says how refs are named."""

@@ -1,4 +1,4 @@
-"""A process that serves one call by itself: it is given the client's connection, and the daemon forgets about it.
+"""A process that serves one call: it gets the client's connection from the daemon.
 
 Here the call has a process to itself, so that Ctrl-C interrupts it anywhere. It goes on when the daemon leaves.
 """
@@ -16,7 +16,7 @@ from contextlib import suppress
 from io import StringIO
 
 from rookery.base.call import Call, serving
-from rookery.client.frames import AGAIN, TAKEN
+from rookery.client.frames import AGAIN, HEAD, TAKEN
 from rookery.config.environ import read_environ
 from rookery.daemon import calls
 from rookery.daemon.client_connection import Connection
@@ -41,7 +41,7 @@ def hand_over(
     env: Mapping[str, str],
     server: ForkServer | None,
 ) -> None:
-    """Let another process serve the call: a copy of the server's if there is one. It says itself that it has taken it.
+    """Let another process serve the call: a copy of the fork server if there is one. It sends TAKEN itself.
 
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
@@ -68,11 +68,11 @@ def main() -> None:
 
 
 def prepare_copy(root: str) -> Callable[[str, int, int], None]:
-    """What serves a call in a copy of the fork server. Most calls need the database, so it is open by then."""
+    """What serves a call in a copy of the fork server. Most calls need the database, so we open it before."""
     kept = KeptConnection()
-    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=(StringIO(), StringIO(), StringIO()))
-    call.connections = kept
-    with suppress(Exception), serving(call):  # what is wrong with it concerns the call
+    streams = StringIO(), StringIO(), StringIO()
+    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=streams, connections=kept)
+    with suppress(Exception), serving(call):  # the call itself reports what is wrong with it
         db = open_if_ready(root)
         if db is not None:
             db.close()
@@ -88,16 +88,15 @@ def _serve(
     connection: Connection, described: int, pid: int, session_id: str | None, kept: KeptConnection | None = None
 ) -> None:
     with open(described, "rb") as file:
-        hello = read_hello(file.read())
+        hello = read_hello(file.read()[HEAD:])
     if session_id is None and not read_environ(hello.environ).is_agents_process:
         with suppress(OSError, ValueError):  # it has gone
             limits.pass_on(pid, os.getpid())
     connection.send(TAKEN)
-    with suppress(OSError):  # gone: the command says so
+    with suppress(OSError):  # it is gone, and the command says so
         os.chdir(hello.folder)
     os.umask(hello.umask)
-    call = connection.make_call(hello, pid, session_id)
-    call.connections = kept
+    call = connection.make_call(hello, pid, session_id, kept)
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
     connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)
@@ -107,8 +106,10 @@ def _serve(
 
 
 def _interrupt(call: Call) -> None:
-    """Interrupt the call wherever it is: computing, which the signal does, or waiting, which may have begun just
-    before the signal came and would not end by it. Whichever of the two looks first raises it.
+    """Interrupt the call wherever it is.
+
+    The signal ends a computation. A wait may have begun just before the signal, and would not end by it: the call's own
+    interrupt does that. The one that comes first raises KeyboardInterrupt.
     """
     call.interrupt()
     os.kill(os.getpid(), signal.SIGINT)
