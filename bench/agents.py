@@ -13,7 +13,7 @@ from bench.project import Size
 from bench.table import Figure, Table
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from rookery.processes.proctable import holding, read_all
+from rookery.processes.proctable import pids_with, read_all
 
 _FILES = 3000
 _WAITING = 50
@@ -132,7 +132,7 @@ def _pids(repo: str) -> set[int]:
     sessions = [row[0] for row in db.all("SELECT id FROM sessions")]
     runners = {row[0] for row in db.all("SELECT runner_pid FROM sessions WHERE runner_pid IS NOT NULL")}
     db.close()
-    marked = {pid for session in sessions for pid in holding("ROOKERY_SESSION", session)}
+    marked = {pid for session in sessions for pid in pids_with("ROOKERY_SESSION", session)}
     return (marked | runners) & set(read_all())
 
 

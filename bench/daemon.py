@@ -25,7 +25,7 @@ from rookery.client import frames
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path
-from rookery.daemon.address import read_place
+from rookery.daemon.address import read_address
 from rookery.daemon.hello import Hello, pack_hello
 from rookery.daemon.start import start_daemon
 from rookery.db.database import Database
@@ -54,7 +54,7 @@ def measure(root: str, size: Size) -> Table:
     started = time.perf_counter()
     path = start_daemon(root)
     start = (time.perf_counter() - started) * 1000
-    place = read_place(root)
+    place = read_address(root)
     assert place is not None
     try:
         task, env, agent = _prepare(root)
@@ -197,7 +197,7 @@ def _call(path: str, root: str, words: list[str]) -> None:
     hello = Hello(frames.RUN, root, 0o022, (False, False, False), (80, 24), "utf-8", words, env)
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
-        line.sendall(frames.pack(frames.CALL, pack_hello(hello)))
+        line.sendall(pack_hello(hello))
         while line.recv(65536):
             pass
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rookery.client import frames
 from rookery.config.environ import read_daemon_environ
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import WORKER_NAME, name_of
 from rookery.daemon.hello import Guest
@@ -126,7 +126,7 @@ def daemons_under(folder: Path) -> list[Identity]:
 
 def has_daemon(root: Path) -> bool:
     """True if a daemon of its own serves the project."""
-    return place.is_locked(str(root))
+    return address.is_locked(str(root))
 
 
 def end_daemon(root: Path) -> None:
@@ -142,11 +142,11 @@ def end_daemon(root: Path) -> None:
 
 _DYING = """
 import os, sys
-from rookery.daemon import looping
-given, process = looping.own_environ, os.getpid()
+from rookery.daemon import loop_thread
+original, process = loop_thread.own_environ, os.getpid()
 def environ(root):
-    return given(root) | ({"ROOKERY_TEST_KILL": sys.argv[2]} if os.getpid() == process else {})
-looping.own_environ = environ
+    return original(root) | ({"ROOKERY_TEST_KILL": sys.argv[2]} if os.getpid() == process else {})
+loop_thread.own_environ = environ
 from rookery.daemon.main import main
 main()
 """

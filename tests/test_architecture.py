@@ -57,17 +57,13 @@ ROOT_FILES = {
     "__init__": "holds the version alone",
     "__main__": "is `python -m rookery`, above everything",
 }
-LATE_IMPORTS = {
-    ("rookery.processes.process", "rookery.processes.child"): "most callers only wait for a child's end",
-    ("rookery.db.database", "rookery.db.migrate"): "a database at the current schema never loads the migrations",
-}
+LATE_IMPORTS: dict[tuple[str, str], str] = {}
 """Imports within a function that may close a circle, because both modules are complete by then."""
 
 STARTS_PROCESSES = {
-    "rookery.processes.process": "the one place that starts a child",
+    "rookery.processes.process": "runs a child to its end",
     "rookery.processes.child": "holds a child that `process` started",
-    "rookery.processes.detach": "starts what outlives us, without the weight of subprocess",
-    "rookery.processes.attached": "starts what has the streams of somebody else",
+    "rookery.processes.spawning": "starts what outlives us, or has our own streams",
 }
 NAMES_GIT = {
     "rookery.vcs.git.repository": "the only git; behind every jj repository lies such a store too",
@@ -85,7 +81,7 @@ OPENS_STATE = {
 """Beside `db` itself, and the checks: the doctor gives them no root whose state is refused."""
 NAMES_STATE_FILES = {
     "rookery.config.layout": "the one list of what lies under `.rookery/`",
-    "rookery.client.place": "imports nothing; a test compares it with the list",
+    "rookery.client.discovery": "imports nothing; a test compares it with the list",
 }
 REF_NAMES = "rookery.vcs.ref_names"
 """The one module that says how refs are named."""
@@ -160,7 +156,7 @@ PROCESS_GLOBALS = {
 """What belongs to the whole process. `time.sleep` is among it because no interrupt of a call ends it."""
 USES_PROCESS_GLOBALS = {
     "rookery.base.call": "stands for the process where no call is served",
-    "rookery.processes.attached": "copies a process without threads, and refuses where a call is served",
+    "rookery.processes.spawning": "copies a process without threads, and refuses where a call is served",
     "rookery.processes.process": "lets children be interrupted, where no call is served",
     "rookery.processes.proctree": "never leaves what it has frozen",
     "rookery.config.environ": "the system's word for the home, where the environment has none",

@@ -18,7 +18,8 @@ from rookery.base import call
 from rookery.base.call import Call, check_interrupted
 from rookery.base.errors import ProgramFailed
 from rookery.db.database import Database
-from rookery.processes import attached, detach, process
+from rookery.processes import process, spawning
+from rookery.processes.child import start
 from rookery.processes.proctree import Identity, end_tree, is_alive
 from served import Served, make_call
 
@@ -69,7 +70,7 @@ def test_a_child_has_what_its_caller_has(how: str, tmp_path: Path) -> None:
             return process.run(_SHOW).stdout
         if how == "run_bytes":
             return process.run_bytes(_SHOW).decode()
-        child = process.start(_SHOW)
+        child = start(_SHOW)
         lines = [*child.lines(20)]
         child.wait(20)
         child.close()
@@ -101,19 +102,10 @@ def test_what_outlives_us_has_the_callers_umask_and_the_folder_seen_from_there(m
     (tmp_path / "sub").mkdir()
     argv = ["/bin/sh", "-c", 'umask; pwd -P; echo "$1"', "sh", "a b; c"]
     Served(
-        make_call(tmp_path, umask=0o027), lambda: detach.start_detached(argv, cwd="sub", env=mark.env, output="log")
+        make_call(tmp_path, umask=0o027), lambda: spawning.start_detached(argv, cwd="sub", env=mark.env, output="log")
     ).value()
     wait_until(lambda: (tmp_path / "log").read_text().count("\n") == 3)
     assert (tmp_path / "log").read_text().splitlines() == ["0027", str(tmp_path / "sub"), "a b; c"]
-
-
-def test_a_child_on_given_streams_has_the_callers_umask_and_folder(tmp_path: Path) -> None:
-    def show() -> int | None:
-        with open(tmp_path / "out", "w") as out:
-            return attached.wait(attached.spawn(_SHOW, env={"WHO": "me"}, streams=(0, out.fileno(), 2)))
-
-    assert Served(make_call(tmp_path, umask=0o027), show).value() == 0
-    assert (tmp_path / "out").read_text().split() == ["0027", str(tmp_path), "me"]
 
 
 def test_only_the_callers_own_process_becomes_another_program() -> None:
@@ -123,17 +115,17 @@ def test_only_the_callers_own_process_becomes_another_program() -> None:
         asked.append(list(argv))  # type: ignore[call-overload]
         raise SystemExit
 
-    assert isinstance(Served(make_call(become=become), lambda: detach.become(["tmux", "a"])).end(), SystemExit)
+    assert isinstance(Served(make_call(become=become), lambda: spawning.become(["tmux", "a"])).end(), SystemExit)
     assert asked == [["tmux", "a"]]
-    assert isinstance(Served(make_call(), lambda: detach.become(["true"])).end(), ProgramFailed)
+    assert isinstance(Served(make_call(), lambda: spawning.become(["true"])).end(), ProgramFailed)
 
 
 def test_a_process_with_threads_is_not_copied() -> None:
-    assert isinstance(Served(make_call(), lambda: attached.fork(lambda: None)).end(), RuntimeError)
+    assert isinstance(Served(make_call(), lambda: spawning.fork(lambda: None)).end(), RuntimeError)
 
 
 def _lines(argv: list[str]) -> None:
-    child = process.start(argv)
+    child = start(argv)
     try:
         list(child.lines())
     finally:
@@ -141,7 +133,7 @@ def _lines(argv: list[str]) -> None:
 
 
 def _chunks(argv: list[str]) -> None:
-    child = process.start(argv)
+    child = start(argv)
     try:
         list(child.chunks(lambda: 0.05))
     finally:
@@ -149,7 +141,7 @@ def _chunks(argv: list[str]) -> None:
 
 
 def _wait(argv: list[str]) -> None:
-    child = process.start(argv)
+    child = start(argv)
     try:
         child.wait(300)
     finally:
@@ -215,7 +207,7 @@ def test_waiting_for_a_lock_ends_with_an_interrupt(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_waiting_for_a_process_that_was_asked_to_end(mark: Mark, tmp_path: Path) -> None:
     script = f"trap '' INT TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.02; done"
-    child = process.start(["/bin/sh", "-c", script], env=mark.env)
+    child = start(["/bin/sh", "-c", script], env=mark.env)
     deaf = written_pid(tmp_path / "pid")
     ending = Served(make_call(), lambda: end_tree(deaf, None, 300))
     ending.call.interrupt()
@@ -248,7 +240,7 @@ def test_many_threads_start_detached_children_and_leave_no_zombies(mark: Mark, t
     def work() -> list[Identity]:
         started = []
         for _ in range(15):
-            started.append(detach.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log")))
+            started.append(spawning.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log")))
             assert process.run(["/bin/sh", "-c", "exit 7"], check=False).status == 7
         return started
 
@@ -256,14 +248,14 @@ def test_many_threads_start_detached_children_and_leave_no_zombies(mark: Mark, t
     started = [each for thread in threads for each in thread.value()]
     assert len(started) == 120
     wait_until(lambda: mark.carriers() == [])
-    detach.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log"))
-    assert len(detach._started) == 1
+    spawning.start_detached(["true"], cwd="/", env=mark.env, output=str(tmp_path / "log"))
+    assert len(spawning._started) == 1
     assert end_tree(None, mark.pair, 0) == []
 
 
 def test_a_lock_that_is_handed_over_reaches_no_other_child(mark: Mark, tmp_path: Path) -> None:
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    one = detach.start_detached(["sleep", "300"], cwd="/", env=mark.env, output=str(tmp_path / "log"), keep=[lock])
+    one = spawning.start_detached(["sleep", "300"], cwd="/", env=mark.env, output=str(tmp_path / "log"), keep=[lock])
     assert os.get_inheritable(lock) is False
     assert str(tmp_path / "lock") in {
         os.readlink(f"/proc/{one.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{one.pid}/fd")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from rookery.client import place
+from rookery.client import discovery
 from rookery.config import layout
 
 
 def test_the_client_names_the_same_files() -> None:
-    assert os.fsencode(layout.path("", layout.DATABASE)) == place._STATE.removeprefix(b"/")
-    assert os.fsencode(layout.path("/r", layout.DAEMON_LOCK)) == b"/r" + place._LOCK
+    assert os.fsencode(layout.path("", layout.DATABASE)) == discovery._STATE.removeprefix(b"/")
+    assert os.fsencode(layout.path("/r", layout.DAEMON_LOCK)) == b"/r" + discovery._LOCK
 
 
 def test_no_name_stands_twice() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from live import Live
 
-from rookery.daemon import address as place
+from rookery.daemon import address
 
 
 def write_lock(root: str, content: bytes) -> None:
     """Write the lock file, behind what shows that it is no copy."""
-    path = Path(place.lock_path(root))
+    path = Path(address.lock_path(root))
     path.touch()
     found = path.stat()
     path.write_bytes(f"{found.st_dev}:{found.st_ino} ".encode() + content)
@@ -24,7 +24,7 @@ class Impostor:
     """Something that listens in the daemon's place."""
 
     def __init__(self, live: Live, answer: bytes | None, *, hangs: bool = False) -> None:
-        folder = Path(place.lock_path(live.root)).parent
+        folder = Path(address.lock_path(live.root)).parent
         folder.mkdir(exist_ok=True)
         path = str(folder / "daemon.sock")
         write_lock(live.root, f"{path}\n{{}}\n".encode())

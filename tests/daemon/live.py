@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from daemons import background_of
-from rookery.daemon import address as place
-from rookery.processes.proctable import Identity, holding
+from rookery.daemon import address
+from rookery.processes.proctable import Identity, pids_with
 from rookery.processes.proctree import is_alive
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, Ran, child_environ, wait_until
@@ -82,9 +82,9 @@ class Live:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     @property
-    def place(self) -> place.Place:
+    def place(self) -> address.Address:
         """Where the daemon is."""
-        found = place.read_place(self.root)
+        found = address.read_address(self.root)
         assert found is not None
         return found
 
@@ -104,7 +104,7 @@ class Live:
 
     def log(self) -> str:
         """What the daemon has said."""
-        return Path(place.log_path(self.root)).read_text()
+        return Path(address.log_path(self.root)).read_text()
 
     def close(self) -> None:
         """End the callers that still run, and the daemon, also one that is stopped."""
@@ -121,7 +121,7 @@ class Live:
 
     def _end_all(self) -> bool:
         """Kill whatever runs for the project; False if nothing did."""
-        found = [*background_of(self.folder), *holding("ROOKERY_ROOT", self.root)]
+        found = [*background_of(self.folder), *pids_with("ROOKERY_ROOT", self.root)]
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -16,10 +16,10 @@ from rookery.client import frames
 from rookery.config.steps import reached
 from rookery.daemon import calls
 from rookery.ops.state import open_state
-from rookery.processes.detach import start_detached
 from rookery.processes.process import run
 from rookery.processes.proctable import Identity
 from rookery.processes.proctree import is_alive
+from rookery.processes.spawning import start_detached
 from support import child_environ, wait_until
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT has_begun() UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"

@@ -12,7 +12,7 @@ from live import live as live
 
 from support import SOURCE
 
-OURS = {f"rookery.client.{name}" for name in ("connection", "dialogue", "frames", "main", "place")}
+OURS = {f"rookery.client.{name}" for name in ("connection", "dialogue", "frames", "main", "discovery")}
 OURS |= {"rookery", "rookery.client"}
 HOOKS = {"rookery.client.hook"}
 BUILT_IN = {"_socket"}

@@ -19,7 +19,7 @@ from daemons import hello
 from living import Agent
 from rookery.client import frames
 from rookery.config.project import database_path
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.db.database import Database
 from rookery.runtimes.hooks import hook_command
 from support import SOURCE, child_environ
@@ -92,7 +92,7 @@ def test_the_end_of_a_turn_is_told_again_if_the_daemon_was_killed_over_it(
         assert impostor.calls == tries
     finally:
         impostor.close()
-        Path(place.lock_path(live.root)).unlink()
+        Path(address.lock_path(live.root)).unlink()
 
 
 def test_a_person_is_not_kept_waiting(live: Live) -> None:
@@ -111,7 +111,7 @@ def test_off_runs_in_the_hooks_own_process(live: Live, bee: Agent) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None
 
 
 TAKEN = frames.pack(frames.TAKEN)
@@ -137,7 +137,7 @@ def pretend(live: Live) -> Iterator[Callable[[bytes | None], None]]:
     yield lambda answer: found.append(Impostor(live, answer))
     for each in found:
         each.close()
-    Path(place.lock_path(live.root)).unlink()
+    Path(address.lock_path(live.root)).unlink()
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

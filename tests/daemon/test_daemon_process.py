@@ -16,8 +16,8 @@ from live import live as live
 
 from daemons import workers_of
 from living import Agent
-from rookery.daemon import address as place
-from rookery.processes.proctable import line_of
+from rookery.daemon import address
+from rookery.processes.proctable import lineage
 from rookery.processes.proctree import end_tree, identify, is_alive, marked
 from rookery.sessions.credentials import MARK
 from support import SOURCE, wait_until
@@ -103,7 +103,7 @@ def test_no_open_file_of_its_starter_is_its_own(live: Live, tmp_path: Path) -> N
             os.close(file)
     files = Path(f"/proc/{live.place.pid}/fd")
     beyond = [os.readlink(each) for each in files.iterdir() if int(each.name) > 2]
-    assert place.lock_path(live.root) in beyond  # what it has can be seen
+    assert address.lock_path(live.root) in beyond  # what it has can be seen
     assert [each for each in beyond if each.startswith(str(tmp_path)) and ".rookery" not in each] == []
 
 
@@ -114,7 +114,7 @@ def test_none_is_started_from_within_a_sandbox(live: Live) -> None:
     _, err = caller.communicate(timeout=30)
     assert caller.returncode == 1
     assert b"nothing listens outside the sandbox" in err
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None
 
 
 _AGENT = """
@@ -143,7 +143,7 @@ def test_it_does_not_end_with_the_agent_whose_call_started_it(live: Live) -> Non
         program = identify(agent.pid)
         assert program is not None
         daemon = live.identity
-        assert program.pid in line_of(daemon.pid)
+        assert program.pid in lineage(daemon.pid)
         assert program in marked(MARK, bee.session_id)
         end_tree(program, (MARK, bee.session_id), 0)
         wait_until(lambda: not is_alive(program))

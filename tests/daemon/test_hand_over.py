@@ -22,7 +22,7 @@ from daemons import OwnDaemon, hello, receive
 from living import Agent
 from rookery.base.call import sleep
 from rookery.client import frames
-from rookery.daemon import calls, fingerprint, main, serving
+from rookery.daemon import calls, clients, fingerprint, main
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.db import pool
 from rookery.ops import index
@@ -250,17 +250,17 @@ class Held:
 @pytest.fixture
 def drains(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long a daemon that leaves has waited for its calls, each time; in the test that time is short."""
-    assert serving._DRAIN_SECONDS <= 5
+    assert clients._DRAIN_SECONDS <= 5
     waited: list[float] = []
-    wait = serving.Serving._wait
-    monkeypatch.setattr(serving, "_DRAIN_SECONDS", 0.02)
-    monkeypatch.setattr(serving, "_CUT_SECONDS", 0.02)
+    wait = clients.Clients._wait
+    monkeypatch.setattr(clients, "_DRAIN_SECONDS", 0.02)
+    monkeypatch.setattr(clients, "_CUT_SECONDS", 0.02)
 
-    def note(calls: serving.Serving, seconds: float) -> bool:
+    def note(calls: clients.Clients, seconds: float) -> bool:
         waited.append(seconds)
         return wait(calls, seconds)
 
-    monkeypatch.setattr(serving.Serving, "_wait", note)
+    monkeypatch.setattr(clients.Clients, "_wait", note)
     return waited
 
 

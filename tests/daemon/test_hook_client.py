@@ -21,8 +21,7 @@ from live import live as live
 from daemons import OwnDaemon, hello, receive
 from living import Agent
 from rookery.client import frames, hook
-from rookery.daemon import address as place
-from rookery.daemon import calls, server
+from rookery.daemon import address, calls, server
 from support import SOURCE, Ran, child_environ
 
 FINE = json.dumps({"session_id": "x", "tool_name": "Bash", "tool_input": {"command": "git status"}}).encode()
@@ -86,7 +85,7 @@ def test_half_an_answer_and_then_nothing_is_a_no(live: Live, bee: Agent, answer:
         assert denied.err.startswith(LATE)
     finally:
         other.close()
-        Path(place.lock_path(live.root)).unlink()
+        Path(address.lock_path(live.root)).unlink()
 
 
 class Leaving(Impostor):

@@ -14,7 +14,7 @@ from live import Live, client_argv
 from live import live as live
 
 from rookery.processes import limits
-from rookery.processes.detach import start_detached
+from rookery.processes.spawning import start_detached
 from served import Served, make_call
 from support import wait_until
 

@@ -14,7 +14,7 @@ from live import live as live
 from daemons import hello, receive
 from living import Agent
 from rookery.client import frames
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.daemon.hello import Guest
 from rookery.daemon.link import Link
 from rookery.processes.proctree import is_alive
@@ -71,4 +71,4 @@ def test_a_dead_daemon_is_back_though_no_one_calls(
 def test_without_a_daemon_the_host_serves_its_agent(live: Live, bee: Agent, link: Link) -> None:
     link.open()
     assert answers(bee)
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None

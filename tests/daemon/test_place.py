@@ -26,8 +26,7 @@ from living import Agent
 from rookery.base.errors import ProgramFailed
 from rookery.client import frames
 from rookery.client.connection import Connection
-from rookery.daemon import address as place
-from rookery.daemon import start
+from rookery.daemon import address, start
 from rookery.processes import holder, proctable
 from rookery.processes.proctree import is_alive
 from support import wait_until
@@ -39,7 +38,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has process
 
 @contextmanager
 def lock_held(root: str, kind: int) -> Iterator[int]:
-    file = os.open(place.lock_path(root), os.O_RDWR | os.O_CREAT)
+    file = os.open(address.lock_path(root), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(file, kind)
         yield file
@@ -55,33 +54,33 @@ def root(tmp_path: Path) -> str:
 
 def test_who_only_looks_is_not_taken_for_a_daemon(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with lock_held(root, fcntl.LOCK_SH) as looking:
-        assert not place.is_locked(root)  # two may look at once
+        assert not address.is_locked(root)  # two may look at once
         monkeypatch.setattr("rookery.daemon.address.time.sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
-        lock = place.take_lock(root)
+        lock = address.take_lock(root)
     assert lock is not None
-    assert place.is_locked(root)
-    assert place.take_lock(root) is None
+    assert address.is_locked(root)
+    assert address.take_lock(root) is None
     os.close(lock)
-    assert not place.is_locked(root)
+    assert not address.is_locked(root)
 
 
 def test_a_link_in_the_place_of_the_lock_is_not_followed(root: str, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
-    os.symlink(tmp_path / "precious", place.lock_path(root))
+    os.symlink(tmp_path / "precious", address.lock_path(root))
     with pytest.raises(OSError, match="symbolic links"):
-        place.take_lock(root)
-    assert not place.is_locked(root)
+        address.take_lock(root)
+    assert not address.is_locked(root)
 
 
 def test_the_lock_file_names_socket_host_boot_and_namespace(root: str) -> None:
-    lock = place.take_lock(root)
+    lock = address.take_lock(root)
     assert lock is not None
-    place.write_place(lock, place.describe_self(root, {}, "1", "now"))
+    address.write_address(lock, address.describe_self(root, {}, "1", "now"))
     os.close(lock)
-    first = Path(place.lock_path(root)).read_text().splitlines()[0]
-    found = place.read_place(root)
+    first = Path(address.lock_path(root)).read_text().splitlines()[0]
+    found = address.read_address(root)
     assert found is not None
-    lock_file = os.stat(place.lock_path(root))
+    lock_file = os.stat(address.lock_path(root))
     assert first == f"{lock_file.st_dev}:{lock_file.st_ino} {found.socket}"
     assert found.socket == f"{root}/.rookery/run/daemon.sock"
     held = holder.read(found.pid, found.holder)
@@ -112,8 +111,8 @@ def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
         os.utime(tmp_path / name, (time.time() - age,) * 2)
     (tmp_path / "file.sock").write_text("mine")
     os.utime(tmp_path / "file.sock", (0, 0))
-    place.sweep(str(tmp_path), time.time())
-    place.sweep(str(tmp_path / "missing"), 0)
+    address.sweep(str(tmp_path), time.time())
+    address.sweep(str(tmp_path / "missing"), 0)
     left = {each.name for each in tmp_path.iterdir()}
     assert left == {"served.sock", "new.sock", "file.sock", "sandbox-new", "sandbox-used", "other"}
     for line in lines:
@@ -124,10 +123,10 @@ def test_the_longest_path_of_a_socket(tmp_path: Path) -> None:
     rest = len(os.fsencode("/.rookery/run/daemon.sock"))
     for length, is_beside in ((103, True), (104, False)):
         root = "/" + "x" * (length - rest - 1)
-        found = place.socket_path(root, None)
+        found = address.socket_path(root, None)
         assert (found == f"{root}/.rookery/run/daemon.sock") is is_beside
         assert len(os.fsencode(found)) <= 103
-    assert place.socket_path("/" + "x" * 200, f"/{'y' * 90}").startswith(f"/tmp/rookery-{os.getuid()}/")
+    assert address.socket_path("/" + "x" * 200, f"/{'y' * 90}").startswith(f"/tmp/rookery-{os.getuid()}/")
 
 
 @needs_root
@@ -136,11 +135,11 @@ def test_a_folder_for_sockets_is_ones_own_and_private() -> None:
         folder = Path(near) / "rookery"
         folder.mkdir(mode=0o777)
         folder.chmod(0o777)
-        place.socket_path("/" + "x" * 200, near)
+        address.socket_path("/" + "x" * 200, near)
         assert folder.stat().st_mode & 0o777 == 0o700
         os.chown(folder, NOBODY, NOBODY)
         with pytest.raises(ProgramFailed, match="not a folder of yours"):
-            place.socket_path("/" + "x" * 200, near)
+            address.socket_path("/" + "x" * 200, near)
 
 
 def test_the_project_of_another_is_refused(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +190,7 @@ def test_a_lock_that_is_held_by_one_who_does_not_listen(live: Live) -> None:
     (live.folder / ".rookery" / "run").mkdir()
     with lock_held(live.root, fcntl.LOCK_EX):
         is_denied_and_told(live, bee)
-        assert place.read_place(live.root) is None
+        assert address.read_address(live.root) is None
     assert live.run("task", "list", "--json").err == b""
 
 
@@ -279,7 +278,7 @@ def test_the_folder_of_the_socket_may_be_removed(tmp_path: Path, project: Path) 
 
 def test_a_folder_for_sockets_that_cannot_be_made_is_not_used() -> None:
     with tempfile.NamedTemporaryFile(dir="/tmp") as file:
-        found = place.socket_path("/" + "x" * 200, file.name)
+        found = address.socket_path("/" + "x" * 200, file.name)
     assert found.startswith(f"/tmp/rookery-{os.getuid()}/")
 
 
@@ -353,4 +352,4 @@ def test_nothing_is_told_to_the_daemon_of_another_user(live: Live, open_folder: 
             is_denied_and_told(live, bee)
         finally:
             other.kill()
-    Path(place.lock_path(live.root)).unlink()
+    Path(address.lock_path(live.root)).unlink()

@@ -43,8 +43,7 @@ KEEPS = {
     "rookery.config.steps._times": "for tests alone",
     "rookery.processes.proctable._boots": "one boot",
     "rookery.base.call._threads": "calls that are being served",
-    "rookery.processes.detach._started": "children that run",
-    "rookery.daemon.worker._started": "children that run",
+    "rookery.processes.spawning._started": "children that run",
 }
 
 

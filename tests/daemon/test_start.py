@@ -17,9 +17,9 @@ from live import live as live
 
 from daemons import workers_of
 from rookery.base.errors import ProgramFailed
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.processes import proctable
-from rookery.processes.proctable import is_apart
+from rookery.processes.proctable import outlives_starter
 from rookery.processes.proctree import is_alive, marked
 from rookery.sessions.credentials import MARK
 from support import SOURCE, Ran, child_environ, wait_until
@@ -85,7 +85,7 @@ def test_it_holds_no_stream_of_its_starter(live: Live) -> None:
     assert os.read(kept, 1) == b""
     os.close(kept)
     files = Path(f"/proc/{live.place.pid}/fd")
-    assert {os.readlink(files / number) for number in "012"} == {"/dev/null", place.log_path(live.root)}
+    assert {os.readlink(files / number) for number in "012"} == {"/dev/null", address.log_path(live.root)}
 
 
 def test_an_interrupt_ignored_by_its_starter_is_not_ignored_by_it(live: Live) -> None:
@@ -103,14 +103,14 @@ def test_an_interrupt_ignored_by_its_starter_is_not_ignored_by_it(live: Live) ->
 
 def test_off_runs_in_the_calling_process(live: Live) -> None:
     assert live.run("task", "create", "one", env={"ROOKERY_DAEMON": "off"}).status == 0
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None
 
 
 def test_what_looks_after_the_daemon_starts_none(live: Live) -> None:
     assert live.run("daemon", "status", "--json").data["is_running"] is False
     stopped = live.run("daemon", "stop", "--json")  # what is wanted is so already
     assert (stopped.status, stopped.data["stopped_pid"]) == (0, None)
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None
 
 
 def test_status_stop_restart_and_logs(live: Live) -> None:
@@ -143,11 +143,11 @@ def test_junk_in_its_lock_file_does_not_hide_it(live: Live) -> None:
     live.run("task", "list")
     daemon = live.identity
     for words in (["task", "list"], ["daemon", "status"]):
-        Path(place.lock_path(live.root)).write_text("junk")
+        Path(address.lock_path(live.root)).write_text("junk")
         found = live.run(*words)
         assert (found.status, found.err) == (0, b"")
         assert live.identity == daemon
-    Path(place.lock_path(live.root)).write_text("junk")
+    Path(address.lock_path(live.root)).write_text("junk")
     assert live.run("daemon", "stop", "--json").data["stopped_pid"] == daemon.pid
     assert not is_alive(daemon)
 
@@ -179,7 +179,7 @@ def test_one_of_an_older_version_that_nobody_finds_is_asked_to_leave(live: Live)
 def test_one_whose_lock_file_was_removed_is_not_left_behind(live: Live) -> None:
     live.run("task", "list")
     daemon = live.identity
-    Path(place.lock_path(live.root)).unlink()
+    Path(address.lock_path(live.root)).unlink()
     assert live.run("daemon", "stop").status == 0
     assert not is_alive(daemon)
 
@@ -199,7 +199,7 @@ def test_its_workers_do_not_end_with_an_agent_above_them(live: Live) -> None:
     caller = live.start("mail", "wait", "--timeout", "1h")
     wait_for_dialogue(caller)
     wait_until(lambda: workers_of(live.folder))
-    assert [is_apart(each) for each in workers_of(live.folder)] == [True]
+    assert [outlives_starter(each) for each in workers_of(live.folder)] == [True]
 
 
 def test_a_copied_project_has_a_daemon_of_its_own(live: Live, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_on_sigterm_it_finishes_what_it_has_begun(live: Live) -> None:
     wait_for_dialogue(caller)
     daemon = live.identity
     os.kill(daemon.pid, signal.SIGTERM)
-    wait_until(lambda: not place.is_locked(live.root))
+    wait_until(lambda: not address.is_locked(live.root))
     assert live.run("task", "list", "--json").data == []
     assert live.identity != daemon
     out, _ = caller.communicate(b"long text", timeout=60)
@@ -287,7 +287,7 @@ def test_a_folder_for_sockets_that_another_prepared_is_refused(tmp_path: Path) -
     with tempfile.TemporaryDirectory(dir="/tmp") as near:
         os.symlink(tmp_path, f"{near}/rookery")
         with pytest.raises(ProgramFailed, match="not a folder of yours"):
-            place.socket_path(str(tmp_path / ("long" * 40)), near)
+            address.socket_path(str(tmp_path / ("long" * 40)), near)
 
 
 def test_a_linked_worktree_has_the_daemon_of_its_project(live: Live) -> None:
@@ -349,7 +349,7 @@ def test_root_starts_none_for_somebody_elses_project(live: Live) -> None:
         os.chown(path, 65534, 65534)
     found = live.run("task", "list", "--json", env={"SUDO_UID": "65534"})
     assert b"use `sudo -u nobody rook" in found.err
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None
 
 
 @pytest.mark.parametrize("has_long_path", [False, True])
@@ -378,4 +378,4 @@ def test_a_moved_project_gets_a_daemon_of_its_own_at_once(live: Live, has_long_p
 def test_to_ask_for_it_from_elsewhere_starts_none(live: Live, tmp_path: Path) -> None:
     shown = live.run("-C", live.root, "daemon", "status", folder=tmp_path)
     assert b"No daemon is running" in shown.out
-    assert place.read_place(live.root) is None
+    assert address.read_address(live.root) is None

@@ -13,7 +13,7 @@ from live import live as live
 
 from daemons import workers_of
 from process_tools import Rest, is_at_rest
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.daemon.forkserver import NAME, SPARE_NAME, WORKER_NAME, name_of
 from rookery.processes.proctable import Identity, environ_of, read_all, read_one
 from rookery.processes.proctree import is_alive
@@ -58,7 +58,7 @@ def test_neither_it_nor_a_worker_is_taken_for_the_daemon(live: Live) -> None:
     live.run("status")
     waiting = live.start("mail", "wait", "--timeout", "60")
     wait_until(lambda: workers_of(live.folder))
-    assert place.find_processes(live.root) == [live.identity]
+    assert address.find_processes(live.root) == [live.identity]
     assert live.run("daemon", "stop").status == 0
     assert waiting.poll() is None
     (pid,) = workers_of(live.folder)

@@ -27,7 +27,7 @@ from rookery.db import commits
 from rookery.db.database import Database
 db = Database.open(sys.argv[1])
 if sys.argv[2] == "dies":
-    commits.tell = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+    commits.announce = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 with db.write():
     db.execute("INSERT INTO events (id, at, type, actor, subject, data) VALUES ('e', '', 't', 'a', 's', '{}')")
 """
@@ -37,7 +37,7 @@ with db.write():
 def path(tmp_path: Path) -> Iterator[str]:
     found = str(tmp_path / "rookery.db")
     db = Database.create(found)
-    commits.tell(found)
+    commits.announce(found)
     yield found
     db.close()
 
@@ -123,6 +123,6 @@ def test_looks_that_take_their_time_come_no_more_often_than_asked_for(path: str)
     with Commits(path, rest=0.2) as told:
         began = time.monotonic()
         for _ in range(3):
-            commits.tell(path)
+            commits.announce(path)
             told.wait(LONG)
         assert 0.4 <= time.monotonic() - began < LONG

@@ -9,7 +9,9 @@ import pytest
 
 from rookery.base.errors import StorageFailed
 from rookery.db import migrate
-from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, Database, patience
+from rookery.db.database import Database
+from rookery.db.migrate import APPLICATION_ID, SCHEMA_VERSION
+from rookery.db.sqlite import patience
 from support import add, everything, refusal, run_together, start_python
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from rookery.base.errors import StorageFailed
 from rookery.db import database, migrate
-from rookery.db.database import SCHEMA_VERSION, Database
+from rookery.db.database import Database
+from rookery.db.migrate import SCHEMA_VERSION
 from rookery.events import store
 from rookery.events.model import is_error
 from support import add, run_together, start_python, wait_until

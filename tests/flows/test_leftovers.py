@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Rook, git
 from rookery.flows.need import is_needed
-from rookery.processes import owned
+from rookery.processes import owned_folders
 from support import IN_DAEMON, child_environ, rook_argv, wait_until
 from templates import init_project
 
@@ -160,9 +160,9 @@ def test_a_project_at_rest_needs_no_look(project: Path, holder_folder: str) -> N
 
     db = Database.open(database_path(str(project)))
     assert not is_needed(str(project), db)
-    owned.make(holder_folder)
+    owned_folders.make(holder_folder)
     assert not is_needed(str(project), db)
-    owned.forget(holder_folder)
+    owned_folders.forget(holder_folder)
     assert is_needed(str(project), db)
     db.close()
 

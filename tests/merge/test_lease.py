@@ -17,7 +17,7 @@ from rookery.merge import lease, store
 from rookery.merge.gates import scratch
 from rookery.merge.lease import Holder, Lease
 from rookery.processes import holder as holders
-from rookery.processes import owned, proctable
+from rookery.processes import owned_folders, proctable
 from rookery.processes.holder import HolderId
 from rookery.processes.proctree import Identity
 from rookery.turns.stop import is_abandoned
@@ -91,7 +91,7 @@ def test_a_scratch_folder_of_one_elsewhere_is_kept_for_a_day(number: int, yard: 
     merger, holder = yard.merger(), away()[number]
     top = merger.scratch("gate")
     os.makedirs(top)
-    owner = top + owned.NOTE
+    owner = top + owned_folders.NOTE
     os.symlink(f"{holder.pid} {holder.text}", owner)
     scratch.sweep(merger)
     assert os.path.isdir(top)
@@ -105,7 +105,7 @@ def test_a_scratch_folder_of_a_living_call_is_kept_and_of_one_that_ended_is_not(
     merger = yard.merger()
     top = merger.scratch("gate")
     with serving(make_call()):
-        owned.make(top)
+        owned_folders.make(top)
         scratch.sweep(merger)
         assert os.path.isdir(top)
     scratch.sweep(merger)

@@ -154,11 +154,11 @@ def test_a_person_may_start_it_by_whatever_means(project: Path) -> None:
 
 @on_linux
 def test_the_line_of_parents_ends_above_us() -> None:
-    line = proctable.line_of(os.getpid())
+    line = proctable.lineage(os.getpid())
     assert line[:2] == [os.getpid(), os.getppid()]
-    assert proctable.line_of(2**22 + 1) == []
+    assert proctable.lineage(2**22 + 1) == []
     script = (
-        "import sys; from rookery.processes import proctable; print(proctable.line_of(__import__('os').getpid())[1])"
+        "import sys; from rookery.processes import proctable; print(proctable.lineage(__import__('os').getpid())[1])"
     )
     done = subprocess.run([sys.executable, "-c", script], env=child_environ(), capture_output=True, check=True)
     assert int(done.stdout) == os.getpid()

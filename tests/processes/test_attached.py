@@ -1,4 +1,4 @@
-"""A child on streams that it is given."""
+"""A child on our own streams."""
 
 from __future__ import annotations
 
@@ -9,62 +9,57 @@ from pathlib import Path
 import pytest
 
 from rookery.base.errors import ProgramFailed
-from rookery.processes.attached import spawn, wait
+from rookery.processes.spawning import exit_status, spawn
+from support import wait_until
 
 ENV = {"PATH": os.defpath, "WHO": "me"}
 
 
-def shell(script: str, streams: tuple[int, int, int], **more: object) -> int:
-    return spawn(["sh", "-c", script], env=ENV, streams=streams, **more)  # type: ignore[arg-type]
+def shell(script: str, keep: tuple[int, ...] = ()) -> int:
+    return spawn(["sh", "-c", script], env=ENV, keep=keep)
 
 
-def test_streams_environment_and_status_are_what_was_given(tmp_path: Path) -> None:
-    (tmp_path / "in").write_text("input\n")
-    with open(tmp_path / "in") as given, open(tmp_path / "out", "w") as out, open(tmp_path / "err", "w") as err:
-        pid = shell("cat; echo $WHO $HOME; echo oops >&2; exit 7", (given.fileno(), out.fileno(), err.fileno()))
-        assert wait(pid) == 7
-    assert (tmp_path / "out").read_text() == "input\nme\n"
-    assert (tmp_path / "err").read_text() == "oops\n"
+def wait(pid: int) -> int:
+    statuses: list[int] = []
+
+    def has_ended() -> bool:
+        status = exit_status(pid)
+        statuses.extend(() if status is None else (status,))
+        return bool(statuses)
+
+    wait_until(has_ended)
+    return statuses[0]
 
 
-def test_streams_may_stand_in_each_others_place(tmp_path: Path) -> None:
-    """Output to what is our standard input, and so on: nothing is overwritten on the way."""
-    with open(tmp_path / "a", "w+") as one, open(tmp_path / "b", "w+") as two:
-        low = [os.dup(each.fileno()) for each in (one, two)]
-        assert wait(shell("echo out; echo err >&2", (low[0], low[1], low[0]))) == 0
-        for each in low:
-            os.close(each)
-    assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("err\n", "out\n")
+def test_its_environment_and_status_are_what_was_passed(tmp_path: Path) -> None:
+    assert wait(shell(f"echo $WHO $HOME > '{tmp_path}/out'; exit 7")) == 7
+    assert (tmp_path / "out").read_text() == "me\n"
 
 
-def test_nothing_else_is_inherited_but_what_is_kept(tmp_path: Path) -> None:
+def test_it_inherits_no_file_but_those_to_keep(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    os.set_inheritable(reading, False)
-    with open(tmp_path / "out", "w") as out:
-        pid = shell(f"echo kept > /proc/self/fd/{writing}; ls /proc/self/fd", (0, out.fileno(), 2), keep=(writing,))
-        assert wait(pid) == 0
+    assert wait(shell(f"echo kept > /proc/self/fd/{writing}; ls /proc/self/fd > '{tmp_path}/out'", (writing,))) == 0
     os.close(writing)
     assert os.read(reading, 100) == b"kept\n"
     os.close(reading)
-    numbers = {int(each) for each in (tmp_path / "out").read_text().split()}
+    numbers = {int(name) for name in (tmp_path / "out").read_text().split()}
     assert reading not in numbers - {3}
     assert writing in numbers
 
 
-def test_a_signal_is_told_as_a_shell_does() -> None:
-    pid = shell("kill -9 $$", (0, 1, 2), own_session=True)
-    assert wait(pid) == 128 + signal.SIGKILL
+def test_a_signal_is_reported_as_a_shell_does() -> None:
+    assert wait(shell("kill -9 $$")) == 128 + signal.SIGKILL
 
 
-def test_waiting_without_patience(tmp_path: Path) -> None:
+def test_a_child_that_runs_has_no_status_yet(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    pid = shell("read x", (reading, 1, 2))
-    assert wait(pid, block=False) is None
+    pid = shell(f"read x < /proc/self/fd/{reading}", (reading,))
+    assert exit_status(pid) is None
     os.close(reading)
     os.close(writing)
     assert wait(pid) == 1
 
 
-def test_a_program_that_is_not_there_is_told() -> None:
+def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(ProgramFailed, match="nothing-like-it is not installed"):
         spawn(["nothing-like-it"], env=ENV)

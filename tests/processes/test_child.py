@@ -9,17 +9,17 @@ import pytest
 
 from process_tools import Mark, written_pid
 from rookery.base.errors import ProgramFailed
-from rookery.processes import process
+from rookery.processes import child
 from rookery.processes.proctree import end_tree, is_alive
 from rookery.processes.python import module_command
 
 
 def test_input_larger_than_a_pipe_meets_output_larger_than_a_pipe(mark: Mark) -> None:
     text = "x" * 99 + "\n"
-    one = process.start(["tee", "/dev/stderr"], env=mark.env, stdin=text * 20_000)
+    one = child.start(["tee", "/dev/stderr"], env=mark.env, stdin=text * 20_000)
     assert sum(len(line) == 99 for line in one.lines(30)) == 20_000
     assert one.wait(5) == 0
-    assert one.last_words.splitlines() == ["x" * 99] * 12
+    assert one.last_output.splitlines() == ["x" * 99] * 12
     one.close()
 
 
@@ -30,7 +30,7 @@ def test_what_is_left_behind_with_the_pipe_does_not_hold_us(
     if not can_tell:
         monkeypatch.delattr("os.pidfd_open")
     path = tmp_path / "pid"
-    one = process.start(["/bin/sh", "-c", f"sleep 300 & echo $! > {path}; echo last; exit 3"], env=mark.env)
+    one = child.start(["/bin/sh", "-c", f"sleep 300 & echo $! > {path}; echo last; exit 3"], env=mark.env)
     assert list(one.lines(30)) == ["last"]
     assert one.wait(5) == 3
     assert is_alive(written_pid(path))
@@ -39,14 +39,14 @@ def test_what_is_left_behind_with_the_pipe_does_not_hold_us(
 
 
 def test_bytes_that_are_no_text_and_a_last_line_without_an_end(mark: Mark) -> None:
-    one = process.start(["printf", r"a\377b\nlast"], env=mark.env)
+    one = child.start(["printf", r"a\377b\nlast"], env=mark.env)
     assert list(one.lines(30)) == ["a\N{REPLACEMENT CHARACTER}b", "last"]
     assert one.wait(5) == 0
     one.close()
 
 
 def test_a_child_that_says_nothing_for_too_long_is_told(mark: Mark) -> None:
-    one = process.start(["sleep", "300"], env=mark.env)
+    one = child.start(["sleep", "300"], env=mark.env)
     with pytest.raises(ProgramFailed, match="did not end in time"):
         list(one.lines(0.2))
     assert one.wait(0) is None
@@ -56,7 +56,7 @@ def test_a_child_that_says_nothing_for_too_long_is_told(mark: Mark) -> None:
 
 
 def test_talking_to_a_child(mark: Mark) -> None:
-    one = process.start(["cat"], env=mark.env, talks=True)
+    one = child.start(["cat"], env=mark.env, talks=True)
     lines = one.lines(30)
     one.send("one\n")
     assert next(lines) == "one"
@@ -72,10 +72,10 @@ def test_talking_to_a_child(mark: Mark) -> None:
 
 def test_a_program_that_is_not_there_comes_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(ProgramFailed, match="is not installed") as caught:
-        process.start(["no-such-program"])
+        child.start(["no-such-program"])
     assert "PATH" in caught.value.hint
     with pytest.raises(ProgramFailed, match="is gone"):
-        process.start(["true"], cwd=str(tmp_path / "gone"))
+        child.start(["true"], cwd=str(tmp_path / "gone"))
 
 
 def test_our_own_modules_start_where_others_of_their_names_lie(mark: Mark, tmp_path: Path) -> None:
@@ -84,14 +84,14 @@ def test_our_own_modules_start_where_others_of_their_names_lie(mark: Mark, tmp_p
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "rookery.py").write_text("raise SystemExit('the wrong one')")
     env = {**mark.env, "PYTHONPATH": "src"}
-    one = process.start([*module_command("rookery.cli.main", sys.executable), "--version"], cwd=str(tmp_path), env=env)
-    assert [line.split()[0] for line in one.lines(30)] == ["rook"], one.last_words
+    one = child.start([*module_command("rookery.cli.main", sys.executable), "--version"], cwd=str(tmp_path), env=env)
+    assert [line.split()[0] for line in one.lines(30)] == ["rook"], one.last_output
     assert one.wait(5) == 0
     one.close()
 
 
 def test_one_that_has_said_everything_can_be_waited_for_less_long(mark: Mark) -> None:
-    one = process.start(["/bin/sh", "-c", "echo said; exec sleep 300"], env=mark.env)
+    one = child.start(["/bin/sh", "-c", "echo said; exec sleep 300"], env=mark.env)
     lines = one.lines(200)
     assert next(lines) == "said"
     one.hasten(0.05)

@@ -9,7 +9,8 @@ import pytest
 
 from process_tools import Mark
 from rookery.base.errors import ProgramFailed
-from rookery.processes.process import beside, run
+from rookery.processes.process import in_background, run
+from rookery.processes.proctree import end_tree
 from support import child_environ, wait_until
 
 
@@ -95,7 +96,8 @@ def test_the_environment_is_the_one_given() -> None:
 _IN_THE_BACKGROUND = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from rookery.processes.process import run, start
+from rookery.processes.child import start
+from rookery.processes.process import run
 print(run(["/bin/sh", "-c", "kill -INT $$; echo alive"], check=False).status)
 child = start(["/bin/sh", "-c", "kill -INT $$; echo alive"])
 print(child.wait(20))
@@ -115,7 +117,7 @@ def test_two_programs_run_at_once(tmp_path: Path) -> None:
     def meet(mine: Path, other: Path) -> list[str]:
         return ["sh", "-c", f"echo > '{mine}'; while [ ! -e '{other}' ]; do sleep 0.01; done; echo met"]
 
-    with beside(meet(first, second), timeout=30) as finish:
+    with in_background(meet(first, second), timeout=30) as finish:
         assert run(meet(second, first), timeout=30).stdout == "met\n"
         assert finish().stdout == "met\n"
 
@@ -123,13 +125,13 @@ def test_two_programs_run_at_once(tmp_path: Path) -> None:
 def test_a_program_beside_is_ended_with_the_block(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     words = f"import os,time; open({str(note)!r}, 'w').write(str(os.getpid()) + ' '); time.sleep(60)"
-    with beside(_python(words)):
+    with in_background(_python(words)):
         wait_until(lambda: note.exists() and note.read_text().endswith(" "))
     assert not _is_alive(int(note.read_text()))
 
 
 def test_much_output_of_a_program_beside_is_not_lost() -> None:
-    with beside(_python("print('x' * 1_000_000)")) as finish:
+    with in_background(_python("print('x' * 1_000_000)")) as finish:
         assert run(_python("print(1)")).stdout == "1\n"
         assert len(finish().stdout) == 1_000_001
 
@@ -138,6 +140,7 @@ def test_a_block_beside_a_program_keeps_its_error_whatever_holds_the_pipe(mark: 
     """A child that has left the group, and holds the pipe, is not waited for."""
     words = ["setsid", "sh", "-c", "echo; exec sleep 60"]
     began = time.monotonic()
-    with pytest.raises(ZeroDivisionError), beside(["sh", "-c", '"$@" & echo; wait', "sh", *words], env=mark.env):
+    with pytest.raises(ZeroDivisionError), in_background(["sh", "-c", '"$@" & echo; wait', "sh", *words], env=mark.env):
         1 / 0  # noqa: B018
     assert time.monotonic() - began < 50
+    end_tree(None, mark.pair, 0)  # it may have left the group in time

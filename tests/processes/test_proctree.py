@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from process_tools import Mark, wait_until, written_pid
-from rookery.processes import process, proctable, proctree
+from rookery.processes import child, proctable, proctree
 from rookery.processes.child import Child
 from rookery.processes.proctree import Identity, descendants, end_tree, identify, is_alive, marked
 
@@ -29,7 +29,7 @@ time.sleep(300)
 
 
 def start(mark: Mark, *argv: str) -> Child:
-    return process.start(argv, env=mark.env)
+    return child.start(argv, env=mark.env)
 
 
 def python(mark: Mark, code: str, *args: object) -> Child:
@@ -160,8 +160,8 @@ print(sorted(each.pid for each in left) == sorted([os.getpid(), os.getppid()]), 
 """
     env = {**mark.env, "PYTHONPATH": str(Path(proctree.__file__).parents[2])}
     above = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', *sys.argv[1:]]).returncode)"
-    one = process.start([sys.executable, "-c", above, code, mark.value], env=env)
-    assert list(one.lines(30)) == ["True -9"], one.last_words
+    one = child.start([sys.executable, "-c", above, code, mark.value], env=env)
+    assert list(one.lines(30)) == ["True -9"], one.last_output
     assert one.wait(5) == 0
     one.close()
 

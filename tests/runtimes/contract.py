@@ -10,8 +10,7 @@ from typing import NamedTuple, Protocol
 
 from claude import ClaudeBench
 from process_tools import Mark, wait_until
-from rookery.processes import process
-from rookery.processes.child import Child
+from rookery.processes.child import Child, start
 from rookery.processes.proctree import send
 from rookery.runtimes.model import RESULT, Launch, Runtime, TurnEvent
 from rookery.runtimes.registry import open_runtime
@@ -93,8 +92,8 @@ def start_turn(runtime: Runtime, launch: Launch, prompt: str, mark: Mark) -> Chi
     command = runtime.turn_command(launch, prompt)
     env = {**mark.env, **command.env}
     if command.interrupt is None:
-        return process.start(command.argv, cwd=launch.worktree, env=env, stdin=command.stdin)
-    child = process.start(command.argv, cwd=launch.worktree, env=env, talks=True)
+        return start(command.argv, cwd=launch.worktree, env=env, stdin=command.stdin)
+    child = start(command.argv, cwd=launch.worktree, env=env, talks=True)
     child.send(command.stdin or "")
     return child
 
@@ -115,7 +114,7 @@ def finish_turn(runtime: Runtime, child: Child) -> Played:
         events += runtime.read_line(line)
         if any(event.kind == RESULT for event in events):
             child.close_input()
-    played = Played(events, child.wait(20), child.last_words)
+    played = Played(events, child.wait(20), child.last_output)
     child.close()
     return played
 

@@ -88,7 +88,7 @@ def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     read_all = proctable.read_all
 
     def read_own() -> dict[int, proctable.Row]:
-        return {pid: row for pid, row in read_all().items() if os.getpid() in proctable.line_of(pid)}
+        return {pid: row for pid, row in read_all().items() if os.getpid() in proctable.lineage(pid)}
 
     monkeypatch.setattr(proctable, "read_all", read_own)
 

@@ -1,4 +1,4 @@
-"""The call that a thread serves: what a program that runs by itself finds in its process.
+"""The call that a thread serves: what a program that runs by itself has from its process.
 
 In the daemon many calls run at once, each in a thread of its own, and none of them may use what belongs to the whole
 process: its environment, folder, umask, streams and signals. They use those of their call. Elsewhere a process serves
@@ -19,18 +19,18 @@ import select
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock, local
 from typing import Any, NoReturn, TextIO
 
 SLICE = 0.2
-"""How long, in seconds, what waits for another thread does so without looking whether its call was interrupted."""
+"""How long, in seconds, we wait for another thread before we look whether our call was interrupted."""
 _LOCK_PAUSE = 0.01
 _DAY = 86_400.0
 
 
 class Call:
-    """One call of `rook`, or of a hook, with everything that it may know of the process that makes it."""
+    """One call of `rook`, or of a hook, with everything that it may know of the calling process."""
 
     def __init__(
         self,
@@ -44,9 +44,10 @@ class Call:
         become: Callable[[Sequence[str]], NoReturn] | None = None,
         session_id: str | None = None,
         is_caller_alive: Callable[[], bool] = lambda: True,
+        connections: Any = None,
     ) -> None:
         self.id = os.urandom(8).hex()
-        """What tells the call from all others, on whatever host."""
+        """Unique among all calls on all hosts."""
         self.environ = environ
         self.cwd = cwd
         self.umask = umask
@@ -55,8 +56,8 @@ class Call:
         self.is_caller_alive = is_caller_alive
         """True if the calling process has not ended; also where the system does not tell."""
         self.session_id = session_id
-        """Whose socket the call came through: that of an agent in a sandbox; None at the project's own."""
-        self.connections: Any = None
+        """The session of the sandboxed agent whose socket the call came through; None at the project's own socket."""
+        self.connections = connections
         """The `db.pool.Pool` of a daemon that keeps connections for the next call."""
         self.stdin, self.stdout, self.stderr = streams
         self.size = size
@@ -66,9 +67,9 @@ class Call:
         self._interrupts: list[None] = []
         self._is_stopped = False
         self._bell = -1
-        """An open file that can be read when what waits shall look again."""
+        """An eventfd that wakes whatever waits in this call."""
         self._has_rung = False
-        """Something rang before there was a bell."""
+        """It was rung before it was open."""
         self._ringing = Lock()
         self.is_writing = False
         """It holds the database's write lock, and must not be stopped with it."""
@@ -97,9 +98,9 @@ class Call:
                 self._has_rung = True
 
     def wait(self, files: Collection[int] = (), seconds: float | None = None) -> set[int]:
-        """Wait until one of the open files can be read, and give those that can; nothing when the time is up.
+        """Wait until one of the open files can be read, and return those that can; nothing when the time is up.
 
-        An interrupt raises KeyboardInterrupt. It may come back early, with nothing, when the call is stopped or woken.
+        An interrupt raises KeyboardInterrupt. It may return early, with nothing, when the call is stopped or woken.
         """
         with self._ringing:
             if self._bell < 0:
@@ -108,19 +109,20 @@ class Call:
         ready = _wait((*files, self._bell), seconds)
         if self._bell in ready:
             ready.remove(self._bell)
-            _silence(self._bell)
+            with suppress(BlockingIOError):  # another thread of the call has read it
+                os.eventfd_read(self._bell)
         self.check()
         return ready
 
     def close(self) -> None:
-        """Let go of what waiting has opened."""
+        """Close what waiting has opened."""
         with self._ringing:
             if self._bell >= 0:
                 os.close(self._bell)
                 self._bell = -1
 
     def wait_while_stopped(self) -> float:
-        """Wait until the call may go on, and give the seconds. A call that writes goes on until others can write."""
+        """Wait until the call may go on, and return the seconds. A call that writes goes on until others can write."""
         if not self._is_stopped:
             return 0.0
         begun = time.monotonic()
@@ -131,7 +133,7 @@ class Call:
     def check(self) -> None:
         """Raise KeyboardInterrupt if the call was interrupted since the last look.
 
-        A signal's handler may call this in the middle of anything, so it takes no lock: of several who look, one pops.
+        A signal's handler may call this in the middle of anything, so it takes no lock: one of several threads pops it.
         """
         try:
             self._interrupts.pop()
@@ -191,12 +193,19 @@ def is_served(call_id: str) -> bool:
 
 
 def check_interrupted() -> float:
-    """Raise KeyboardInterrupt if this thread's call was interrupted; wait while it is stopped, and give the seconds."""
+    """Raise KeyboardInterrupt if this thread's call was interrupted; wait while it is stopped, return the seconds."""
     call = current()
     if call is None:
         return 0.0
     call.check()
     return call.wait_while_stopped()
+
+
+def note_writing(is_writing: bool) -> None:
+    """Say that this thread's call holds the database's write lock, or no longer does."""
+    call = current()
+    if call is not None:
+        call.is_writing = is_writing
 
 
 def count_writing(change: int) -> None:
@@ -210,7 +219,7 @@ def is_writing() -> bool:
 
 
 def check_may_start(program: str) -> None:
-    """Raise if this thread may start no child just now: that is a bug of ours."""
+    """Raise if this thread holds the write lock, and so may start no child: that is a bug of ours."""
     if is_writing():
         raise RuntimeError(f"{program} was started inside a write transaction")
 
@@ -225,9 +234,9 @@ def sleep(seconds: float) -> None:
 
 
 def wait(files: Collection[int] = (), seconds: float | None = None) -> set[int]:
-    """Wait until one of the open files can be read, and give those that can; nothing when the time is up.
+    """Wait until one of the open files can be read, and return those that can; nothing when the time is up.
 
-    It ends with an interrupt of the call. It may come back early, with nothing, when the call is stopped.
+    An interrupt of the call ends it. It may return early, with nothing, when the call is stopped.
     """
     call = current()
     return _wait(files, seconds) if call is None else call.wait(files, seconds)
@@ -235,21 +244,14 @@ def wait(files: Collection[int] = (), seconds: float | None = None) -> set[int]:
 
 def _wait(files: Collection[int], seconds: float | None) -> set[int]:
     watch = select.poll()  # `select` knows no file beyond the 1024th
-    for each in files:
-        watch.register(each, select.POLLIN)
-    # The system takes no number of milliseconds beyond 31 bits; whoever waits longer keeps the time, and looks again.
+    for file in files:
+        watch.register(file, select.POLLIN)
+    # The system takes no number of milliseconds beyond 31 bits; a caller that waits longer calls again.
     return {number for number, _ in watch.poll(None if seconds is None else min(max(0.0, seconds), _DAY) * 1000)}
 
 
-def _silence(bell: int) -> None:
-    try:
-        os.eventfd_read(bell)
-    except BlockingIOError:  # another thread of the call has done it
-        return
-
-
 def sliced(seconds: float) -> float:
-    """How much of a wait for another thread to do at once, before looking for an interrupt: all where there is none."""
+    """The part of a wait for another thread after which to look for an interrupt: all of it where there is no call."""
     return seconds if current() is None else min(seconds, SLICE)
 
 
@@ -278,23 +280,20 @@ def current_umask() -> int:
     call = current()
     if call is not None:
         return call.umask
-    found = os.umask(0o077)
-    os.umask(found)
-    return found
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def ask(question: str) -> str:
-    """What the caller answers, one line of it; raises EOFError if there is nobody to answer."""
-    shown = stdout()
-    shown.write(question)
-    shown.flush()
-    try:
-        line = stdin().readline()
-    except OSError:
-        line = ""
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")
+    """The line that the caller answers; raises EOFError if there is none."""
+    output = stdout()
+    output.write(question)
+    output.flush()
+    with suppress(OSError):
+        if line := stdin().readline():
+            return line.rstrip("\n")
+    raise EOFError
 
 
 def absolute(path: str) -> str:
@@ -315,7 +314,7 @@ def stdout() -> TextIO:
 
 
 def stderr() -> TextIO:
-    """The caller's error output; what is written is lost if it is closed."""
+    """The caller's error output; if it is closed, what is written is lost."""
     call = current()
     return _or_closed(sys.stderr, is_lost=True) if call is None else call.stderr
 

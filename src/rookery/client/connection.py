@@ -1,14 +1,14 @@
-"""The client's end of a connection. By the C modules alone: `socket` takes longer to load than a whole call."""
+"""The client's end of a connection. With the C modules alone: `socket` takes longer to load than a whole call."""
 
 import _socket
 import posix
 import sys
 import time
 
-from rookery.client.frames import HEAD, LONGEST, TAKEN
+from rookery.client.frames import AGAIN, HEAD, LONGEST, TAKEN
 
 SECONDS_TO_TAKE = 2.0
-"""How long a daemon may take until it has a call. Longer, and it is stopped, or the machine stands still."""
+"""How long a daemon may take until it has a call. If it takes longer, it is stopped, or the machine is overloaded."""
 
 _CHUNK = 1 << 18
 _PAUSE = 0.02
@@ -16,7 +16,7 @@ _CREDENTIALS = 12
 
 
 class Broken(Exception):
-    """The daemon does not answer, or not as one does."""
+    """The daemon does not answer, or its answer makes no sense."""
 
 
 class Slow(Broken):
@@ -54,18 +54,33 @@ class Connection:
                 return
 
     def fileno(self) -> int:
-        """For those who wait for several things at once."""
+        """The socket's number."""
         return self._socket.fileno()
 
     def is_ours(self) -> bool:
         """True if a process of this user listens at the other end."""
         if not hasattr(_socket, "SO_PEERCRED"):
-            return True  # where the kernel does not say so, the folder's owner does
-        found = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)
-        return int.from_bytes(found[4:8], sys.byteorder) == posix.geteuid()
+            return True  # the kernel does not know the user; the owner of the folder is this one
+        credentials = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)
+        return int.from_bytes(credentials[4:8], sys.byteorder) == posix.geteuid()
+
+    def offer(self, call: bytes) -> tuple[bytes, bytes]:
+        """Offer a call, and give the first frame of the answer; AGAIN if the daemon has just left.
+
+        Raises Slow if the daemon has not taken it in time, and Broken if it has taken it and is gone.
+        """
+        try:
+            self.send(call)
+            return self.receive()
+        except Broken as reason:
+            if not self._give_up():
+                raise Broken(*reason.args) from reason
+            if isinstance(reason, Slow):
+                raise
+            return AGAIN, b""
 
     def send(self, data: bytes) -> None:
-        """Send frames; what signals had to send meanwhile follows them."""
+        """Send frames; then those that signals wanted to send meanwhile."""
         self._is_sending = True
         try:
             self._socket.sendall(data)
@@ -102,15 +117,15 @@ class Connection:
         return kind, payload
 
     def has_more(self) -> bool:
-        """True if something was received that no one has read yet."""
+        """True if a frame has begun to arrive that `receive` has not given yet."""
         return len(self._rest) >= HEAD
 
     def wait_on(self) -> None:
         """From now on wait as long as it takes: the daemon has the call."""
         self._socket.settimeout(None)
 
-    def give_up(self) -> bool:
-        """Take the call back; False if the daemon has it already.
+    def _give_up(self) -> bool:
+        """Withdraw the call; False if the daemon has it already.
 
         After the shutdown nothing more can be sent to us, so that a daemon that has not said TAKEN by now finds out
         when it tries to, and does not begin.
@@ -125,7 +140,7 @@ class Connection:
         return not self._rest.startswith(TAKEN)
 
     def close(self) -> None:
-        """Let go of it; a daemon that still works for us stops."""
+        """Close it; a daemon that still works for us stops."""
         self._socket.close()
 
     def _read(self) -> None:
@@ -141,9 +156,9 @@ class Connection:
 
 
 def fill_closed_streams() -> None:
-    """Put something in the place of a standard stream that is closed, or the next open file would get its number.
+    """Open /dev/null for a standard stream that is closed, or the next open file would get its number.
 
-    It can be neither read nor written, as a closed one.
+    Like a closed stream, it can be neither read nor written.
     """
     for number in (0, 1, 2):
         try:

@@ -1,4 +1,4 @@
-"""A call under way: what the daemon prints goes to our streams, what it wants comes from them, signals go to it."""
+"""A call that the daemon runs: its output goes to our streams, its input comes from them, signals go to it."""
 
 import _signal  # type: ignore[import-not-found]
 import posix
@@ -7,9 +7,8 @@ import sys
 from rookery.client import frames
 from rookery.client.connection import Broken, Connection
 
-_INTERRUPTED = 130
-_BROKEN_PIPE = 141
-_FAILED = 1
+FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
+"""Exit statuses."""
 _MOST_INTERRUPTS = 3
 
 
@@ -19,9 +18,9 @@ def converse(connection: Connection) -> int:
     wanted = 0
     while True:
         if wanted and not connection.has_more() and _wait(0, connection.fileno()):
-            found = _read(wanted)
-            if found is not None:
-                connection.send(found)
+            frame = _read(wanted)
+            if frame is not None:
+                connection.send(frame)
                 wanted = 0
             continue
         kind, payload = connection.receive()
@@ -49,13 +48,18 @@ def write(number: int, data: bytes) -> int | None:
         except BlockingIOError:  # the stream does not block, and belongs to others too: wait instead
             _wait(number, for_input=False)
         except BrokenPipeError:
-            return _BROKEN_PIPE
+            return BROKEN_PIPE
         except OSError as error:
             if number == 1:
-                write(2, f"rook: error: cannot write the output: {error.strerror}\n".encode())
-                return _FAILED
+                say(f"rook: error: cannot write the output: {error.strerror}")
+                return FAILED
             return None  # there is nowhere to say it
     return None
+
+
+def say(text: str) -> None:
+    """Write a line to the error output."""
+    write(2, text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def _listen_for_signals(connection: Connection) -> None:
@@ -65,7 +69,7 @@ def _listen_for_signals(connection: Connection) -> None:
         nonlocal interrupts
         interrupts += 1
         if interrupts >= _MOST_INTERRUPTS:  # a daemon that hangs does not hold us
-            posix._exit(_INTERRUPTED)
+            posix._exit(INTERRUPTED)
         connection.send_from_signal(frames.pack(frames.SIGNAL, bytes([number])))
 
     def resize(_number: int, _frame: object) -> None:
@@ -92,7 +96,7 @@ def _listen_for_signals(connection: Connection) -> None:
 
 
 def _read(most: int) -> bytes | None:
-    """A frame with some of standard input, or why it cannot be read; None if there is none yet."""
+    """A frame with some of standard input, or with why it cannot be read; None if there is none yet."""
     try:
         return frames.pack(frames.INPUT, posix.read(0, most))
     except BlockingIOError:
@@ -109,19 +113,19 @@ def _wait(number: int, other: int = -1, *, for_input: bool = True) -> bool:
     watch.register(number, select.POLLIN if for_input else select.POLLOUT)
     if other >= 0:
         watch.register(other, select.POLLIN)
-    return any(found == number for found, _ in watch.poll())
+    return any(ready == number for ready, _ in watch.poll())
 
 
 def _become(words: list[bytes]) -> None:
-    """Go on as another program, found as a shell would."""
+    """Go on as another program, which we look for as a shell does."""
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    places = [b""] if b"/" in words[0] else [*posix.environ.get(b"PATH", b"/usr/bin:/bin").split(b":")]
-    for place in places:
+    folders = [b""] if b"/" in words[0] else posix.environ.get(b"PATH", b"/usr/bin:/bin").split(b":")
+    for folder in folders:
         try:
-            posix.execv(place + b"/" * bool(place) + words[0], words)
+            posix.execv(folder + b"/" * bool(folder) + words[0], words)
         except OSError:
             continue
     write(2, b"rook: error: cannot start " + words[0] + b"\n")
     sys.stdout.flush()
-    posix._exit(_FAILED)
+    posix._exit(FAILED)

@@ -1,4 +1,4 @@
-"""What client and daemon say to each other: a letter, the length in four bytes, and so many bytes.
+"""The protocol of client and daemon. A frame is a letter, a length in four bytes, and so many bytes.
 
 The client begins with CALL. The daemon answers TAKEN before it begins to act, then OUT, ERR and WANT in any order, and
 at last EXIT. Another version of this is refused.
@@ -8,9 +8,9 @@ PROTOCOL = b"1"
 
 # From the client.
 CALL = b"C"
-"""The whole call, as `Hello` describes it: a list of fields."""
+"""The whole call: a list of fields, as `pack_call` writes them and `daemon.hello` reads them."""
 INPUT = b"I"
-"""What was read from standard input after WANT; nothing at its end."""
+"""What the client has read from standard input after WANT; nothing at its end."""
 NO_INPUT = b"J"
 """Standard input cannot be read, and why."""
 SIGNAL = b"S"
@@ -26,15 +26,15 @@ ONLY_READS = b"r"
 OUT = b"O"
 ERR = b"E"
 WANT = b"N"
-"""At most so many bytes of standard input are wanted."""
+"""The call wants at most so many bytes of standard input."""
 EXIT = b"X"
 """The exit status; nothing follows."""
 BECOME = b"B"
-"""The words of a program that the client goes on as, in its own terminal."""
+"""The command of a program that the client goes on as, in its own terminal."""
 AGAIN = b"A"
 """This daemon is leaving and has not begun: connect again, to the next one."""
 YOURSELF = b"Y"
-"""This is nothing for a daemon, and it has not begun: run it in your own process."""
+"""No daemon runs this, and it has not begun: run it in your own process."""
 
 HEAD = 5
 LONGEST = 64 * 1024 * 1024
@@ -47,6 +47,32 @@ RUN, HOOK, LISTEN = b"run", b"hook", b"listen"
 def pack(kind: bytes, payload: bytes = b"") -> bytes:
     """One frame."""
     return kind + len(payload).to_bytes(4, "big") + payload
+
+
+def pack_call(
+    kind: bytes,
+    folder: bytes,
+    umask: int,
+    terminals: tuple[bool, ...],
+    size: tuple[int, int],
+    encoding: str,
+    words: list[bytes],
+    environ: dict[bytes, bytes],
+) -> bytes:
+    """The frame that begins a call. `terminals`: which of the standard streams lead to one."""
+    fields = [
+        PROTOCOL,
+        kind,
+        folder,
+        b"%o" % umask,
+        b"".join([b"1" if is_terminal else b"0" for is_terminal in terminals]),
+        b"%dx%d" % size,
+        encoding.encode(),
+        b"%d" % len(words),
+        *words,
+        *[name + b"=" + value for name, value in environ.items()],
+    ]
+    return pack(CALL, pack_fields(fields))
 
 
 def pack_fields(fields: list[bytes]) -> bytes:

@@ -1,8 +1,8 @@
-"""What agents' programs start at their events: the message goes to the daemon, its answer comes back.
+"""The command behind every hook: it passes the event's message to the daemon, and its answer back.
 
 For an agent it fails closed: without an answer in time, or with one that makes no sense, `pre-tool` ends with 2, which
-keeps the tool from running. What else an agent's program tells (its turn has ended) must not be lost: if no daemon
-takes it, it is answered in this process. A person's own session is not kept waiting.
+keeps the tool from running. Other events of an agent's program (its turn has ended) must not be lost: if no daemon
+takes one, this process answers it. A person's own session does not wait.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -12,9 +12,9 @@ import time
 
 from rookery.client import frames
 from rookery.client.connection import Broken, Connection, Slow
-from rookery.client.dialogue import write
-from rookery.client.main import NoDaemon, connect, connect_from_sandbox, hello
-from rookery.client.place import find_project
+from rookery.client.dialogue import say, write
+from rookery.client.discovery import find_project
+from rookery.client.main import PAUSE, RETRY_SECONDS, NoDaemon, connect, connect_from_sandbox, hello, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,38 +23,36 @@ if TYPE_CHECKING:
 DENIED = 2
 SECONDS = 8
 """Programs wait for ten seconds, and then let the tool run."""
-_RETRY_SECONDS = 3.0
-_PAUSE = 0.05
 _MOST_TRIES = 3
 _CAN_BE_REPEATED = ("stop", "session-end")
 """Events that change nothing the second time."""
 _MOST_BYTES = 60 * 1024 * 1024
-_OFF = b"off"
 _AGENTS = (b"ROOKERY_TOKEN", b"ROOKERY_SESSION", b"ROOKERY_TURN", b"ROOKERY_AGENT", b"ROOKERY_SOCKET")
-"""An agent's program has one of these."""
+"""An agent's program has one of these variables."""
 
 
 def main() -> "NoReturn":
     """Answer the event in `sys.argv[1]`, whose message is on standard input."""
     event = sys.argv[1] if len(sys.argv) > 1 else ""
     environ = posix.environ
-    must_answer = event == "pre-tool" and any(name in environ for name in _AGENTS)
+    is_agents = any(name in environ for name in _AGENTS)
+    is_in_sandbox = b"ROOKERY_SOCKET" in environ
+    must_answer = event == "pre-tool" and is_agents
     if must_answer:
         _signal.signal(_signal.SIGALRM, lambda *_: _fail("the guard did not answer in time"))
         _signal.alarm(SECONDS)
     try:
         message = _read_all()
-        is_off = environ.get(b"ROOKERY_DAEMON", b"") == _OFF or sys.platform != "linux"
-        if is_off and b"ROOKERY_SOCKET" not in environ:
+        if is_off(environ) and not is_in_sandbox:
             _answer_here(message)
         status = _ask(event, message, environ, must_answer)
     except NotTaken as error:
         if must_answer:
             _fail(f"the guard does not answer: {error}")
-        if any(name in environ for name in _AGENTS) and b"ROOKERY_SOCKET" not in environ:
+        if is_agents and not is_in_sandbox:
             _answer_here(message)
         status = 0
-    except BaseException as error:  # whatever it is, a tool must not run because of it
+    except BaseException as error:  # no error may let a tool run
         if must_answer:
             _fail(f"the guard does not answer: {error}")
         status = 0
@@ -78,34 +76,29 @@ def _ask(event: str, message: bytes, environ: dict[bytes, bytes], must_answer: b
         if must_answer or b"ROOKERY_ROOT" in environ:
             raise NoDaemon("the project is gone")
         return 0  # a person's own session, elsewhere
-    begin = hello(frames.HOOK, [event], environ, posix.getcwdb()) + frames.pack(frames.INPUT, message)
-    deadline = time.monotonic() + _RETRY_SECONDS
+    begin = hello(frames.HOOK, [event], environ) + frames.pack(frames.INPUT, message)
+    deadline = time.monotonic() + RETRY_SECONDS
     tries = 0
     while True:
         connection = connect_from_sandbox(environ, deadline) if root is None else _connect(root, deadline)
         try:
-            connection.send(begin)
-            kind, _ = connection.receive()
-        except Broken as reason:
-            if not connection.give_up():
-                raise
-            if isinstance(reason, Slow) or time.monotonic() > deadline:
-                raise NotTaken(reason) from reason
-            kind = frames.AGAIN  # it has just left, and not begun
+            kind, _ = connection.offer(begin)
+        except Slow as reason:
+            raise NotTaken(reason) from reason
         if kind == frames.TAKEN:
             connection.wait_on()
             try:
                 return _answer(connection)
-            except Broken:  # it was killed: whether it has done it is not known
+            except Broken:  # it was killed, and may have handled the event or not
                 tries += 1
                 if event not in _CAN_BE_REPEATED or tries == _MOST_TRIES:
                     raise
         connection.close()
         if kind not in (frames.AGAIN, frames.TAKEN):
-            raise Broken("it makes no sense")
+            raise Broken("its answer makes no sense")
         if time.monotonic() > deadline:
-            raise NotTaken("it is being replaced again and again")
-        time.sleep(_PAUSE)
+            raise NotTaken("the daemon is being replaced again and again")
+        time.sleep(PAUSE)
 
 
 def _connect(root: bytes, deadline: float) -> Connection:
@@ -115,11 +108,11 @@ def _connect(root: bytes, deadline: float) -> Connection:
         except NoDaemon as error:
             if time.monotonic() > deadline:
                 raise NotTaken(error) from error
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
 
 
 def _answer(connection: Connection) -> int:
-    """The exit status; what was printed is printed only when the answer is whole."""
+    """The exit status; the output is printed only when the answer is complete."""
     printed: list[tuple[int, bytes]] = []
     while True:
         kind, payload = connection.receive()
@@ -142,5 +135,5 @@ def _read_all() -> bytes:
 
 
 def _fail(reason: str) -> "NoReturn":
-    write(2, f"rook: {reason}\n  instead: repeat the call; if it stays so, end your turn\n".encode())
+    say(f"rook: {reason}\n  instead: repeat the call; if it stays so, end your turn")
     posix._exit(DENIED)

@@ -1,7 +1,7 @@
 """Every file and folder under `.rookery/`, named once.
 
 Names are relative to `.rookery/`, as in `path(root, LOOP_LOCK)`; those of a session relative to the session's folder.
-`client/place.py` repeats two of them, because the client imports nothing; a test compares.
+`client/discovery.py` repeats two of them, because the client imports nothing; a test compares.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a project's daemon is to be found: its lock, which names everything else, and its socket.
+"""Where a project's daemon listens: its lock file, which names everything else, and its socket.
 
 The process that holds the lock of `.rookery/run/daemon.lock` is the daemon. The file's first line is the file's own
 device and inode, and the path of the socket; the second says who wrote it, for people and for `rook daemon status`. A
@@ -24,7 +24,7 @@ from rookery.daemon import forkserver
 from rookery.processes import holder as holders
 from rookery.processes import locks, proctable
 from rookery.processes.proctable import Identity
-from rookery.processes.proctree import is_alive
+from rookery.processes.proctree import identify, is_alive
 from rookery.terminal.tmux import private_folder
 
 _LONGEST_SOCKET = 103
@@ -36,21 +36,20 @@ _EMPTY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Address:
     """What the lock file says of the daemon that wrote it."""
 
     socket: str
     pid: int
     holder: str
-    """Its start, host, boot and pid namespace, as `base.holder` writes them."""
+    """Its start, host, boot and pid namespace, as `processes.holder` writes them."""
     version: str
     since: str
 
     @property
     def process(self) -> Identity | None:
         """The daemon's process; None where that cannot be seen from here: on another host, or in a container."""
-        found = holders.read(self.pid, self.holder)
-        return None if holders.is_elsewhere(found) else found.identity
+        return holders.process_of(holders.read(self.pid, self.holder))
 
 
 def lock_path(root: str) -> str:
@@ -59,7 +58,7 @@ def lock_path(root: str) -> str:
 
 
 def log_path(root: str) -> str:
-    """What the daemon itself has to say."""
+    """The daemon's own log."""
     return layout.path(root, layout.DAEMON_LOG)
 
 
@@ -80,7 +79,7 @@ def socket_path(root: str, runtime_folder: str | None) -> str:
 
 
 def shared_folder() -> str:
-    """Where this user's sockets lie whose own place has too long a path."""
+    """The folder of this user's sockets whose path beside the lock would be too long."""
     return f"/tmp/rookery-{os.getuid()}"  # noqa: S108 - `private_folder` checks it
 
 
@@ -91,9 +90,9 @@ def sweep(folder: str, clock: float) -> None:
             return
         for entry in entries:
             with suppress(OSError):
-                found = entry.stat(follow_symlinks=False)
-                age = clock - found.st_mtime
-                if stat.S_ISSOCK(found.st_mode) and age > _BIND_SECONDS and not _is_served(entry.path):
+                status = entry.stat(follow_symlinks=False)
+                age = clock - status.st_mtime
+                if stat.S_ISSOCK(status.st_mode) and age > _BIND_SECONDS and not _is_served(entry.path):
                     os.unlink(entry.path)
                 elif entry.name.startswith("sandbox-") and age > _EMPTY_SECONDS:
                     os.rmdir(entry.path)
@@ -116,26 +115,28 @@ def find_processes(root: str) -> list[Identity]:
 
     The one that the lock file names may serve an old path: the project was moved under it.
     """
-    found = []
-    named = read_place(root)
-    process = None if named is None else named.process
-    others = set() if process is None or not is_alive(process) else {process.pid}
-    for pid in sorted(proctable.holding(proctable.SERVES, root) | others):
-        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read().split(b"\0")
-            row = proctable.read_one(pid)
-            is_copy = forkserver.name_of(pid) in forkserver.COPIES
-            is_daemon = not is_copy and any(b"rookery.daemon.main" in word for word in words)
-            if is_daemon and row is not None and not row.is_dead:
-                found.append(row.identity)
-    return found
+    address = read_address(root)
+    named = None if address is None else address.process
+    pids = proctable.pids_with(proctable.SERVES, root)
+    if named is not None and is_alive(named):
+        pids.add(named.pid)
+    daemons = (identify(pid) for pid in sorted(pids) if _is_daemon(pid))
+    return [daemon for daemon in daemons if daemon is not None]
+
+
+def _is_daemon(pid: int) -> bool:
+    """True if the process was started as a daemon, and is no copy of one."""
+    with suppress(OSError):
+        words = proctable.arguments_of(pid)
+        return forkserver.name_of(pid) not in forkserver.COPIES and any("rookery.daemon.main" in word for word in words)
+    return False
 
 
 def take_lock(root: str) -> int | None:
     """Become the daemon: the open lock file, which must stay open; None if another process is."""
     make_state_folder(os.path.dirname(lock_path(root)))
     file = locks.open_file(lock_path(root))
-    for _ in range(_TRIES):  # a process that only looks holds it for a moment, too
+    for _ in range(_TRIES):  # a process that only looks whether it is locked holds it for a moment, too
         if locks.hold(file):
             return file
         time.sleep(_PAUSE)
@@ -156,35 +157,35 @@ def is_locked(root: str) -> bool:
     return locks.is_locked(lock_path(root))
 
 
-def write_place(lock: int, place: Place) -> None:
-    """Say where the daemon is, in one write: clients read this without a lock."""
-    data = os.fsencode(f"{_identify(lock)} {place.socket}\n{json.dumps(asdict(place))}\n")
+def write_address(lock: int, address: Address) -> None:
+    """Say where the daemon listens, in one write: clients read this without a lock."""
+    data = os.fsencode(f"{_identify(lock)} {address.socket}\n{json.dumps(asdict(address))}\n")
     os.pwrite(lock, data, 0)
     os.ftruncate(lock, len(data))
 
 
 def _identify(file: int) -> str:
-    """The open file, as its first line names it; `client.place` reads the same."""
-    found = os.fstat(file)
-    return f"{found.st_dev}:{found.st_ino}"
+    """The open file, as its first line names it; `client.discovery` reads the same."""
+    status = os.fstat(file)
+    return f"{status.st_dev}:{status.st_ino}"
 
 
-def read_place(root: str) -> Place | None:
+def read_address(root: str) -> Address | None:
     """What the lock file says; None if no daemon of this project has written it."""
     try:
         with open(lock_path(root), "rb") as file:
             first, _, text = os.fsdecode(file.read(_MOST_BYTES)).partition("\n")
             if first.partition(" ")[0] != _identify(file.fileno()):
                 return None
-        found = Place(**json.loads(text))
+        address = Address(**json.loads(text))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    texts = (found.socket, found.holder, found.version, found.since)
-    is_sound = all(isinstance(each, str) for each in texts) and isinstance(found.pid, int) and found.pid > 0
-    return found if is_sound and "\0" not in found.socket else None
+    texts = (address.socket, address.holder, address.version, address.since)
+    is_sound = all(isinstance(text, str) for text in texts) and isinstance(address.pid, int) and address.pid > 0
+    return address if is_sound and "\0" not in address.socket else None
 
 
-def describe_self(root: str, environ: Mapping[str, str], version: str, since: str) -> Place:
-    """This process, as the project's daemon."""
+def describe_self(root: str, environ: Mapping[str, str], version: str, since: str) -> Address:
+    """The address of this process, as the project's daemon."""
     me = holders.myself()
-    return Place(socket_path(root, environ.get("XDG_RUNTIME_DIR")), me.pid, me.text, version, since)
+    return Address(socket_path(root, environ.get("XDG_RUNTIME_DIR")), me.pid, me.text, version, since)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
+
 from rookery.base.call import Call, serving
 from rookery.cli.hook_edge import answer
 from rookery.cli.main import main
@@ -9,7 +11,6 @@ from rookery.client.frames import ERR, OUT
 from rookery.config.environ import read_environ
 from rookery.daemon.client_connection import Became, Connection
 from rookery.daemon.hello import Hello
-from rookery.db.database import Database
 from rookery.ops.caller import ForgedSender, prove
 from rookery.ops.state import open_state
 
@@ -47,17 +48,9 @@ def answer_hook(connection: Connection, call: Call, event: str, message: bytes) 
 
 def prove_session(root: str, hello: Hello) -> str | None:
     """The living session that the environment proves by its token; None if it proves none."""
-    opened: list[Database] = []
-
-    def open_db() -> Database:
-        opened.append(open_state(root))
-        return opened[0]
-
     environ = read_environ(hello.environ)
-    try:
-        return prove(environ, open_db).session_id if environ.token is not None else None
-    except ForgedSender:
+    if environ.token is None:
         return None
-    finally:
-        for db in opened:
-            db.close()
+    with closing(open_state(root)) as db, suppress(ForgedSender):
+        return prove(environ, lambda: db).session_id
+    return None

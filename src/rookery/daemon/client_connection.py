@@ -1,4 +1,4 @@
-"""The daemon's end of a connection: streams for the call, and whatever the client sends while it runs."""
+"""The daemon's end of a connection: streams for the call, and what the client sends while it runs."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from rookery.client.frames import (
     pack_fields,
 )
 from rookery.daemon.hello import Hello, read_hello, read_size
+from rookery.db.pool import Pool
 
 _CHUNK = 65536
 _LONGEST_REASON = 200
@@ -45,7 +46,7 @@ _INTERRUPT, _STOP, _GO_ON = (bytes([number]) for number in (signal.SIGINT, signa
 
 
 class Gone(Exception):
-    """The client has hung up, or sends what no client of ours does."""
+    """The client has hung up, or what it sends makes no sense."""
 
 
 class HungUp(Gone):
@@ -72,7 +73,7 @@ class Connection:
         self.can_be_stopped = False
         """The call has a process to itself. In a thread it would keep what others need, and is short."""
         self.room: threading.BoundedSemaphore | None = None
-        """What of the daemon's room the call takes up; not while it only waits for input."""
+        """The semaphore that the call holds, but not while it waits for its client."""
         self.on_interrupt: Callable[[], None] = self._interrupt_call
 
     @property
@@ -89,13 +90,11 @@ class Connection:
         return self._line.fileno()
 
     def has_data(self) -> bool:
-        """True if the client has said something, or has hung up."""
+        """True if the client has sent something, or has hung up."""
         try:
             self._line.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return not isinstance(error, BlockingIOError)
         return True
 
     def peer(self) -> tuple[int, int]:
@@ -118,33 +117,26 @@ class Connection:
 
     def receive_hello(self, seconds: float) -> Hello:
         """The first frame. Nothing behind it is read: another process may go on from here."""
-        self._line.settimeout(seconds)
-        try:
-            kind, payload = self.receive(LONGEST_CALL)
-        finally:
-            self._line.settimeout(None)
-        if kind != CALL:
-            raise Gone("it does not begin with a call")
-        return read_hello(payload)
+        return read_hello(self._receive(CALL, seconds, LONGEST_CALL))
 
     def receive_message(self, seconds: float) -> bytes:
-        """What a hook's program said, which follows the first frame."""
+        """The message of a hook, which follows the first frame."""
+        return self._receive(INPUT, seconds, LONGEST)
+
+    def _receive(self, expected: bytes, seconds: float, most: int) -> bytes:
+        """The content of the next frame, waiting for it."""
         self._line.settimeout(seconds)
         try:
-            kind, payload = self.receive()
+            head = self._read(HEAD)
+            size = int.from_bytes(head[1:], "big")
+            if size > most:
+                raise Gone(f"a frame of {size} bytes")
+            payload = self._read(size)
         finally:
             self._line.settimeout(None)
-        if kind != INPUT:
-            raise Gone("it is no hook")
+        if head[:1] != expected:
+            raise Gone("its frame is not the one that comes next")
         return payload
-
-    def receive(self, most: int = LONGEST) -> tuple[bytes, bytes]:
-        """The next frame, waiting for it."""
-        head = self._read(HEAD)
-        size = int.from_bytes(head[1:], "big")
-        if size > most:
-            raise Gone(f"a frame of {size} bytes")
-        return head[:1], self._read(size)
 
     def _read(self, size: int) -> bytes:
         parts = []
@@ -198,27 +190,23 @@ class Connection:
         return True
 
     def _act_on(self, kind: bytes, payload: bytes) -> None:
-        if kind == INPUT:
-            if self.is_reading:  # what was not asked for is not kept
-                self._take_input(payload)
-        elif kind == NO_INPUT:
-            if self.is_reading:
-                self._take_input(OSError(errno.EBADF, payload[:_LONGEST_REASON].decode("utf-8", "replace")))
+        if kind == INPUT and self.is_reading:  # what was not asked for is not kept
+            self._take_input(payload)
+        elif kind == NO_INPUT and self.is_reading:
+            self._take_input(OSError(errno.EBADF, payload[:_LONGEST_REASON].decode("utf-8", "replace")))
         elif kind == SIGNAL and payload == _INTERRUPT:
             self.on_interrupt()
-        elif kind == SIGNAL and payload in (_STOP, _GO_ON) and self.can_be_stopped and self.call is not None:
+        elif kind == SIGNAL and self.can_be_stopped and self.call is not None:
             if payload == _STOP:
                 self.call.stop()
-            else:
+            elif payload == _GO_ON:
                 self.call.go_on()
         elif kind == SIZE:
-            try:
+            with suppress(ValueError):
                 self.size = read_size(payload)
-            except ValueError:
-                return
 
-    def _take_input(self, found: bytes | OSError) -> None:
-        self._input.put(found)
+    def _take_input(self, data: bytes | OSError) -> None:
+        self._input.put(data)
         if self.call is not None:
             self.call.wake()
 
@@ -234,24 +222,23 @@ class Connection:
             with self._outside():
                 while self._input.empty():
                     calls.wait()
-            found = self._input.get()
-            if isinstance(found, OSError):
-                raise found
-            return found
+            data = self._input.get()
+            if isinstance(data, OSError):
+                raise data
+            return data
         finally:
             self.is_reading = False
 
     @contextmanager
     def _outside(self) -> Iterator[None]:
-        """While the call waits for its client, others may have its room."""
-        if self.room is None:
-            yield
-            return
-        self.room.release()
+        """While the call waits for its client, another may run in its place."""
+        if self.room is not None:
+            self.room.release()
         try:
             yield
         finally:
-            self.room.acquire()
+            if self.room is not None:
+                self.room.acquire()
 
     def become(self, words: Sequence[str]) -> NoReturn:
         """Let the client's process go on as another program."""
@@ -259,25 +246,21 @@ class Connection:
         raise Became
 
     def end(self, status: int) -> None:
-        """Tell the exit status; a client that is gone is not told."""
-        try:
+        """Send the exit status, if the client is still there."""
+        with suppress(BrokenPipeError):
             self.send(EXIT, b"%d" % status)
-        except BrokenPipeError:
-            return
 
     def cut(self) -> None:
         """End whatever waits for the client."""
-        try:
+        with suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
 
     def close(self) -> None:
-        """Let go of the client, and of the call: they refer to each other, and its buffers are large."""
+        """Close the connection, and forget the call: they refer to each other, and its buffers are large."""
         self._line.close()
         self.call = None
 
-    def make_call(self, hello: Hello, pid: int, session_id: str | None) -> Call:
+    def make_call(self, hello: Hello, pid: int, session_id: str | None, connections: Pool | None = None) -> Call:
         """The call that a thread of ours, or a process, will serve."""
         self.size = hello.size
         self.call = Call(
@@ -290,6 +273,7 @@ class Connection:
             become=None if session_id else self.become,  # from a sandbox no call gets into a program out here
             session_id=session_id,
             is_caller_alive=self.is_peer_alive,
+            connections=connections,
         )
         return self.call
 
@@ -297,11 +281,11 @@ class Connection:
         reads, writes, complains = hello.terminals
         out = io.BufferedWriter(_Output(self, OUT, is_terminal=writes), _CHUNK)  # type: ignore[type-var]
         err = io.BufferedWriter(_Output(self, ERR, is_terminal=complains))  # type: ignore[type-var]
-        given = io.BufferedReader(_Input(self, is_terminal=reads))
+        source = io.BufferedReader(_Input(self, is_terminal=reads))
         encoding = hello.encoding
         return (
-            io.TextIOWrapper(given, encoding, "surrogateescape"),
-            io.TextIOWrapper(out, encoding, "replace", line_buffering=writes),  # a terminal may not know every sign
+            io.TextIOWrapper(source, encoding, "surrogateescape"),
+            io.TextIOWrapper(out, encoding, "replace", line_buffering=writes),  # a terminal may lack some characters
             io.TextIOWrapper(err, encoding, "backslashreplace", line_buffering=True),
         )
 
@@ -325,7 +309,7 @@ class _Output(_Stream):
 
     def write(self, data: bytes | bytearray | memoryview, /) -> int:  # type: ignore[override]
         part = bytes(memoryview(data)[:_CHUNK])
-        if self._connection.fileno() >= 0:  # else the call is over, and so is what it had left to say
+        if self._connection.fileno() >= 0:  # else the call is over, and the rest of its output is dropped
             self._connection.send(self._kind, part)
         return len(part)
 

@@ -1,4 +1,4 @@
-"""Which code a daemon runs, and whether newer code lies on the disk by now: an upgrade, or an edited working tree."""
+"""Which code a daemon runs, and whether the disk holds newer code by now: an upgrade, or an edited working tree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import rookery
 from rookery.processes.inotify import ANY, Watch
 
 _LOOK_AGAIN, _LOOK_ANYWAY = 1.0, 30.0
-"""How often to look at most, and how often though no change was told of: a link above the folder may lead elsewhere."""
+"""How often to look at most, and how often without a reported change: a link above the folder may lead elsewhere."""
 
 
 class Fingerprint:
@@ -27,12 +27,12 @@ class Fingerprint:
         self._has_changed = True
 
     def watch(self) -> None:
-        """From now on let the system tell of changes: a look at every file takes as long as a short call."""
+        """From now on let the system report changes: a look at every file takes as long as a short call."""
         with suppress(OSError):  # the system allows no more of them
             watch = Watch()
-            for place, folders, _ in os.walk(self._folder):
+            for folder, folders, _ in os.walk(self._folder):
                 folders[:] = [name for name in folders if name != "__pycache__"]
-                watch.add(place, ANY)
+                watch.add(folder, ANY)
             self._watch = watch
 
     def is_outdated(self) -> bool:

@@ -1,8 +1,8 @@
-"""A process that is copied for every call which needs one to itself.
+"""The fork server: a process that copies itself for every call that needs a process.
 
-Starting Python and loading all of ours takes longer than most calls. So the daemon copies itself while it has
-everything loaded and no thread yet, and the copy, which does nothing else, makes a copy of itself for each call. It
-sees the end of the daemon; what it has started goes on.
+Starting Python and loading our modules takes longer than most calls. So the daemon forks while it has everything loaded
+and no thread yet, and the copy, which does nothing else, forks for each call. It sees the end of the daemon; the
+workers that it has started go on.
 
 Even a copy takes a few milliseconds: to make it, and to write to memory that it shares until then. So there is always
 one *spare*, made and prepared before it is needed.
@@ -16,7 +16,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from rookery.processes.attached import fork, split
+from rookery.processes.spawning import fork, split
 
 Run = Callable[[str, int, int], object]
 """Serves a call: it gets the words and the two files."""
@@ -37,27 +37,23 @@ class ForkServer:
 
     def start(self, words: str, files: tuple[int, int]) -> bool:
         """Start a process that gets the words and the open files; False if the server is gone."""
-        try:
-            socket.send_fds(self._line, [words.encode()], files)
-        except OSError:
-            return False
-        return True
+        return _send(self._line, words.encode(), files)
 
     def fileno(self) -> int:
-        """Something that becomes readable when the server is gone: it never says anything."""
+        """A file that becomes readable when the server is gone: the server never sends anything."""
         return self._line.fileno()
 
     def say_farewell(self) -> None:
-        """Let it end: the daemon leaves for good."""
+        """Let the server end: the daemon leaves for good."""
         with suppress(OSError):
             self._line.send(FAREWELL)
 
 
 def start(prepare: Callable[[], Run], let_go: Callable[[], object]) -> ForkServer | bytes:
-    """Start it, in a process without threads: each copy of it calls `prepare`, and what that gives when it has a call.
+    """Start the server, in a process without threads. Each copy calls `prepare`, and the result when it has a call.
 
-    It returns twice: at once, in the daemon; and in the server when the daemon has ended, with that one's last word,
-    which is FAREWELL, or nothing if it died. `let_go` closes what the caller has open, for the server.
+    This returns twice: at once, in the daemon; and in the server when the daemon has ended, with what it last sent:
+    FAREWELL, or nothing if it died. `let_go` closes what the daemon has open, for the server.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if split():
@@ -66,35 +62,35 @@ def start(prepare: Callable[[], Run], let_go: Callable[[], object]) -> ForkServe
     ours.close()
     let_go()
     with theirs:
-        last_word = _serve(theirs, lambda own: _work(own, prepare))
+        farewell = _serve(theirs, lambda own: _work(own, prepare))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    return last_word
+    return farewell
 
 
 def _serve(line: socket.socket, work: Callable[[socket.socket], object]) -> bytes:
-    """Serve until the daemon ends, and give its last word. The spare ends with its line."""
+    """Serve until the daemon ends, and return what it last sent. The spare ends with its line."""
     set_name(NAME)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies that end are collected by the system
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system collects copies that end
     spare = _start_spare(line, work)
     while True:
         words, files, _, _ = socket.recv_fds(line, _LONGEST, _FILES)
         if words in (b"", FAREWELL):
             _close(spare)
             return words
-        if not _hand_on(spare, words, files):  # it was killed
+        if not _send(spare, words, files):  # it was killed
             _close(spare)
             spare = _start_spare(line, work, files)
-            _hand_on(spare, words, files)  # if no process can be had, the client sees the end of its connection
+            _send(spare, words, files)  # if no process can be started, the client sees the end of its connection
         _close(spare)
-        for each in files:  # before the next copy, which would keep the connection open
-            os.close(each)
+        for file in files:  # before the next copy, which would keep the connection open
+            os.close(file)
         spare = _start_spare(line, work)
 
 
 def _start_spare(
     line: socket.socket, work: Callable[[socket.socket], object], files: Sequence[int] = ()
 ) -> socket.socket | None:
-    """Start a copy that waits for a call, and give the line to it; None if no process can be had.
+    """Start a copy that waits for a call, and return the line to it; None if no process can be started.
 
     The copy closes `files`, which the server has open for a call.
     """
@@ -106,8 +102,8 @@ def _start_spare(
     def wait() -> None:
         line.close()
         ours.close()
-        for each in files:
-            os.close(each)
+        for file in files:
+            os.close(file)
         work(theirs)
 
     with theirs:
@@ -124,19 +120,15 @@ def _close(spare: socket.socket | None) -> None:
         spare.close()
 
 
-def _hand_on(spare: socket.socket | None, words: bytes, files: list[int]) -> bool:
-    """Give a call to the spare; False if it is gone."""
-    if spare is None:
-        return False
-    try:
-        socket.send_fds(spare, [words], files)
-    except OSError:
-        return False
-    return True
+def _send(line: socket.socket | None, words: bytes, files: Sequence[int]) -> bool:
+    """Send a call with its open files; False if the other end is gone."""
+    with suppress(OSError):
+        return line is not None and socket.send_fds(line, [words], files) > 0
+    return False
 
 
 def _work(line: socket.socket, prepare: Callable[[], Run]) -> None:
-    """Become a process for one call: like one that was started, it has a session and no streams."""
+    """Become a process for one call, with a session of its own and no streams."""
     set_name(SPARE_NAME)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()

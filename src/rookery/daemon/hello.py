@@ -7,10 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from rookery.client.frames import HOOK, LISTEN, PROTOCOL, RUN, pack_fields, unpack_fields
+from rookery.client.frames import HOOK, LISTEN, PROTOCOL, RUN, pack_call, unpack_fields
 
 _FIELDS = 8
 _MOST_COLUMNS = 10_000
+_YES = ord("1")
 
 
 class OtherVersion(ValueError):
@@ -19,7 +20,7 @@ class OtherVersion(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a client says of itself. All of it is its word alone."""
+    """What a client says of itself. Nothing of it is proved."""
 
     kind: bytes
     folder: str
@@ -50,17 +51,17 @@ def read_hello(payload: bytes) -> Hello:
         kind,
         os.fsdecode(folder),
         int(umask, 8) & 0o777,
-        (terminals[0:1] == b"1", terminals[1:2] == b"1", terminals[2:3] == b"1"),
+        (terminals[0] == _YES, terminals[1] == _YES, terminals[2] == _YES),
         read_size(size),
         _known(encoding),
         [os.fsdecode(word) for word in fields[_FIELDS:end]],
-        dict(_pair(os.fsdecode(each)) for each in fields[end:]),
+        dict(_pair(os.fsdecode(field)) for field in fields[end:]),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """An agent in a sandbox, as its host outside has described it: all that its own calls are believed."""
+    """An agent in a sandbox, as its host outside has described it. What its own calls say of these does not count."""
 
     session_id: str
     environ: Mapping[str, str]
@@ -77,16 +78,16 @@ def as_guest(hello: Hello, guest: Guest) -> Hello:
 
 
 def pack_hello(hello: Hello) -> bytes:
-    """The payload from which `read_hello` reads the same."""
-    columns, lines = hello.size
-    return pack_fields(
-        [
-            *(PROTOCOL, hello.kind, os.fsencode(hello.folder), b"%o" % hello.umask),
-            b"".join(b"1" if each else b"0" for each in hello.terminals),
-            *(b"%dx%d" % (columns, lines), hello.encoding.encode(), b"%d" % len(hello.words)),
-            *(os.fsencode(word) for word in hello.words),
-            *(os.fsencode(f"{name}={value}") for name, value in hello.environ.items()),
-        ]
+    """The frame from whose payload `read_hello` reads the same."""
+    return pack_call(
+        hello.kind,
+        os.fsencode(hello.folder),
+        hello.umask,
+        hello.terminals,
+        hello.size,
+        hello.encoding,
+        [os.fsencode(word) for word in hello.words],
+        {os.fsencode(name): os.fsencode(value) for name, value in hello.environ.items()},
     )
 
 

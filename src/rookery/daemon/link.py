@@ -1,4 +1,4 @@
-"""The link between a sandbox's host and the daemon: as long as it holds, the daemon listens for the agent within.
+"""The link between a sandbox's host and the daemon: while it is connected, the daemon listens for the agent within.
 
 A daemon that leaves or dies breaks the link, and the host makes another, starting a daemon if need be. Where no daemon
 is wanted or none can be started, the host serves its agent itself, by the same code.
@@ -10,10 +10,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 
-from rookery.client.frames import CALL, HEAD, LISTEN, TAKEN, pack
+from rookery.client.frames import HEAD, LISTEN, TAKEN, pack
 from rookery.config.environ import now, read_daemon_environ, uses_daemon
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.hello import Guest, Hello, pack_hello
@@ -48,7 +47,7 @@ class Link:
         threading.Thread(target=self._keep, args=(line,), daemon=True).start()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Stop."""
         self._is_closed = True
         if self._line is not None:
             self._line.close()
@@ -57,7 +56,7 @@ class Link:
         while not self._is_closed:
             self._line = line
             with suppress(OSError):
-                line.recv(1)  # nothing is ever sent: it ends when the daemon does
+                line.recv(1)  # the daemon never sends anything: this ends when the daemon does
             line.close()
             pause = _PAUSE
             while not self._is_closed:
@@ -74,7 +73,7 @@ class Link:
         line.settimeout(_SECONDS)
         try:
             line.connect(start_daemon(self._root))
-            line.sendall(pack(CALL, pack_hello(_hello(self._path, self._guest.environ, self._guest.folder))))
+            line.sendall(pack_hello(self._hello()))
             answer = line.recv(HEAD)
         except BaseException:
             line.close()
@@ -85,15 +84,15 @@ class Link:
         line.settimeout(None)
         return line
 
+    def _hello(self) -> Hello:
+        streams, environ = (False, False, False), dict(self._guest.environ)
+        return Hello(LISTEN, self._guest.folder, _UMASK, streams, (80, 24), "utf-8", [self._path], environ)
+
     def _serve_here(self) -> None:
         daemon = Daemon(self._root, read_daemon_environ(), now, _say, Fingerprint())
         daemon.can_be_replaced = False
         daemon.listen(self._path, self._guest)
         threading.Thread(target=daemon.serve, daemon=True).start()
-
-
-def _hello(path: str, environ: Mapping[str, str], folder: str) -> Hello:
-    return Hello(LISTEN, folder, _UMASK, (False, False, False), (80, 24), "utf-8", [path], dict(environ))
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""A socket at which calls come in, of everybody or of one agent in a sandbox: whose it is says who calls."""
+"""A socket for calls, of the whole project or of one agent in a sandbox: through an agent's socket only it can call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Listener:
         self.path = path
         self.guest = guest
         with suppress(FileNotFoundError):
-            if stat.S_ISSOCK(os.lstat(path).st_mode):  # one that was left behind; nothing else is in anybody's way
+            if stat.S_ISSOCK(os.lstat(path).st_mode):  # a killed daemon left it; any other file makes `bind` fail
                 os.unlink(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         try:
@@ -40,13 +40,13 @@ class Listener:
         return self._number
 
     def accept(self) -> Iterator[socket.socket]:
-        """Everyone who waits."""
+        """Every client that waits."""
         for _ in range(_BACKLOG):
             try:
                 yield self._socket.accept()[0]
             except BlockingIOError:
-                return  # no one is left
-            except OSError:  # too many open files: the rest waits, and so do we, or we would be told again at once
+                return  # none is left
+            except OSError:  # too many open files: the rest waits, and so do we, or epoll would wake us again at once
                 time.sleep(_PAUSE)
                 return
 
@@ -58,7 +58,7 @@ class Listener:
             return False
 
     def close(self) -> None:
-        """Let go of it; its path goes, too, unless another one has taken it over."""
+        """Close it, and remove its file, unless another socket has replaced that."""
         if self.is_there():
             os.unlink(self.path)
         self._socket.close()

@@ -1,4 +1,9 @@
-"""The daemon's process: `python … rookery.daemon.main ROOT`. The only place that uses what belongs to the process."""
+"""The daemon's process: `python … rookery.daemon.main ROOT`. Only here the daemon uses what belongs to the process.
+
+If the daemon dies while something is alive or due, another one has to follow: at night there is no next call. The fork
+server runs as long as the daemon and sees its end. Unless the daemon has said that it leaves for good, the server's
+process, which has everything loaded, becomes the next daemon. Runners start one as long as they run.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +14,43 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib import import_module
 
 import rookery
 from rookery.base.clock import stamp
+from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
+from rookery.config import layout
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.config.loader import read_config
-from rookery.daemon import forkserver, keeper, worker
+from rookery.daemon import forkserver, worker
 from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
-from rookery.daemon.looping import Looping
+from rookery.daemon.loop_thread import LoopThread
 from rookery.daemon.server import Daemon
+from rookery.flows.need import is_anything_alive
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import check_state
-from rookery.processes.attached import split
-from rookery.processes.detach import start_detached
+from rookery.processes.proctable import RUNNER
+from rookery.processes.python import module_command
+from rookery.processes.spawning import become, split, start_detached
 from rookery.sessions import store as sessions
 
 _NOT_LOADED = (
     *("rookery.mcp", "rookery.web", "rookery.tui"),
     *("rookery.doctor", "rookery.merge.resolve", "rookery.runtimes.scripted_agent", "rookery.ops.json_schema"),
 )
-"""Large, and asked for by few; or what only a process of its own runs."""
+"""Large, and needed by few calls; or what only a process of its own runs."""
 _LIBRARIES = ("yaml", "rich.console", "rich.progress", "rich.table", "rich.tree", "difflib", "tempfile")
 """What a short operation loads only when it needs it."""
 _NAME = "rook-daemon"
 """What the kernel calls it."""
 _SWITCH_SECONDS = 0.0005
-"""Python's own 5 ms would let one computing thread double the time of everybody else's calls."""
+"""With Python's own 5 ms one computing thread would double the time of all other calls."""
 _OPEN_FILES = 4096
 _MOST_BYTES = 150 * 1024 * 1024
+_MOST_DEATHS, _DEATHS_SECONDS = 30, 60.0
 
 
 def main() -> None:
@@ -55,11 +65,11 @@ def main() -> None:
         read_config(root, read_environ(read_daemon_environ()), {})  # loads pydantic for every copy, if there are any
     gc.collect()
     gc.freeze()
-    while not _serve(root, loaded) and _is_to_follow(root, loaded):
-        # Another process, so that nothing that the fork server has started is a child that nobody collects.
+    while not _serve(root, loaded) and _should_follow(root, loaded):
+        # Another process, because it would never collect the children that the fork server has started.
         if split():
             os._exit(0)
-        os.setsid()  # nothing that is sent to the dead one's group is meant for us
+        os.setsid()  # signals to the dead daemon's group must not reach us
 
 
 def _serve(root: str, loaded: Fingerprint) -> bool:
@@ -75,7 +85,7 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
         return server == forkserver.FAREWELL
     daemon.use_forkserver(server)
     loaded.watch()
-    looping = Looping(root, daemon.connections, _log)
+    loop = LoopThread(root, daemon.connections, _log)
     if not daemon.open():
         server.say_farewell()
         return True
@@ -84,34 +94,54 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name, for_good=True))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
-    daemon.on_look = lambda: _leave_if_idle(daemon, lambda: looping.is_needed)
-    daemon.on_leave = looping.stop
-    looping.start()
+    daemon.on_look = lambda: _leave_if_idle(daemon, lambda: loop.is_needed)
+    daemon.on_leave = loop.stop
+    loop.start()
     daemon.serve()
     sweep(shared_folder(), now())
     if daemon.needs_successor:
         with suppress(RookError):
-            start_detached(keeper.successor_command(root), cwd=root, env=environ, output=log_path(root))
+            start_detached(_successor_command(root), cwd=root, env=environ, output=log_path(root))
     _log("gone")
     os._exit(0)
 
 
-def _is_to_follow(root: str, loaded: Fingerprint) -> bool:
-    """True if a daemon that has died is to be followed by another one, and this process may be that."""
+def _should_follow(root: str, loaded: Fingerprint) -> bool:
+    """True if another daemon has to follow one that has died, and this process may be that."""
     try:
-        if not keeper.is_wanted(root):
-            return False
+        with closing(open_state(root)) as db:
+            if not is_anything_alive(root, db) or _has_died_too_often(root):
+                return False
         _log("the daemon has died, and something is alive or due")
-        if loaded.look():
-            keeper.start_again(root)
+        if loaded.look():  # this code is outdated
+            become(_successor_command(root), read_daemon_environ() | {RUNNER: "keeper"})
     except (RookError, OSError) as error:  # a project that is gone, a full disk
         _log(f"no daemon follows: {error}")
         return False
     return True
 
 
+def _successor_command(root: str) -> list[str]:
+    """The command that starts the project's daemon if it is needed."""
+    return [*module_command("rookery.flows.loop_start", alone=True), root, "--if-needed"]
+
+
+def _has_died_too_often(root: str) -> bool:
+    """True if daemons have died too often within a minute; else this death is noted."""
+    path = layout.path(root, layout.DAEMON_DEATHS)
+    deaths: list[float] = []
+    with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+        deaths = [float(word) for word in file.read().split()]
+    recent = [death for death in deaths if 0 <= now() - death < _DEATHS_SECONDS]
+    if len(recent) >= _MOST_DEATHS:
+        return True
+    with suppress(OSError):
+        write_whole(path, " ".join(map(str, [*recent, now()])))
+    return False
+
+
 def _load_everything() -> None:
-    """Load all of ours before the daemon is ready.
+    """Load all our modules before the daemon is ready.
 
     So the first call is as fast as the rest, and an upgrade, which replaces files under it, mixes no versions.
     """
@@ -136,11 +166,8 @@ def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False
 
 
 def _has_agents(root: str) -> bool:
-    db = open_state(root)
-    try:
+    with closing(open_state(root)) as db:
         return sessions.count(db, alive=True) > 0
-    finally:
-        db.close()
 
 
 def _resident() -> int:
@@ -155,5 +182,5 @@ def _raise_limits() -> None:
 
 
 def _log(text: str) -> None:
-    with suppress(OSError):  # a full disk; and it may be said from a signal's handler, in the middle of another line
+    with suppress(OSError):  # a full disk; and a signal's handler may call this in the middle of another line
         os.write(2, f"{stamp(now())} [{os.getpid()}] {text}\n".encode(errors="backslashreplace"))

@@ -1,23 +1,25 @@
-"""What people ask of the daemon: how it is, what it says, to leave, to start again. It runs in the client's process."""
+"""`rook daemon`: its status and log, to stop it, to start it again. These run in the client's process."""
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from rookery.base.call import sleep
 from rookery.base.errors import NotFound, ProgramFailed
 from rookery.base.record import Record
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.daemon.start import CannotStart, poke, start_daemon
 from rookery.ops.context import Context
 from rookery.ops.operation import FOLLOWS, NOTHING, PROCESS, Doc, op
-from rookery.processes.proctable import read_one
+from rookery.processes.proctable import Identity, read_one
 from rookery.processes.proctree import is_alive, send
 from rookery.sessions import journal
 
@@ -36,7 +38,7 @@ class DaemonStatus(Record):
     answers: bool
     pid: int | None = None
     stopped_pid: int | None = None
-    """The one that has just left."""
+    """The daemon that has just left."""
     since: str | None = None
     version: str | None = None
     socket: str | None = None
@@ -60,34 +62,30 @@ class LogLine(Record):
 @op("daemon status", needs="daemon.read", long=True, view="daemon.status")
 def status(ctx: Context) -> DaemonStatus:
     """Show whether the project's daemon runs, and how it is."""
-    return _describe(ctx)
-
-
-def _describe(ctx: Context) -> DaemonStatus:
-    found = _find(ctx.root)
-    log = place.log_path(ctx.root)
-    if found is None:
+    daemon = _find(ctx.root)
+    log = address.log_path(ctx.root)
+    if daemon is None:
         return DaemonStatus(is_running=False, answers=False, log=log)
     return DaemonStatus(
         is_running=True,
-        answers=_answers(found.socket),
-        pid=found.pid,
-        since=found.since,
-        version=found.version,
-        socket=found.socket,
+        answers=_answers(daemon.socket),
+        pid=daemon.pid,
+        since=daemon.since,
+        version=daemon.version,
+        socket=daemon.socket,
         log=log,
-        **_describe_process(found.pid),
+        **_describe_process(daemon.pid),
     )
 
 
-def _find(root: str) -> place.Place | None:
+def _find(root: str) -> address.Address | None:
     """Where the daemon is. One whose lock file was overwritten writes it again; one whose file is gone leaves."""
     deadline = time.monotonic() + _ANSWER_SECONDS
     while True:
-        found = place.read_place(root)
-        if found is not None and place.is_locked(root):
-            return found
-        if not place.find_processes(root) or time.monotonic() > deadline:
+        daemon = address.read_address(root)
+        if daemon is not None and address.is_locked(root):
+            return daemon
+        if not address.find_processes(root) or time.monotonic() > deadline:
             return None
         poke(root)
         sleep(_PAUSE)
@@ -95,14 +93,12 @@ def _find(root: str) -> place.Place | None:
 
 def _answers(path: str) -> bool:
     """True if the daemon reads what it is sent: the kernel takes connections also for one that is stopped."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, suppress(OSError):
         line.settimeout(_ANSWER_SECONDS)
-        try:
-            line.connect(path)
-            line.shutdown(socket.SHUT_WR)  # a caller that says nothing is hung up on
-            return line.recv(1) == b""
-        except OSError:
-            return False
+        line.connect(path)
+        line.shutdown(socket.SHUT_WR)  # the daemon hangs up on a caller that sends nothing
+        return line.recv(1) == b""
+    return False
 
 
 @op("daemon stop", needs="daemon.write", long=True, touches=PROCESS, owns=NOTHING, view="daemon.status")
@@ -112,53 +108,50 @@ def stop(ctx: Context) -> DaemonStatus:
     Agents go on: no turn, gate or landing is a part of the daemon. While turns are running, another one is soon
     started to settle them; `rook stop` ends them first.
     """
-    return _stop(ctx)
-
-
-def _stop(ctx: Context) -> DaemonStatus:
-    found = _find(ctx.root)
-    if found is None:
-        for each in place.find_processes(ctx.root):  # of an older version, or just about to leave
-            send(each, signal.SIGTERM)
-        return DaemonStatus(is_running=False, answers=False, log=place.log_path(ctx.root))
-    daemon = found.process
-    if daemon is None or not send(daemon, signal.SIGTERM):
+    daemon = _find(ctx.root)
+    log = address.log_path(ctx.root)
+    if daemon is None:
+        for process in address.find_processes(ctx.root):  # of an older version, or just about to leave
+            send(process, signal.SIGTERM)
+        return DaemonStatus(is_running=False, answers=False, log=log)
+    if daemon.process is None or not send(daemon.process, signal.SIGTERM):
         raise NotFound(
-            f"the daemon, process {found.pid}, is not one of this machine or container", hint="stop it where it runs"
+            f"the daemon, process {daemon.pid}, is not one of this machine or container", hint="stop it where it runs"
         )
-    row = read_one(daemon.pid)
+    _await_leaving(ctx.root, daemon, daemon.process)
+    turns = len(journal.running_turns(ctx.root))
+    return DaemonStatus(is_running=False, answers=False, stopped_pid=daemon.pid, running_turns=turns, log=log)
+
+
+def _await_leaving(root: str, daemon: address.Address, process: Identity) -> None:
+    """Wait until the daemon has ended, or only waits for input; raises ProgramFailed if it does not make room."""
+    row = read_one(process.pid)
     is_stopped = row is not None and row.is_stopped
     begun = time.monotonic()
-    while is_alive(daemon):
+    while is_alive(process):
         took = time.monotonic() - begun
-        has_made_room = place.read_place(ctx.root) != found or not place.is_locked(ctx.root)
+        has_made_room = address.read_address(root) != daemon or not address.is_locked(root)
         if has_made_room and took > _DRAIN_SECONDS:
-            break  # it waits for somebody's input, and is in no one's way
+            return  # it waits for a caller's input, and the next daemon can start
         if not has_made_room and (is_stopped or took > _LEAVE_SECONDS):
             raise ProgramFailed(
-                f"the daemon, process {found.pid}, {'is stopped' if is_stopped else 'does not leave'}",
-                hint=f"`kill -9 {found.pid}`: nothing is lost",
+                f"the daemon, process {daemon.pid}, {'is stopped' if is_stopped else 'does not leave'}",
+                hint=f"`kill -9 {daemon.pid}`: nothing is lost",
             )
         sleep(_PAUSE)
-    return DaemonStatus(
-        is_running=False,
-        answers=False,
-        stopped_pid=found.pid,
-        running_turns=len(journal.running_turns(ctx.root)),
-        log=place.log_path(ctx.root),
-    )
 
 
 @op("daemon restart", needs="daemon.write", long=True, touches=PROCESS, owns=NOTHING, view="daemon.status")
 def restart(ctx: Context) -> DaemonStatus:
     """Let the project's daemon leave, if there is one, and start another."""
-    if place.is_locked(ctx.root):
-        _stop(ctx)
+    if address.is_locked(ctx.root):
+        stop(ctx)
     try:
         start_daemon(ctx.root)
     except CannotStart as error:
         raise ProgramFailed(f"the daemon cannot be started: {error}", hint="`rook daemon logs` may tell why") from error
-    return _describe(ctx)
+    result: DaemonStatus = status(ctx)
+    return result
 
 
 @op("daemon logs", needs="daemon.read", long=True, view="daemon.log_line")
@@ -168,8 +161,8 @@ def logs(
     limit: Annotated[int, Doc("How many lines at most (100).")] = 100,
     follow: Annotated[bool, FOLLOWS, Doc("Go on with what comes, until interrupted.")] = False,
 ) -> Iterator[LogLine]:
-    """Show what the daemon itself has to say: when it came and went, and what failed in it."""
-    path = place.log_path(ctx.root)
+    """Show the daemon's own log: when it started and left, and what failed in it."""
+    path = address.log_path(ctx.root)
     lines, at = _read_lines(path, 0)
     yield from lines[-limit:] if limit else lines
     while follow:
@@ -179,10 +172,10 @@ def logs(
 
 
 def _read_lines(path: str, at: int) -> tuple[list[LogLine], int]:
-    """The whole lines behind a place in the log, and the place behind them."""
+    """The complete lines after a position in the log, and the position after them."""
     try:
         with open(path, "rb") as file:
-            file.seek(at if at <= os.path.getsize(path) else 0)  # it may have been begun again
+            file.seek(at if at <= os.path.getsize(path) else 0)  # the file may have been replaced
             data = file.read()
             end = file.tell() - len(data) + data.rfind(b"\n") + 1
     except FileNotFoundError:
@@ -194,23 +187,20 @@ def _read_lines(path: str, at: int) -> tuple[list[LogLine], int]:
 def _describe_process(pid: int) -> dict[str, Any]:
     """What limits a process, as far as the system tells."""
     fields = dict(line.partition(":")[::2] for line in _read(f"/proc/{pid}/status").splitlines())
-    limits = [line.split() for line in _read(f"/proc/{pid}/limits").splitlines() if line.startswith("Max open files")]
     try:
-        nice = os.getpriority(os.PRIO_PROCESS, pid)
+        nice, most = os.getpriority(os.PRIO_PROCESS, pid), resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
     except OSError:
         return {}
     return {
         "resident_bytes": int(fields.get("VmRSS", "0").split()[0]) * 1024,
         "threads": int(fields.get("Threads", "0")),
         "nice": nice,
-        "open_files_limit": limits[0][3] if limits else None,
+        "open_files_limit": "unlimited" if most == resource.RLIM_INFINITY else str(most),
         "cgroup": _read(f"/proc/{pid}/cgroup").strip().rpartition("::")[2] or None,
     }
 
 
 def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+    return ""

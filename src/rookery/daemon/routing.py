@@ -2,7 +2,7 @@
 
 Threads are for what is short: it reads or writes rows, and at most asks git. What computes, waits, lands or writes
 files into a checkout says `long` in its declaration and gets a process of its own, which a new daemon does not cut
-off, and whose crash, memory and speed concern no other call.
+off, and whose crash, memory and speed affect no other call.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def route(words: list[str], folder: str, root: str) -> str:
 
 
 def _goes_on(operation: Op, words: list[str]) -> bool:
-    """True if the operation is told to go on until it is interrupted."""
+    """True if the operation runs until it is interrupted."""
     return operation.follows or any(FOLLOWS in param.marks and param.flag in words for param in operation.params)
 
 
 def only_reads(words: list[str]) -> bool:
-    """True if the command changes nothing, so that its client may ask for it once more when a daemon dies over it."""
+    """True if the command changes nothing, so that its client may ask another daemon when this one dies over it."""
     try:
         operation, _ = index.find(read_globals(words)[1])
     except UsageError:
@@ -57,12 +57,12 @@ def only_reads(words: list[str]) -> bool:
 
 
 def is_of(environ: Mapping[str, str], folder: str, root: str) -> bool:
-    """True if the call is for this project: a client may have come by a path that has led elsewhere since."""
+    """True if the call is for this project: the client's path to it may lead to another one since."""
     return _is_here(folder, root, environ.get("ROOKERY_ROOT") or None)
 
 
-def _is_here(folder: str, root: str, given: str | None = None) -> bool:
+def _is_here(folder: str, root: str, named: str | None = None) -> bool:
     try:
-        return os.path.realpath(find_root(folder, given)) == os.path.realpath(root)
+        return os.path.realpath(find_root(folder, named)) == os.path.realpath(root)
     except (NotInitialised, UntrustedState):
         return False

@@ -1,4 +1,4 @@
-"""Starting a project's daemon, from whatever process needs it: once, in a clean environment, ready on return."""
+"""Starting a project's daemon, from any process that needs it: once, in a clean environment, ready on return."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rookery.base.errors import ProgramFailed, RookError
 from rookery.config import layout
 from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
-from rookery.daemon import address as place
+from rookery.daemon import address
 from rookery.ops.state_owner import check_state
-from rookery.processes.detach import start_detached
 from rookery.processes.proctable import SERVES
 from rookery.processes.proctree import send
 from rookery.processes.python import module_command
+from rookery.processes.spawning import has_ended, start_detached
 
 _SECONDS = 10.0
 _PAUSE = 0.005
@@ -42,7 +42,8 @@ def start_daemon(root: bytes | str) -> str:
     try:
         check_state(folder)
         _check_owner(folder)
-        _make_folder(folder)
+        for name in (layout.RUN, layout.LOGS):
+            make_state_folder(layout.path(folder, name))
         with open(layout.path(folder, layout.DAEMON_START), "ab") as turn:
             _take(turn.fileno())
             path = find_socket(folder)
@@ -68,53 +69,51 @@ def _check_owner(root: str) -> None:
 
 def find_socket(root: str) -> str | None:
     """Where a daemon listens that accepts calls; None if there is none."""
-    found = place.read_place(root)
-    if found is None:
+    daemon = address.read_address(root)
+    if daemon is None:
         return None
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, suppress(OSError):
         line.settimeout(_STUCK_SECONDS)
-        try:
-            line.connect(found.socket)
-        except OSError:
-            return None
-    return found.socket
+        line.connect(daemon.socket)
+        return daemon.socket
+    return None
 
 
 def _start(root: str, begun: float) -> str:
     deadline = time.monotonic() + _SECONDS
-    stuck = begun + _STUCK_SECONDS  # whoever waited for its turn has waited for the same daemon
+    stuck = begun + _STUCK_SECONDS  # the time that we waited for our turn counts: it was the same daemon
     has_started, is_asked, starts = False, False, 0
     poke(root)
     while time.monotonic() < deadline:
-        if not has_started and not place.is_locked(root):
+        if not has_started and not address.is_locked(root):
             child = start_detached(
                 [*module_command("rookery.daemon.main", alone=True), root],
                 cwd=root,
                 env=read_daemon_environ() | {SERVES: root},
-                output=place.log_path(root),
+                output=address.log_path(root),
             )
             has_started = True
             starts += 1
         elif not has_started and time.monotonic() > stuck:
             raise CannotStart("one is there and does not answer: see `rook daemon status`")
         elif not has_started and not is_asked and time.monotonic() > stuck - _STUCK_SECONDS / 2:
-            is_asked = True  # it listens where nobody finds it, as one of an older version may
-            for process in place.find_processes(root):
+            is_asked = True  # no client reaches it where it listens, as one of an older version may
+            for process in address.find_processes(root):
                 send(process, signal.SIGTERM)
         time.sleep(_PAUSE)
         path = find_socket(root)
         if path is not None:
             return path
-        if has_started and _has_ended(child.pid):
+        if has_started and has_ended(child.pid):
             if starts == _MOST_STARTS:
-                raise CannotStart(f"it ended at once: see {place.log_path(root)}")
+                raise CannotStart(f"it ended at once: see {address.log_path(root)}")
             has_started = False  # another process may have been first, and gone since
-    raise CannotStart(f"it is not ready after {_SECONDS:g} s: see {place.log_path(root)}")
+    raise CannotStart(f"it is not ready after {_SECONDS:g} s: see {address.log_path(root)}")
 
 
 def poke(root: str) -> None:
-    """Let a daemon that is there look after its socket and its lock file, which something may have removed."""
-    for process in place.find_processes(root):
+    """Let a daemon check its socket and its lock file, which something may have removed."""
+    for process in address.find_processes(root):
         if _handles(process.pid, signal.SIGUSR1):  # one that is just starting would be ended by it
             send(process, signal.SIGUSR1)
 
@@ -126,15 +125,8 @@ def _handles(pid: int, number: int) -> bool:
     return False
 
 
-def _has_ended(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
-
-
 def _take(lock: int) -> None:
-    """Wait for our turn: of many who find no daemon, one starts it."""
+    """Wait for our turn: of many processes that find no daemon, one starts it."""
     deadline = time.monotonic() + _SECONDS
     while True:
         with suppress(BlockingIOError):
@@ -143,8 +135,3 @@ def _take(lock: int) -> None:
         if time.monotonic() > deadline:
             raise CannotStart("another process has been starting it for very long")
         time.sleep(_PAUSE)
-
-
-def _make_folder(root: str) -> None:
-    for name in (layout.RUN, layout.LOGS):
-        make_state_folder(layout.path(root, name))

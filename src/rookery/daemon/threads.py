@@ -12,7 +12,7 @@ _KEEP_SECONDS = 60.0
 
 
 class Threads:
-    """As many threads as there is work, up to a limit; what comes on top waits."""
+    """As many threads as there are jobs, up to a limit; further jobs wait."""
 
     def __init__(self, most: int, keep: float = _KEEP_SECONDS) -> None:
         self._most = most

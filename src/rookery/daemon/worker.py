@@ -1,4 +1,4 @@
-"""A process that serves one call by itself: it is given the client's connection, and the daemon forgets about it.
+"""A process that serves one call: it gets the client's connection from the daemon.
 
 Here the call has a process to itself, so that Ctrl-C interrupts it anywhere. It goes on when the daemon leaves.
 """
@@ -16,7 +16,7 @@ from contextlib import suppress
 from io import StringIO
 
 from rookery.base.call import Call, serving
-from rookery.client.frames import AGAIN, TAKEN
+from rookery.client.frames import AGAIN, HEAD, TAKEN
 from rookery.config.environ import read_environ
 from rookery.daemon import calls
 from rookery.daemon.client_connection import Connection
@@ -25,13 +25,11 @@ from rookery.daemon.forkserver import ForkServer
 from rookery.daemon.hello import Hello, pack_hello, read_hello
 from rookery.db.pool import KeptConnection
 from rookery.ops.state import open_if_ready
-from rookery.processes import handover as handed
-from rookery.processes import limits
-from rookery.processes.attached import spawn, wait
+from rookery.processes import limits, memory_file
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 
 _UMASK = 0o077
-_started: set[int] = set()
 
 
 def hand_over(
@@ -43,45 +41,20 @@ def hand_over(
     env: Mapping[str, str],
     server: ForkServer | None,
 ) -> None:
-    """Let another process serve the call: a copy of the server's if there is one. It says itself that it has taken it.
+    """Let another process serve the call: a copy of the fork server if there is one. It sends TAKEN itself.
 
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
     """
-    described = handed.write_bytes(pack_hello(hello))
+    described = memory_file.write_bytes(pack_hello(hello))
     try:
         files = (connection.fileno(), described)
         if server is None or not server.start(f"{pid} {session_id or ''}", files):
-            _start(files, pid, session_id, code, env)
+            words = map(str, (*files, pid, code, session_id or ""))
+            argv = [*module_command("rookery.daemon.worker", alone=True), *words]
+            start_detached(argv, cwd="/", env=env, output=os.devnull, keep=files)
     finally:
         os.close(described)
-
-
-def _start(files: tuple[int, int], pid: int, session_id: str | None, code: int, env: Mapping[str, str]) -> None:
-    collect()
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    words = [str(each) for each in (*files, pid, code, session_id or "")]
-    try:
-        _started.add(
-            spawn(
-                [*module_command("rookery.daemon.worker", alone=True), *words],
-                env=env,
-                streams=(nothing, nothing, nothing),
-                keep=files,
-                own_session=True,
-            )
-        )
-    finally:
-        os.close(nothing)
-
-
-def collect() -> None:
-    """Take note of processes that have ended, so that they do not stay as zombies."""
-    for pid in list(_started):
-        with suppress(ChildProcessError):
-            if wait(pid, block=False) is None:
-                continue
-        _started.discard(pid)
 
 
 def main() -> None:
@@ -95,11 +68,11 @@ def main() -> None:
 
 
 def prepare_copy(root: str) -> Callable[[str, int, int], None]:
-    """What serves a call in a copy of the fork server. Most calls need the database, so it is open by then."""
+    """What serves a call in a copy of the fork server. Most calls need the database, so we open it before."""
     kept = KeptConnection()
-    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=(StringIO(), StringIO(), StringIO()))
-    call.connections = kept
-    with suppress(Exception), serving(call):  # what is wrong with it concerns the call
+    streams = StringIO(), StringIO(), StringIO()
+    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=streams, connections=kept)
+    with suppress(Exception), serving(call):  # the call itself reports what is wrong with it
         db = open_if_ready(root)
         if db is not None:
             db.close()
@@ -115,16 +88,15 @@ def _serve(
     connection: Connection, described: int, pid: int, session_id: str | None, kept: KeptConnection | None = None
 ) -> None:
     with open(described, "rb") as file:
-        hello = read_hello(file.read())
+        hello = read_hello(file.read()[HEAD:])
     if session_id is None and not read_environ(hello.environ).is_agents_process:
         with suppress(OSError, ValueError):  # it has gone
             limits.pass_on(pid, os.getpid())
     connection.send(TAKEN)
-    with suppress(OSError):  # gone: the command says so
+    with suppress(OSError):  # it is gone, and the command says so
         os.chdir(hello.folder)
     os.umask(hello.umask)
-    call = connection.make_call(hello, pid, session_id)
-    call.connections = kept
+    call = connection.make_call(hello, pid, session_id, kept)
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
     connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)
@@ -134,8 +106,10 @@ def _serve(
 
 
 def _interrupt(call: Call) -> None:
-    """Interrupt the call wherever it is: computing, which the signal does, or waiting, which may have begun just
-    before the signal came and would not end by it. Whichever of the two looks first raises it.
+    """Interrupt the call wherever it is.
+
+    The signal ends a computation. A wait may have begun just before the signal, and would not end by it: the call's own
+    interrupt does that. The one that comes first raises KeyboardInterrupt.
     """
     call.interrupt()
     os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""What the doctor asks of the database."""
+"""The doctor's checks of the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import apsw
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import StorageFailed
 from rookery.config.project import database_path
-from rookery.db.database import SCHEMA_VERSION, Database
+from rookery.db.database import Database
+from rookery.db.migrate import SCHEMA_VERSION
 
 _CATEGORY = "database"
 
@@ -46,12 +47,12 @@ def check_database(place: Place) -> Iterator[Finding]:
 
 def _integrity(db: Database) -> Finding:
     try:
-        said = [str(row[0]) for row in db.all("PRAGMA integrity_check(5)")]
+        problems = [str(row[0]) for row in db.all("PRAGMA integrity_check(5)") if row[0] != "ok"]
         orphans = db.all("PRAGMA foreign_key_check")
     except StorageFailed as error:
         return Finding(_CATEGORY, "integrity", ERROR, error.message, error.hint)
-    if said != ["ok"] or orphans:
-        problems = [line for line in said if line != "ok"] + [f"{len(orphans)} rows refer to nothing"] * bool(orphans)
+    problems += [f"{len(orphans)} rows refer to nothing"] * bool(orphans)
+    if problems:
         return Finding(
             _CATEGORY, "integrity", ERROR, "; ".join(problems), "restore a backup from .rookery/backups, or an export"
         )

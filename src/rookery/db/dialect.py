@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import apsw
@@ -12,7 +13,7 @@ from rookery.db.database import Database, Row
 _RANKED = 2_000
 _CHUNK = 500
 _TOKENIZE = "tokenize = 'unicode61 remove_diacritics 2'"
-"""As the migrations have it."""
+"""As in the migrations."""
 
 
 def match_words(query: str) -> str:
@@ -40,14 +41,11 @@ def match_rows(columns: Sequence[str], rows: Sequence[Row], words: str, limit: i
     """`seq` and score of the best matches among rows that no index holds: each is its seq and its columns."""
     if not rows:
         return {}
-    memory = apsw.Connection(":memory:")
-    try:
+    with closing(apsw.Connection(":memory:")) as memory:
         memory.execute(f"CREATE VIRTUAL TABLE words USING fts5 ({', '.join(columns)}, {_TOKENIZE})")
         memory.executemany(f"INSERT INTO words (rowid, {', '.join(columns)}) VALUES ({marks(len(columns) + 1)})", rows)
-        found: list[Any] = memory.execute(best_matches("words"), (words, limit)).fetchall()
-        return dict(found)
-    finally:
-        memory.close()
+        matches: list[Any] = memory.execute(best_matches("words"), (words, limit)).fetchall()
+        return dict(matches)
 
 
 def marks(count: int) -> str:
@@ -74,9 +72,6 @@ def ids_between(db: Database, table: str) -> Callable[[str, str], list[str]]:
 
 def in_chunks(db: Database, sql: str, ids: Iterable[str]) -> list[Row]:
     """The rows of a query over many ids; `%s` in it stands for the list."""
-    wanted = list(ids)
-    found: list[Row] = []
-    for start in range(0, len(wanted), _CHUNK):
-        part = wanted[start : start + _CHUNK]
-        found += db.all(sql % marks(len(part)), part)
-    return found
+    values = list(ids)
+    chunks = [values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK)]
+    return [row for chunk in chunks for row in db.all(sql % marks(len(chunk)), chunk)]

@@ -1,6 +1,6 @@
 """Numbered migrations, append-only: `migrations/0001_tasks.sql` takes an empty file to schema version 1.
 
-A file is made under another name and appears whole. An older one is copied to `.rookery/backups/` before it is
+A new file is written under another name, and appears whole. An older one is copied to `.rookery/backups/` before it is
 changed. Each migration commits together with the version that it leads to.
 """
 
@@ -14,8 +14,10 @@ import apsw
 from rookery.base.draft import draft_name
 from rookery.base.errors import StorageFailed
 from rookery.config import layout
-from rookery.db.database import APPLICATION_ID, SCHEMA_VERSION, patience
+from rookery.db.sqlite import patience
 
+SCHEMA_VERSION = 13
+APPLICATION_ID = 0x524F4F4B  # "ROOK"
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 
 
@@ -26,16 +28,13 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def create_file(path: str) -> None:
-    """Make a database at the newest schema; if somebody else is faster, theirs stays."""
+    """Make a database at the newest schema; if another process is faster, its file stays."""
     draft = draft_name(path)
     try:
-        connection = apsw.Connection(draft)
-        try:
+        with contextlib.closing(apsw.Connection(draft)) as connection:
             connection.pragma("journal_mode", "wal")
             connection.pragma("application_id", APPLICATION_ID)
             _apply(connection)
-        finally:
-            connection.close()
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
     finally:
@@ -43,7 +42,7 @@ def create_file(path: str) -> None:
 
 
 def upgrade(connection: apsw.Connection, path: str) -> None:
-    """Bring an open database to the newest schema, or say why that cannot be."""
+    """Bring an open database to the newest schema; raises StorageFailed if it is not ours, or is newer."""
     if connection.pragma("application_id") != APPLICATION_ID:
         raise StorageFailed(
             f"{path} is not a Rookery database",
@@ -64,7 +63,7 @@ def upgrade(connection: apsw.Connection, path: str) -> None:
 def remove(path: str) -> None:
     """Delete a database file with its companions, if they are there."""
     for suffix in ("", "-wal", "-shm", "-journal"):
-        if os.path.exists(path + suffix):
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(path + suffix)
 
 

@@ -1,8 +1,8 @@
 """Connections that a daemon keeps for the next call, and the one of each file through which its threads write.
 
-Opening one takes longer than most calls, and closing the last one empties the log onto the disk. A connection belongs
-to one thread at a time. Before a thread asks SQLite for the write lock it waits for its turn (`writer`): threads that
-poll for that lock would slow down the one that holds it.
+Opening one takes longer than most calls, and closing the last one writes the log back into the file. A connection
+belongs to one thread at a time. Before a thread asks SQLite for the write lock it waits for its turn (`writer`):
+threads that poll for that lock would slow down the one that holds it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST = 8
 
 
 class Pool:
-    """The connections that no thread uses just now."""
+    """The connections that no thread uses now."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,13 +33,13 @@ class Pool:
     def identify(self, path: str) -> Identity | None:
         """Which file is at the path; None if there is none."""
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def take(self, path: str) -> apsw.Connection | None:
-        """A connection to the file that is at the path now; None if there is none to be had."""
+        """A connection to the file that is at the path now; None if none is free."""
         identity = self.identify(path)
         while True:
             with self._lock:
@@ -52,7 +52,7 @@ class Pool:
             connection.close()  # to a file that another one has replaced
 
     def keep(self, path: str, identity: Identity | None, connection: apsw.Connection) -> None:
-        """Keep a connection for the next call, unless there are enough, or something is left undone in it."""
+        """Keep a connection for the next call, unless there are enough, or it is within a transaction."""
         if identity is not None and not connection.in_transaction:
             with self._lock:
                 free = self._free.setdefault(path, [])
@@ -84,20 +84,20 @@ class Pool:
         return writer
 
     def close(self) -> None:
-        """Let go of all of them; what is given back later is closed."""
+        """Close all of them, and those that come back later."""
         with self._lock:
             self._is_closed = True
-            kept, self._free = self._free, {}
-            writers, self._writers = self._writers, {}
-        for free in kept.values():
-            for _, connection in free:
-                connection.close()
-        for _, writer in writers.values():
+            connections = [connection for free in self._free.values() for _, connection in free]
+            writers = [writer for _, writer in self._writers.values()]
+            self._free, self._writers = {}, {}
+        for connection in connections:
+            connection.close()
+        for writer in writers:
             writer.close()
 
 
 class KeptConnection(Pool):
-    """What a process has opened before it has a call. It serves that one alone, so no thread waits for another."""
+    """What a worker has opened before it has a call. It serves that call alone, so no thread waits for another."""
 
     def writer(self, path: str, identity: Identity, connect: Callable[[str], apsw.Connection]) -> None:
         """Nothing: the call writes through its own connection."""

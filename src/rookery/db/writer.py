@@ -1,12 +1,12 @@
-"""Threads of one process that write to one database file: one after the other, and those who wait share a commit.
+"""Threads of one process that write to one database file: one after the other, and those that wait share a commit.
 
 A commit waits for the disk, which takes longer than most changes. So the threads write through one connection: the
-first begins a transaction, and everyone who waits meanwhile goes on in it, in a savepoint. The last one commits, and
-each of them returns only then. Nobody waits for company: a thread that is alone begins, writes and commits.
+first begins a transaction, and every thread that waits meanwhile goes on in it, in a savepoint. The last one commits,
+and each of them returns only then. No thread waits for others to join: one that is alone begins, writes and commits.
 
 An error of one caller undoes what that caller did. A commit that fails, or a transaction that SQLite rolls back by
 itself (a full disk), fails every caller of the group, because none of them has had an answer. Other processes may
-write at any time, as ever.
+write at any time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import lru_cache
 import apsw
 
 from rookery.base import call as calls
-from rookery.db.database import STEPS
+from rookery.db.sqlite import STEPS
 
 _MOST_CALLERS = 64
 _MOST_SECONDS = 0.05
@@ -34,17 +34,15 @@ class Group:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self.callers = 0
-        """Those who have finished their part, and wait for the commit."""
+        """Those that have finished their part, and wait for the commit."""
         self.error: BaseException | None = None
         """Why nothing of it was kept."""
         self._since = 0.0
-        self._has_ended = False
-        self._ending = threading.Lock()
-        self._ending.acquire()
+        self._ended = threading.Event()
 
     @property
     def is_full(self) -> bool:
-        """True if nobody more may join: those who are done must not wait for ever."""
+        """True if no more callers may join: those that are done must not wait for ever."""
         return self.callers >= _MOST_CALLERS or time.monotonic() - self._since > _MOST_SECONDS
 
     def add(self) -> None:
@@ -56,18 +54,16 @@ class Group:
     def end(self, error: BaseException | None = None) -> None:
         """Let every caller return, or raise."""
         self.error = error
-        if not self._has_ended:
-            self._has_ended = True
-            self._ending.release()
+        self._ended.set()
 
-    def wait(self) -> None:
-        """Wait for the end. An interrupt cannot undo what is written already, so it is not looked for."""
-        with self._ending:  # released at the end; each caller lets the next one go on
-            return
+    def wait(self) -> BaseException | None:
+        """Wait for the end; gives the reason if nothing was kept. An interrupt does not end the waiting."""
+        self._ended.wait()
+        return self.error
 
 
 class Writer:
-    """The one connection of a process that changes a file, and the order of those who use it."""
+    """The one connection of a process that changes a file, and the order of the threads that use it."""
 
     def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
         self._open = open_connection
@@ -88,7 +84,7 @@ class Writer:
     def enter(self) -> Group:
         """Wait for this thread's turn and begin its part; the group's connection is its own until `leave`."""
         self._take_turn()
-        _note_writing(True)
+        calls.note_writing(True)
         try:
             return self._begin()
         except BaseException:
@@ -96,21 +92,18 @@ class Writer:
             raise
 
     def leave(self, group: Group, error: BaseException | None) -> BaseException | None:
-        """End this thread's part, which went wrong if there is an error.
+        """End this thread's part, which failed if there is an error.
 
-        Returns when its changes are on the disk, or gives the reason why nothing of them was kept.
+        Returns when its changes are on the disk, or with the reason why nothing of them was kept.
         """
         try:
             self._end_part(group, error)
         finally:
             self._end_turn()
-        if error is not None:
-            return None
-        group.wait()
-        return group.error
+        return group.wait() if error is None else None
 
     def before(self, sql: str) -> None:
-        """Say which statement comes next: an interrupt may end it only if nothing of other callers is lost by that.
+        """Say which statement comes next: an interrupt may end it only if no other caller loses anything by that.
 
         SQLite rolls the whole transaction back when a statement that changes something is interrupted.
         """
@@ -161,7 +154,7 @@ class Writer:
             if group is not None:
                 self._commit(group)
             self._hand_on(or_free=True)
-        _note_writing(False)
+        calls.note_writing(False)
 
     def _commit(self, group: Group) -> None:
         try:
@@ -173,7 +166,7 @@ class Writer:
             group.end()
 
     def _lose(self, group: Group, error: BaseException) -> None:
-        """Nothing of the group is kept."""
+        """End the group with nothing of it kept."""
         # SQLite rolls back by itself on some errors (full disk): then there is nothing left to undo.
         if group.connection.in_transaction:
             with suppress(apsw.Error):
@@ -184,9 +177,9 @@ class Writer:
         group.end(error)
 
     def _take_turn(self) -> None:
-        """Wait until nobody else writes; an interrupt of the call ends the waiting.
+        """Wait until no other thread writes; an interrupt of the call ends the waiting.
 
-        Who is stopped (Ctrl-Z) leaves the queue meanwhile: the turn must not come to a thread that does not go on.
+        A call that is stopped (Ctrl-Z) leaves the queue meanwhile: a thread that does not go on must not get the turn.
         """
         was_here = False
         while True:
@@ -207,14 +200,13 @@ class Writer:
 
     def _withdraw(self, seat: threading.Lock) -> bool:
         """Leave the queue; False if the turn has come just now."""
-        with self._mutex:
-            if seat in self._waiting:
-                self._waiting.remove(seat)
-                return True
-            return False
+        with self._mutex, suppress(ValueError):
+            self._waiting.remove(seat)
+            return True
+        return False
 
     def _hand_on(self, *, or_free: bool = False) -> bool:
-        """Give the turn to the thread that has waited longest; False if nobody waits, who can then take it freely."""
+        """Give the turn to the thread that has waited longest; False if none waits."""
         with self._mutex:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -235,12 +227,6 @@ class Writer:
         if call is not None and self._may_interrupt:
             call.check()
         return False
-
-
-def _note_writing(is_writing: bool) -> None:
-    call = calls.current()
-    if call is not None:
-        call.is_writing = is_writing
 
 
 @lru_cache(maxsize=512)

@@ -214,7 +214,7 @@ def _tell_loop(root: str) -> None:
     """Let the loop look again: turns may have waited for the record."""
     from rookery.db import commits  # a runner loads us, and nothing of the database
 
-    commits.tell(database_path(root))
+    commits.announce(database_path(root))
 
 
 def _next(old: Variables, shell: Variables, how: str, only: Collection[str]) -> Variables:

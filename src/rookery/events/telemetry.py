@@ -11,8 +11,8 @@ import apsw
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
-from rookery.db.database import Database, patience, take_kept
-from rookery.db.failure import storage_failed
+from rookery.db.database import Database, reuse_connection
+from rookery.db.sqlite import patience, storage_failed
 from rookery.events.store import KEEP_TIME, TIMES_EVERY, condition
 
 _SCHEMA = """
@@ -91,7 +91,7 @@ class Telemetry:
     """The records of one project."""
 
     def __init__(self, path: str) -> None:
-        pooled = take_kept(path)
+        pooled = reuse_connection(path)
         if pooled is not None:
             self.db = Database(pooled, path)
             return

@@ -19,9 +19,9 @@ from rookery.flows import loop
 from rookery.flows.reactor import Reactor
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
-from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 
 _SOON = 30.0
 """A timer that is due within so many seconds is worth a process that waits for it."""

@@ -6,7 +6,7 @@ from rookery.config import layout
 from rookery.config.environ import now
 from rookery.db.database import Database
 from rookery.flows import store
-from rookery.processes import owned
+from rookery.processes import owned_folders
 from rookery.processes.holder import is_gone, read
 from rookery.processes.locks import is_locked
 from rookery.runtimes.model import TMUX
@@ -47,4 +47,4 @@ def _has_ended_job(root: str) -> bool:
 
 def _has_left_folder(root: str) -> bool:
     top = layout.path(root, layout.SCRATCH)
-    return any(owned.is_left(f"{top}/{name}", now()) for name in owned.names(top))
+    return any(owned_folders.is_left(f"{top}/{name}", now()) for name in owned_folders.names(top))

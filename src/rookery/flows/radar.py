@@ -29,9 +29,9 @@ from rookery.merge.radar import warnings
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.processes import locks
-from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 
 NAME = "radar"
 MOST_TRIES = 3

@@ -35,7 +35,7 @@ from rookery.ops.context import Context
 from rookery.ops.location import COPIED, HERE, MOVED
 from rookery.ops.model import Location
 from rookery.processes import holder as holders
-from rookery.processes.proctable import MARK, RUNNER, environ_of, words_of
+from rookery.processes.proctable import MARK, RUNNER, arguments_of, environ_of
 from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import store
@@ -164,7 +164,7 @@ def _end_processes_of(session: Session, old: str) -> None:
 def _names(process: Identity, root: str) -> bool:
     """True if the process was started for the project of that path."""
     with suppress(OSError):
-        return root in words_of(process.pid) or f"ROOKERY_ROOT={root}" in environ_of(process.pid)
+        return root in arguments_of(process.pid) or f"ROOKERY_ROOT={root}" in environ_of(process.pid)
     return False
 
 

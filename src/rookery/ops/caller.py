@@ -88,7 +88,7 @@ def _check_descent(pid: int) -> None:
     """Raise ForgedSender if the process, or one above it, belongs to an agent; or if it is gone, and cannot tell."""
     if not proctable.has_proc():
         return
-    line = proctable.line_of(pid)
+    line = proctable.lineage(pid)
     if not line:
         raise ForgedSender("the calling process has ended, so it cannot prove who it was")
     for ancestor in line:

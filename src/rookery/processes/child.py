@@ -1,24 +1,41 @@
-"""A child that we read from, and perhaps write to, while it runs. `process.start` makes them."""
+"""A child that we read from, and perhaps write to, while it runs."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
-from rookery.processes.process import ending_of, kill_group
-from rookery.processes.proctable import Identity, read_one
+from rookery.processes.process import CHUNK, encode, ending_of, kill_group, last_lines, start_process
+from rookery.processes.proctable import identity_of
 from rookery.processes.proctree import Mark, end_tree
 
-_CHUNK = 65536
 _LOOK_AGAIN = 0.1
 _LAST_BYTES = 4000
-_LAST_LINES = 12
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    talks: bool = False,
+) -> Child:
+    """Start a program in a session of its own. It reads `stdin`, or, with `talks`, what is sent to it later."""
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - the child closes it
+    try:
+        process = start_process(argv, cwd, env, subprocess.PIPE if talks else encode(stdin), stderr=errors)
+    except ProgramFailed:
+        errors.close()
+        raise
+    return Child(argv[0], process, errors)
 
 
 class Child:
@@ -36,8 +53,7 @@ class Child:
         self._rest = b""
         self._deadline: float | None = None
         self._ending = ending_of(process.pid)
-        row = read_one(process.pid)
-        self.identity = Identity(process.pid, "") if row is None else row.identity
+        self.identity = identity_of(process.pid)
 
     def lines(self, timeout: float | None = None) -> Iterator[str]:
         """Its output, line by line, until it ends; raises ProgramFailed when that takes longer than `timeout`.
@@ -84,7 +100,7 @@ class Child:
                 self._deadline += stopped
             has_ended = self._process.poll() is not None
             if pipe in self._wait(0 if has_ended else _left(self._deadline), pipe):
-                return os.read(pipe, _CHUNK)
+                return os.read(pipe, CHUNK)
             if has_ended:
                 return b""
             if self._deadline is not None and time.monotonic() > self._deadline:
@@ -120,7 +136,7 @@ class Child:
             self._input.write(text.encode("utf-8", "surrogateescape"))
             self._input.flush()
         except BrokenPipeError as error:
-            raise ProgramFailed(f"{self._program} has ended: {self.last_words}") from error
+            raise ProgramFailed(f"{self._program} has ended: {self.last_output}") from error
 
     def close_input(self) -> None:
         """Tell it that nothing more will be sent."""
@@ -142,12 +158,11 @@ class Child:
         return status
 
     @property
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of its error output."""
         size = os.fstat(self._errors.fileno()).st_size
-        start = max(0, size - _LAST_BYTES)
-        said = os.pread(self._errors.fileno(), _LAST_BYTES, start).decode("utf-8", "replace")
-        return "\n".join(said.strip().splitlines()[-_LAST_LINES:])
+        end = os.pread(self._errors.fileno(), _LAST_BYTES, max(0, size - _LAST_BYTES))
+        return last_lines(end.decode("utf-8", "replace"))
 
     def close(self) -> None:
         """Let go of its streams, and collect it if it has ended."""

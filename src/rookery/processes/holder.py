@@ -1,10 +1,10 @@
-"""Who holds something, a lease, a folder, an agent: which call of which process, in which namespace, on which host.
+"""The holder of a lease, a folder or an agent: which call of which process, in which namespace, on which host.
 
-It is kept as a process number and a text, `<boot>-<ticks>@<host>/<pid namespace>#<call>`. A text without the part from
-`@` on is of an earlier Rookery, and means a process of this place.
+It is stored as a process number and a text, `<boot>-<ticks>@<host>/<pid namespace>#<call>`. A text without the part
+from `@` on is of an earlier Rookery, and means a process of this host and namespace.
 
-Only what can be seen from here is taken for dead by looking at processes. Numbers of another host, or of another pid
-namespace of this host (a container, a sandbox), mean other processes there: such a holder ends by its lease alone.
+We look at processes only to see whether a holder of this host and pid namespace is dead. The numbers of another host,
+or of a container or a sandbox, mean other processes there: such a holder ends by its lease alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class HolderId(Record):
     """One holder."""
 
     identity: Identity
-    """Its process, as it is numbered at its own place."""
+    """Its process, as its own pid namespace numbers it."""
     host: str = ""
     namespace: str = ""
     call: str = ""
@@ -36,28 +36,26 @@ class HolderId(Record):
 
     @property
     def text(self) -> str:
-        """Everything but the number, to be kept beside it."""
+        """Everything but the number, which is stored beside it."""
         return f"{self.identity.start}@{self.host}/{self.namespace}" + (f"#{self.call}" if self.call else "")
 
 
 def myself() -> HolderId:
-    """The holder of what this thread takes."""
-    pid, call = os.getpid(), calls.current()
-    row = proctable.read_one(pid)
-    identity = Identity(pid, "") if row is None else row.identity
-    return HolderId(identity, host(), proctable.namespace(), "" if call is None else call.id)
+    """This thread as a holder."""
+    call = calls.current()
+    return HolderId(proctable.identity_of(os.getpid()), host(), proctable.namespace(), "" if call is None else call.id)
 
 
 def of(process: Identity) -> HolderId:
-    """A process of this place, such as a child, as a holder."""
+    """A process of this host and namespace, such as a child, as a holder."""
     return HolderId(process, host(), proctable.namespace())
 
 
 def read(pid: int, text: str | None) -> HolderId:
-    """The holder that was kept as this number and text."""
-    start, _, place = (text or "").partition("@")
-    where, _, call = place.partition("#")
-    host, _, namespace = where.partition("/")
+    """The holder that was stored as this number and text."""
+    start, _, rest = (text or "").partition("@")
+    location, _, call = rest.partition("#")
+    host, _, namespace = location.partition("/")
     return HolderId(Identity(pid, start), host, namespace, call)
 
 
@@ -72,7 +70,7 @@ def is_elsewhere(holder: HolderId) -> bool:
 
 
 def is_gone(holder: HolderId, *, lease_is_over: bool = False) -> bool:
-    """True if the holder has ended. Of one elsewhere nobody here knows that, until its lease is over."""
+    """True if the holder has ended. Of one elsewhere we do not know that until its lease is over."""
     if is_elsewhere(holder):
         return lease_is_over
     row = proctable.read_one(holder.pid)
@@ -87,5 +85,5 @@ def process_of(holder: HolderId) -> Identity | None:
 
 
 def host() -> str:
-    """The name of this host, as holders are kept with it."""
+    """The name of this host, as holders are stored with it."""
     return os.uname().nodename.encode("ascii", "backslashreplace").decode()

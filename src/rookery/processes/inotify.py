@@ -1,6 +1,6 @@
 """Waiting for files to change, on Linux: a descriptor that becomes readable, and what has changed since.
 
-Elsewhere `Watch` never tells of anything, and its users look again by their timers.
+On other systems `Watch` never reports a change, and its users look again by their timers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 MODIFIED, TOUCHED, CLOSED, MOVED_HERE, CREATED = 0x2, 0x4, 0x8, 0x80, 0x100
 ANY = MODIFIED | TOUCHED | CLOSED | MOVED_HERE | CREATED | 0x40 | 0x200 | 0x400 | 0x800
-"""Everything by which a file may become another one: also moved away, deleted, or its folder is."""
+"""Everything that can change which file a name leads to, or what it holds: also moves and deletions of its folder."""
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 _HEAD = struct.Struct("iIII")
 _OVERFLOW = 0x4000
@@ -33,7 +33,7 @@ class Watch:
                 raise OSError(ctypes.get_errno(), "cannot watch files")
 
     def fileno(self) -> int:
-        """What to wait for; -1 where there is nothing."""
+        """What to wait for; -1 on other systems."""
         return self._fd
 
     def add(self, folder: str, kinds: int) -> None:
@@ -47,7 +47,7 @@ class Watch:
         self._folders[number] = folder
 
     def read(self) -> set[tuple[str, str]] | None:
-        """Folder and name of everything that has changed since; None if there was too much to tell."""
+        """Folder and name of everything that has changed since; None if the kernel has lost some of it."""
         changed: set[tuple[str, str]] = set()
         while True:
             try:
@@ -65,14 +65,14 @@ class Watch:
                 changed.add((self._folders.get(number, ""), name))
 
     def close(self) -> None:
-        """Let go of it."""
+        """Stop watching."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def watch_folders(folders: Mapping[str, int]) -> Watch | None:
-    """A watch on these folders; None where nothing tells of changes: then they are looked at by the clock.
+    """A watch on these folders; None where the system reports no changes: then the caller looks by the clock.
 
     That is so on other systems, if a folder is gone, and if the user has no more watches (128 in all, by default).
     """

@@ -15,10 +15,10 @@ _KINDS = tuple(getattr(resource, name) for name in _NAMES)
 
 
 def describe(pid: int) -> dict[str, Any]:
-    """A process's limits and nice value, to be taken by another one later; nothing if they may not be read."""
+    """A process's limits and nice value, for another one that takes them later; nothing if they may not be read."""
     try:
-        found: dict[str, Any] = {name: list(resource.prlimit(pid, getattr(resource, name))) for name in _NAMES}
-        return found | {"nice": os.getpriority(os.PRIO_PROCESS, pid)}
+        limits: dict[str, Any] = {name: list(resource.prlimit(pid, getattr(resource, name))) for name in _NAMES}
+        return limits | {"nice": os.getpriority(os.PRIO_PROCESS, pid)}
     except (AttributeError, OSError):  # not on Linux, or another user's
         return {}
 
@@ -49,7 +49,7 @@ def can_pass_on(source: int) -> bool:
     try:
         return all(wanted <= own for wanted, own in _compare(source))
     except ProcessLookupError:
-        return True  # it will not miss it
+        return True  # it has ended, and needs none
     except OSError:
         return False
 
@@ -64,7 +64,7 @@ def are_higher(source: int) -> bool:
 
 
 def _compare(source: int) -> list[tuple[float, float]]:
-    """What the process may have at most, and what we may, kind by kind; less niceness is more."""
+    """What the process may have at most, and what we may, by kind; a lower nice value is more."""
     pairs = [
         (_as_number(resource.prlimit(source, kind)[1]), _as_number(resource.getrlimit(kind)[1])) for kind in _KINDS
     ]

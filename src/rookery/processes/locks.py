@@ -1,4 +1,4 @@
-"""Whether a process holds the lock of a file, as `flock` gives it; and waiting until none does."""
+"""Locks of files, as `flock` gives them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_locked(path: str) -> bool:
 
 
 def take(path: str, flags: int = 0) -> int | None:
-    """The open file with its lock, made if it is not there; None if another process holds it."""
+    """The open file with its lock, created if it is not there; None if another process holds it."""
     file = open_file(path, flags)
     if hold(file):
         return file
@@ -31,7 +31,7 @@ def take(path: str, flags: int = 0) -> int | None:
 
 
 def open_file(path: str, flags: int = 0) -> int:
-    """The file of a lock, which is not held yet; made for its user alone if it is not there. A link is refused."""
+    """The file of a lock, without its lock; created for its user alone if it is not there. Refuses a link."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
 
 

@@ -1,7 +1,7 @@
-"""The one place that starts a child: argument lists, a deadline, a process group, and its last words in the error.
+"""Running a program to its end: argument lists, a deadline, a process group, and the end of its output in the error.
 
-`run` waits for its end, `beside` does something else meanwhile, `start` gives one that is read while it runs; one that
-outlives us is `base.detach`'s.
+`run` waits for its end, `in_background` does something else meanwhile. `child.start` gives one that is read while it
+runs, `spawning.start_detached` starts one that outlives us.
 
 A child that is started for a call (`base.call`) has that call's environment, folder and umask, and ends if the call is
 interrupted while we wait for it. Without a call it has ours.
@@ -16,23 +16,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-from rookery.processes import handover as handed
+from rookery.processes import memory_file
 
-if TYPE_CHECKING:
-    from rookery.processes.child import Child
-
-_CHUNK = 65536
+CHUNK = 65536
 _LAST_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Record):
-    """How a child ended and what it said."""
+    """How a child ended, and its output."""
 
     argv: tuple[str, ...]
     status: int
@@ -45,10 +42,14 @@ class Finished(Record):
         return self.status == 0
 
     @property
-    def last_words(self) -> str:
-        """The end of what it said, error output first: what a person needs to see why it failed."""
-        said = self.stderr.strip() or self.stdout.strip()
-        return "\n".join(said.splitlines()[-_LAST_LINES:])
+    def last_output(self) -> str:
+        """The end of its output, error output first: what a person needs to see why it failed."""
+        return last_lines(self.stderr.strip() or self.stdout)
+
+
+def last_lines(output: str) -> str:
+    """The lines at the end of a program's output that an error quotes."""
+    return "\n".join(output.strip().splitlines()[-_LAST_LINES:])
 
 
 def run(
@@ -61,9 +62,10 @@ def run(
     check: bool = True,
 ) -> Finished:
     """Run a program to its end. Not there, too slow or (with `check`) a status other than 0 raises ProgramFailed."""
-    finished = _finish(argv, _spawn(argv, cwd, env, _encode(stdin), stderr=subprocess.PIPE), timeout)
+    child = start_process(argv, cwd, env, encode(stdin), stderr=subprocess.PIPE)
+    finished = _finish(argv, child, timeout)
     if check and not finished.ok:
-        raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_words}")
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {finished.status}: {finished.last_output}")
     return finished
 
 
@@ -76,16 +78,16 @@ def run_bytes(
     stdin: bytes = b"",
 ) -> bytes:
     """What a program prints, byte by byte; not there, too slow or a status other than 0 raises ProgramFailed."""
-    child = _spawn(argv, cwd, env, stdin, stderr=subprocess.PIPE)
-    out, err = _collect(argv, child, timeout)
+    child = start_process(argv, cwd, env, stdin, stderr=subprocess.PIPE)
+    out, err = _read_to_end(argv, child, timeout)
     if child.returncode != 0:
-        said = err.decode("utf-8", "replace").strip()
-        raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {said}")
+        reason = err.decode("utf-8", "replace").strip()
+        raise ProgramFailed(f"`{_shown(argv)}` exited with {child.returncode}: {reason}")
     return out
 
 
 @contextmanager
-def beside(
+def in_background(
     argv: Sequence[str],
     *,
     cwd: str | None = None,
@@ -93,66 +95,27 @@ def beside(
     env: Mapping[str, str] | None = None,
     stdin: str | None = None,
 ) -> Iterator[Callable[[], Finished]]:
-    """Let a program run while the block does something else; what it is given waits for the program's end.
+    """Let a program run while the block does something else; the block gets a function that waits for its end.
 
     It may raise ProgramFailed, as `run` does. A program that was not waited for is ended with the block.
     """
-    child = _spawn(argv, cwd, env, _encode(stdin), stderr=subprocess.PIPE)
-
-    def finish() -> Finished:
-        return _finish(argv, child, timeout)
-
+    child = start_process(argv, cwd, env, encode(stdin), stderr=subprocess.PIPE)
     try:
-        yield finish
+        yield lambda: _finish(argv, child, timeout)
     finally:
         if child.returncode is None:
-            kill_group(child)
-            child.wait()
-            _close_streams(child)
+            _kill(child)
 
 
-def start(
-    argv: Sequence[str],
-    *,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: str | None = None,
-    talks: bool = False,
-) -> Child:
-    """Start a program in a session of its own. It reads `stdin`, or, with `talks`, what is sent to it later."""
-    from rookery.processes.child import Child
-
-    errors = _temporary_file()
-    try:
-        child = _spawn(argv, cwd, env, subprocess.PIPE if talks else _encode(stdin), stderr=errors)
-    except ProgramFailed:
-        errors.close()
-        raise
-    return Child(argv[0], child, errors)
-
-
-def _temporary_file() -> IO[bytes]:
-    import tempfile
-
-    return tempfile.TemporaryFile()
-
-
-def _encode(text: str | None) -> bytes | None:
+def encode(text: str | None) -> bytes | None:
+    """The bytes that a program reads as the text."""
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
 def _finish(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> Finished:
-    """How a program ends, and what it says until then."""
-    said, complaint = (each.decode("utf-8", "surrogateescape") for each in _collect(argv, child, timeout))
-    return Finished(tuple(argv), child.returncode, said, complaint)
-
-
-def _collect(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
-    """The output and the error output of a program, when it has ended."""
-    try:
-        return _read_to_end(child, timeout)
-    except subprocess.TimeoutExpired as error:
-        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
+    """Wait for a program's end."""
+    out, err = (data.decode("utf-8", "surrogateescape") for data in _read_to_end(argv, child, timeout))
+    return Finished(tuple(argv), child.returncode, out, err)
 
 
 def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> ProgramFailed:
@@ -165,7 +128,7 @@ def _cannot_start(argv: Sequence[str], cwd: str | None, error: OSError) -> Progr
     return ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
 
 
-def _spawn(
+def start_process(
     argv: Sequence[str],
     cwd: str | None,
     env: Mapping[str, str] | None,
@@ -177,12 +140,12 @@ def _spawn(
     calls.check_may_start(" ".join(argv))
     call = calls.current()
     if call is None:
-        _pass_no_ignored_interrupt_on()
+        _let_children_be_interrupted()
     else:
         cwd = calls.absolute(cwd or "")
         env = call.environ if env is None else env
-    # A file, because a pipe that is full while the child waits for us to read would hold both for ever.
-    source = handed.write_bytes(stdin) if isinstance(stdin, bytes) else None
+    # A file, because a pipe that is full while the child waits for us to read would block both for ever.
+    source = memory_file.write_bytes(stdin) if isinstance(stdin, bytes) else None
     try:
         return subprocess.Popen(
             list(argv),
@@ -201,8 +164,8 @@ def _spawn(
             os.close(source)
 
 
-def _pass_no_ignored_interrupt_on() -> None:
-    """Go on ignoring interrupts if we were started so, but not by a disposition that children inherit.
+def _let_children_be_interrupted() -> None:
+    """If we were started so that we ignore interrupts, go on ignoring them by a handler, which no child inherits.
 
     A shell lets what it starts in the background ignore SIGINT and SIGQUIT. Children have sessions of their own, so
     what is typed at the terminal does not reach them, and what they run (a gate, a test suite) may rely on signals.
@@ -210,29 +173,33 @@ def _pass_no_ignored_interrupt_on() -> None:
     for number in (signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
             with suppress(ValueError):  # in another thread than the main one it cannot be changed
-                signal.signal(number, _ignore)
+                signal.signal(number, lambda _number, _frame: None)
 
 
-def _ignore(_number: int, _frame: object) -> None:
-    pass
-
-
-def _read_to_end(child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
-    """All that the child says; it is ended with its group if it takes too long or we are interrupted."""
+def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """Both outputs of a program; it is ended with its group if it takes too long or we are interrupted."""
     # `Popen.communicate` with a timeout would look for the end every half millisecond, and then ever more rarely.
     ending = ending_of(child.pid)
     try:
-        out, err = _read_all(child, ending, time.monotonic() + timeout)
+        outputs = _read_all(child, ending, time.monotonic() + timeout)
         child.wait(None if ending is not None else timeout)
+        _close_streams(child)
+    except subprocess.TimeoutExpired as error:
+        _kill(child)
+        raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
     except BaseException:
-        kill_group(child)
-        child.wait()
+        _kill(child)
         raise
     finally:
-        _close_streams(child)
         if ending is not None:
             os.close(ending)
-    return out, err
+    return outputs
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    kill_group(child)
+    child.wait()
+    _close_streams(child)
 
 
 def _close_streams(child: subprocess.Popen[bytes]) -> None:
@@ -252,12 +219,12 @@ def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: floa
         if left <= 0:
             raise subprocess.TimeoutExpired(child.args, left)
         for number in calls.wait(waiting, left):
-            chunk = os.read(number, _CHUNK) if number != ending else b""
+            chunk = os.read(number, CHUNK) if number != ending else b""
             if chunk:
                 parts[number].append(chunk)
             else:
                 waiting.remove(number)
-    out, err = (b"".join(each) for each in parts.values())
+    out, err = (b"".join(chunks) for chunks in parts.values())
     return out, err
 
 

@@ -1,6 +1,6 @@
-"""Processes with everything that they started: who is alive, what belongs to whom, and how to end all of it.
+"""Processes with everything that they started: which are alive, what belongs to which, and how to end all of it.
 
-Agents start children in sessions of their own, and children outlive whoever started them. So a tree is found twice:
+Agents start children in sessions of their own, and children outlive their starters. So we look for a tree in two ways:
 by descent, and by a mark in the environment that every child inherits.
 """
 
@@ -21,7 +21,7 @@ Mark = tuple[str, str]
 _PATIENCE = 10.0
 """How long we try to kill, in seconds: only a process that hangs in the kernel takes longer."""
 _PAUSE = 0.02
-_STILLNESS = 0.5
+_STOP_SECONDS = 0.5
 _LOOK_AGAIN = 0.25
 
 
@@ -38,21 +38,21 @@ def is_alive(identity: Identity) -> bool:
 
 def descendants(identity: Identity) -> list[Identity]:
     """Everything alive that the process started, and what that started, parents first."""
-    return _beneath([identity], proctable.read_all())
+    return _descendants([identity], proctable.read_all())
 
 
 def marked(name: str, value: str) -> list[Identity]:
-    """This user's processes whose environment holds NAME=VALUE, wherever they have gone."""
-    found = (identify(pid) for pid in sorted(proctable.holding(name, value)))
-    return [each for each in found if each is not None]
+    """This user's processes whose environment holds NAME=VALUE, whatever their parents, groups and sessions."""
+    processes = (identify(pid) for pid in sorted(proctable.pids_with(name, value)))
+    return [process for process in processes if process is not None]
 
 
 def end_tree(root: Identity | None, mark: Mark | None, grace: float, *, patience: float = _PATIENCE) -> list[Identity]:
-    """End a process with all beneath it and all that carries the mark; gives what is left alive, normally nothing.
+    """End a process with its descendants and all that carries the mark; returns what is still alive, normally nothing.
 
-    The root is asked first, by interrupt and then by SIGTERM, and has `grace` seconds to clear up. What remains then
-    is frozen, so that nothing forks away, and killed. This process and those above it are never touched; if they
-    belong to the tree they are among what is left.
+    First the root gets an interrupt, then SIGTERM, and has `grace` seconds to clean up. Then we freeze what remains, so
+    that nothing forks away, and kill it. We never signal this process and those above it; if they belong to the tree,
+    the result contains them.
     """
     tree = _Tree(root, mark)
     if root is not None and grace > 0:
@@ -60,12 +60,11 @@ def end_tree(root: Identity | None, mark: Mark | None, grace: float, *, patience
     deadline = time.monotonic() + patience
     while True:
         members = tree.members()
-        targets = [each for each in members if each.pid not in tree.spared]
-        if not targets or time.monotonic() > deadline:
+        if not tree.targets(members) or time.monotonic() > deadline:
             return members
-        _freeze(tree, targets, deadline)
-        for each in tree.targets():
-            send(each, signal.SIGKILL)
+        _freeze(tree, deadline)
+        for process in tree.targets():
+            send(process, signal.SIGKILL)
         calls.sleep(_PAUSE)
 
 
@@ -83,7 +82,7 @@ def send(identity: Identity, number: int) -> bool:
         if handle is None:
             os.kill(identity.pid, number)
         else:
-            # The handle stays with the process that we looked at, even if it ends now and its number is given away.
+            # The handle stays with the process that we looked at, even if it ends now and its number is reused.
             signal.pidfd_send_signal(handle, number)
     except (ProcessLookupError, PermissionError):
         return False
@@ -94,25 +93,27 @@ def send(identity: Identity, number: int) -> bool:
 
 
 class _Tree:
-    """What belongs to a tree, remembered: an orphan can no longer be found by descent."""
+    """What belongs to a tree, remembered: descent no longer leads to an orphan."""
 
     def __init__(self, root: Identity | None, mark: Mark | None) -> None:
         self.mark = mark
         self.known: set[Identity] = set() if root is None else {root}
-        self.spared = _self_and_above()
+        self.spared = {0, 1, *proctable.lineage(os.getpid())}
+        """The numbers that are never signalled: ours, those above us, and the system's own."""
 
     def members(self) -> list[Identity]:
         """Everything of the tree that is alive now."""
         table = proctable.read_all()
         if self.mark is not None:
-            self.known.update(_alive(proctable.holding(*self.mark), table))
-        self.known = {each for each in self.known if _is_in(each, table)}
-        self.known.update(_beneath(self.known, table))
-        return sorted(self.known, key=lambda each: each.pid)
+            self.known.update(_alive(proctable.pids_with(*self.mark), table))
+        self.known = {process for process in self.known if _is_in(process, table)}
+        self.known.update(_descendants(self.known, table))
+        return sorted(self.known, key=lambda process: process.pid)
 
-    def targets(self) -> list[Identity]:
+    def targets(self, members: list[Identity] | None = None) -> list[Identity]:
         """The members that may be signalled."""
-        return [each for each in self.members() if each.pid not in self.spared]
+        members = self.members() if members is None else members
+        return [process for process in members if process.pid not in self.spared]
 
 
 def _ask(root: Identity, tree: _Tree, grace: float) -> None:
@@ -136,48 +137,48 @@ def _ask(root: Identity, tree: _Tree, grace: float) -> None:
         calls.sleep(_PAUSE)
 
 
-def _freeze(tree: _Tree, targets: list[Identity], deadline: float) -> None:
+def _freeze(tree: _Tree, deadline: float) -> None:
     """Stop everything, and look again until nothing new has appeared."""
     frozen: set[Identity] = set()
     while time.monotonic() <= deadline:
-        fresh = [each for each in targets if each not in frozen]
-        if not fresh:
-            _await_stillness(targets)
-            return
-        for each in fresh:
-            send(each, signal.SIGSTOP)
-        frozen.update(fresh)
         targets = tree.targets()
+        if frozen.issuperset(targets):
+            _await_stop(targets)
+            return
+        for process in targets:
+            if process not in frozen:
+                send(process, signal.SIGSTOP)
+        frozen.update(targets)
 
 
-def _await_stillness(targets: list[Identity]) -> None:
-    """A stop is only asked for: what runs on another processor goes on until it notices."""
-    deadline = time.monotonic() + _STILLNESS
-    for each in targets:
+def _await_stop(targets: list[Identity]) -> None:
+    """Wait until all are stopped: what runs on another processor goes on until it notices the signal."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    for process in targets:
         while time.monotonic() < deadline:
-            row = proctable.read_one(each.pid)
-            if row is None or row.identity != each or row.is_dead or row.is_stopped:
+            row = proctable.read_one(process.pid)
+            if row is None or row.identity != process or row.is_dead or row.is_stopped:
                 break
-            time.sleep(0.001)  # not to be interrupted: what is frozen must be killed
+            time.sleep(0.001)  # no interrupt may end this: what is frozen must be killed
 
 
-def _beneath(roots: Iterable[Identity], table: dict[int, proctable.Row]) -> list[Identity]:
+def _descendants(roots: Iterable[Identity], table: dict[int, proctable.Row]) -> list[Identity]:
     children: dict[int, list[proctable.Row]] = {}
     for row in table.values():
         children.setdefault(row.parent, []).append(row)
     roots = list(roots)
-    seen = {each.pid for each in roots}
-    queue = [each.pid for each in roots if _is_in(each, table)]
-    found = []
+    seen = {root.pid for root in roots}
+    queue = [root.pid for root in roots if _is_in(root, table)]
+    descendants = []
     for pid in queue:
         for row in children.get(pid, ()):
-            # What is meant to outlive its starter is no part of the tree, also where it became somebody's child.
-            if row.pid not in seen and not proctable.is_apart(row.pid):
+            # What was started to outlive its starter is no part of the tree, also where a subreaper adopted it.
+            if row.pid not in seen and not proctable.outlives_starter(row.pid):
                 seen.add(row.pid)
                 queue.append(row.pid)
                 if not row.is_dead:
-                    found.append(row.identity)
-    return found
+                    descendants.append(row.identity)
+    return descendants
 
 
 def _alive(pids: Iterable[int], table: dict[int, proctable.Row]) -> list[Identity]:
@@ -188,15 +189,3 @@ def _alive(pids: Iterable[int], table: dict[int, proctable.Row]) -> list[Identit
 def _is_in(identity: Identity, table: dict[int, proctable.Row]) -> bool:
     row = table.get(identity.pid)
     return row is not None and row.identity == identity and not row.is_dead
-
-
-def _self_and_above() -> set[int]:
-    """The numbers that are never signalled: ours, those above us, and the system's own."""
-    table = proctable.read_all()
-    spared = {0, 1}
-    pid = os.getpid()
-    while pid not in spared:
-        spared.add(pid)
-        row = table.get(pid)
-        pid = row.parent if row is not None else 0
-    return spared

@@ -1,8 +1,7 @@
-"""Taking in what a child leaves behind: the processes under us whose parent has ended become our children, not init's.
+"""Adopting orphans: processes under us whose parent has ended become our children, not init's.
 
-So the line of parents of whatever an agent starts always leads to the process that started the agent (`ops.caller`
-looks at it), and at the end of a turn everything that is left can be found by descent. Linux only; elsewhere nothing
-happens.
+So the parents of whatever an agent starts always lead to the process that started the agent (`ops.caller` looks at
+them), and at the end of a turn descent leads to everything that is left. Linux only; elsewhere nothing happens.
 """
 
 from __future__ import annotations
@@ -10,14 +9,17 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
 _adopting: list[int] = []
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what is orphaned under this process. It stays so when the process goes on as another
-    program, and is not inherited by children."""
+    """Become the parent of what is orphaned under this process, also after it goes on as another program.
+
+    Children do not inherit this.
+    """
     if sys.platform != "linux":
         return
     try:
@@ -33,9 +35,7 @@ def adopts_orphans() -> bool:
 
 
 def collect_orphans() -> None:
-    """Take note of those that have ended. Only while no child of our own is waited for elsewhere."""
-    try:
+    """Collect those that have ended. Only while nothing else waits for a child of ours."""
+    with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:
-        return

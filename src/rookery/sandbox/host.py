@@ -19,9 +19,9 @@ from rookery.base.call import sleep
 from rookery.base.json import loads
 from rookery.config.environ import confined_environ
 from rookery.processes import proctable
-from rookery.processes.attached import spawn, wait
 from rookery.processes.inotify import MOVED_HERE, Watch, watch_folders
 from rookery.processes.python import module_command
+from rookery.processes.spawning import exit_status, spawn
 from rookery.processes.subreaper import adopt_orphans
 from rookery.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, clear_sockets
 
@@ -142,7 +142,7 @@ def _attend(pid: int, info: int) -> int:
     while True:
         heard = signal.sigwaitinfo({*_PASSED, signal.SIGCHLD})
         if heard.si_signo == signal.SIGCHLD:
-            status = wait(pid, block=False)
+            status = exit_status(pid)
             if status is not None:
                 return status
         elif heard.si_code != _BY_TERMINAL:

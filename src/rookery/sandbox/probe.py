@@ -18,8 +18,8 @@ from rookery.config import layout
 from rookery.config.environ import child_environ
 from rookery.config.model import Config
 from rookery.ops.context import Context
-from rookery.processes.detach import find_program
 from rookery.processes.process import run
+from rookery.processes.spawning import find_program
 from rookery.sandbox.model import AUTO, BUBBLEWRAP, OFF, NoSandbox
 from rookery.vcs.detect import detect
 from rookery.vcs.model import JJ

@@ -11,8 +11,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from rookery.processes.attached import fork
-from rookery.processes.detach import become
+from rookery.processes.spawning import become, fork
 
 _CHUNK = 65536
 _WAITING = 128

@@ -10,7 +10,7 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, FOLLOWS, NOTHING, PROCESS, ROLES, Doc, Ref, op
-from rookery.processes.detach import become
+from rookery.processes.spawning import become
 from rookery.roles.catalog import find_role, list_roles
 from rookery.runtimes.model import TMUX
 from rookery.sessions import store

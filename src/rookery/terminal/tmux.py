@@ -119,11 +119,11 @@ class Tmux:
         # Tmux replaces PATH, and nothing else, by that of the client that asks.
         path = env.get("PATH", os.defpath)
         done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
-        if not done.ok and "server exited" in done.last_words:
+        if not done.ok and "server exited" in done.last_output:
             # The server ends with its last session, and may still have taken our call: the next one starts another.
             done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
         if not done.ok:
-            raise ProgramFailed(f"tmux could not start {name}: {done.last_words}")
+            raise ProgramFailed(f"tmux could not start {name}: {done.last_output}")
         return self._begun(name, argv)
 
     def _begun(self, name: str, argv: Sequence[str]) -> Identity:
@@ -234,7 +234,7 @@ class Tmux:
         env = self.environment(path)
         done = run([*self.command(), *words], env=env, stdin=stdin, cwd="/", timeout=_TIMEOUT, check=False)
         if not done.ok and not _is_absence(done.stderr):
-            raise ProgramFailed(f"tmux says: {done.last_words}")
+            raise ProgramFailed(f"tmux says: {done.last_output}")
         return done
 
     def _deliver(self, name: str, *words: str, stdin: str | None = None) -> None:

@@ -19,7 +19,7 @@ from rookery.base import call as calls
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
-from rookery.processes import process
+from rookery.processes.child import start
 from rookery.terminal.tmux import WATCHER, Tmux, screen_text, target
 
 OUTPUT = "output"
@@ -52,7 +52,7 @@ class Watcher:
         self._changed = threading.Condition()
         self._inbox = _Inbox(self._nonce)
         words = (*tmux.command(), "-C", *tmux.setup_words())
-        self._client = process.start(
+        self._client = start(
             [*words, ";", "new-session", "-s", self.session, "--", *_KEEPER],
             env=tmux.environment(),
             cwd="/",
@@ -187,7 +187,7 @@ class Watcher:
 
     def _check_open(self) -> None:
         if not self.is_open:
-            raise ProgramFailed(f"tmux has ended: {self._client.last_words}".rstrip(": "))
+            raise ProgramFailed(f"tmux has ended: {self._client.last_output}".rstrip(": "))
 
     def _read(self) -> None:
         """The reader's whole life: tmux drops a client that lets its output wait."""

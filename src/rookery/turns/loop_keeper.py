@@ -14,9 +14,9 @@ from rookery.config import layout
 from rookery.config.environ import unmarked_environ
 from rookery.config.project import make_state_folder
 from rookery.processes import locks
-from rookery.processes.detach import start_detached
 from rookery.processes.proctable import RUNNER
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 # By name: it stands above us, and is another program to us.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from rookery.processes.detach import become, find_program
 from rookery.processes.python import module_command
+from rookery.processes.spawning import become, find_program
 from rookery.processes.subreaper import adopt_orphans
 
 

@@ -18,9 +18,8 @@ from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.environ import forget_runner, now
-from rookery.processes import handover as handed
-from rookery.processes import holder, limits
-from rookery.processes.process import start
+from rookery.processes import holder, limits, memory_file
+from rookery.processes.child import start
 from rookery.processes.proctable import MARK
 from rookery.processes.proctree import end_tree, identify
 from rookery.processes.subreaper import adopt_orphans, adopts_orphans, collect_orphans
@@ -116,7 +115,7 @@ class Runner:
                 heard.take(TurnEvent(ERROR, {"message": words}))
         finally:
             heard.finish()
-            last_words = child.last_words
+            last_words = child.last_output
             child.close()
         return self._end(-1 if status is None else status, last_words, ear.by)
 
@@ -171,7 +170,7 @@ def main() -> None:
     stay_alive()
     file = int(sys.argv[2])
     os.set_inheritable(file, False)
-    order = Order(**handed.read(int(sys.argv[3])))
+    order = Order(**memory_file.read(int(sys.argv[3])))
     os.umask(order.umask)
     limits.take(order.limits)
     keep_loop(order.root)

@@ -24,12 +24,12 @@ from rookery.mail import service as mail
 from rookery.mail import store as mail_store
 from rookery.mail.inject import render
 from rookery.ops.context import Context
-from rookery.processes import handover as handed
 from rookery.processes import holder as holders
-from rookery.processes.detach import start_detached
+from rookery.processes import memory_file
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import end_tree
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 from rookery.runtimes.model import DENIED
 from rookery.runtimes.registry import open_runtime
 from rookery.sandbox.wrap import wrap
@@ -203,7 +203,7 @@ def _start_runner(ctx: Context, session: Session, turn_id: str, prompt: str, fil
     if not is_recorded(ctx.root):
         who: dict[str, Any] = {"agent": session.agent, "session_id": session.id, "turn_id": turn_id}
         write_record(ctx.root, at=ctx.now(), kind=_NOTE, name="environment", data={"text": _UNRECORDED}, **who)
-    handle = handed.write(order.as_dict())
+    handle = memory_file.write(order.as_dict())
     try:
         start_detached(
             [*module_command("rookery.turns.runner"), ctx.root, str(file), str(handle)],

@@ -1,7 +1,7 @@
 """Folders for what git needs for a moment: an index of its own, or objects that are thrown away.
 
-In a project they lie in `.rookery/scratch`, with a note of their holder (`processes/owned.py`), so the loop removes
-what a kill leaves. Where there is no project, or its state cannot be written, they lie where temporary files do.
+In a project they lie in `.rookery/scratch`, with a note of their holder (`processes/owned_folders.py`), so the loop
+removes what a kill leaves. Where there is no project, or its state cannot be written, they lie elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rookery.base.draft import unique
 from rookery.base.errors import StorageFailed
 from rookery.config import layout
 from rookery.config.project import find_repository, is_project, upward
-from rookery.processes import owned
+from rookery.processes import owned_folders
 from rookery.vcs.folders import delete_tree
 
 
@@ -34,7 +34,7 @@ def temporary_folder(near: str, kind: str) -> Iterator[str]:
     finally:
         with suppress(StorageFailed):  # the result counts; the loop removes the folder when we have ended
             delete_tree(path)
-            owned.forget(path)
+            owned_folders.forget(path)
 
 
 def _make(near: str, kind: str) -> str | None:
@@ -45,9 +45,9 @@ def _make(near: str, kind: str) -> str | None:
     try:
         if not (_is_own(layout.path(root)) and _is_own(os.path.dirname(path))):
             return None
-        owned.make(path)
+        owned_folders.make(path)
     except OSError:
-        owned.forget(path)
+        owned_folders.forget(path)
         return None
     return path
 

@@ -18,8 +18,7 @@ from rookery.base.record import Record
 from rookery.environment.masking import Mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.merge.model import FAILED_GATE, OVERRAN, PASSED, TIMEOUT
-from rookery.processes.child import Child, ended_with_block
-from rookery.processes.process import start
+from rookery.processes.child import Child, ended_with_block, start
 from rookery.vcs.folders import tree_size
 
 _MEGABYTE = 1_000_000

@@ -10,8 +10,7 @@ from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.config.environ import forget_runner, now
-from rookery.processes import handover as handed
-from rookery.processes import holder
+from rookery.processes import holder, memory_file
 from rookery.sessions import journal
 from rookery.turns.loop_keeper import start_loop
 
@@ -21,7 +20,7 @@ def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     forget_runner()
     file = int(sys.argv[2])
     os.set_inheritable(file, False)
-    order = handed.read(int(sys.argv[3]))
+    order = memory_file.read(int(sys.argv[3]))
     writer, me = journal.Writer(file), holder.myself()
     writer.add(journal.RUNNER, at=stamp(now()), pid=me.pid, start=me.text)
     end = work(order)

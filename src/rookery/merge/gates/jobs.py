@@ -19,13 +19,13 @@ from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.config import layout
 from rookery.environment.service import own_environ
-from rookery.processes import handover as handed
-from rookery.processes.detach import start_detached
+from rookery.processes import memory_file
 from rookery.processes.holder import process_of, read
 from rookery.processes.inotify import CLOSED, MODIFIED, watch_folders
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import end_tree
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 from rookery.sessions import journal
 
 ABOUT = "job"
@@ -68,7 +68,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
         file = journal.create(root, name)
     except FileExistsError:
         return False
-    handle = handed.write(order)
+    handle = memory_file.write(order)
     try:
         journal.Writer(file).add(ABOUT, **about)
         start_detached(

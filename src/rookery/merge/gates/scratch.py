@@ -1,7 +1,7 @@
 """Scratch folders: a candidate checked out apart, provisioned as agents' worktrees are, and thrown away afterwards.
 
-Each lies in `.rookery/scratch/<name>`, with a note of its holder (`processes/owned.py`), to find what a kill left.
-Beside them lie the temporary folders of git (`vcs/temporary.py`), which are swept together with them.
+Each lies in `.rookery/scratch/<name>`, with a note of its holder (`processes/owned_folders.py`), to find what a kill
+left. Beside them lie the temporary folders of git (`vcs/temporary.py`), which are swept together with them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rookery.merge.gates import jobs
 from rookery.merge.merger import Merger
 from rookery.merge.tiers import spending
 from rookery.ops.context import Context
-from rookery.processes import owned
+from rookery.processes import owned_folders
 from rookery.processes.holder import HolderId
 from rookery.processes.proctree import end_tree
 from rookery.sandbox.model import OFF, ON, NoSandbox
@@ -56,7 +56,7 @@ def open_scratch(merger: Merger, name: str, commit: str, *, base: str, at: str) 
     folder = folder_of(merger, name)
     private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
     try:
-        owned.make(top)
+        owned_folders.make(top)
         os.mkdir(temporary)
         git_scratch.make(merger.merging.store, folder, commit, branch=base, at=at)
         provided = provision(
@@ -102,7 +102,7 @@ def sweep(merger: Merger) -> None:
 
 def names(ctx: Context) -> list[str]:
     """Every folder that no job needs: one that a job needs goes when the job is settled."""
-    found = owned.names(ctx.path(layout.SCRATCH))
+    found = owned_folders.names(ctx.path(layout.SCRATCH))
     needed = jobs.places(ctx.root) if found else set()
     return [name for name in found if name not in needed]
 
@@ -123,14 +123,14 @@ def folder_of(merger: Merger, name: str) -> str:
 
 def is_left(ctx: Context, name: str) -> bool:
     """True if the folder's owner is gone, or was never written down."""
-    return owned.is_left(ctx.path(layout.SCRATCH, name), ctx.clock())
+    return owned_folders.is_left(ctx.path(layout.SCRATCH, name), ctx.clock())
 
 
 def drop_all(top: str) -> None:
     """Delete the scratch folders of a copy of the project. What runs in the original's is none of its business."""
-    for name in owned.names(top):
+    for name in owned_folders.names(top):
         delete_tree(os.path.join(top, name))
-        owned.forget(os.path.join(top, name))
+        owned_folders.forget(os.path.join(top, name))
 
 
 def _mark(top: str) -> tuple[str, str]:
@@ -146,7 +146,7 @@ def _throw_away(top: str) -> None:
         # Something that was being ended wrote once more.
         end_tree(None, _mark(top), 0)
         delete_tree(top)
-    owned.forget(top)
+    owned_folders.forget(top)
 
 
 def _environ(merger: Merger, top: str, folder: str, temporary: str, provided: dict[str, str]) -> dict[str, str]:
@@ -165,4 +165,4 @@ def _environ(merger: Merger, top: str, folder: str, temporary: str, provided: di
 
 def owner_of(ctx: Context, name: str) -> HolderId | None:
     """Whose folder it is; None if that cannot be read."""
-    return owned.owner_of(ctx.path(layout.SCRATCH, name))
+    return owned_folders.owner_of(ctx.path(layout.SCRATCH, name))

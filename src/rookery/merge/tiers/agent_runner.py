@@ -15,8 +15,7 @@ from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
-from rookery.processes.child import Child, ended_with_block
-from rookery.processes.process import start
+from rookery.processes.child import Child, ended_with_block, start
 from rookery.runtimes.model import ERROR, RESULT, USAGE, TurnEvent
 from rookery.runtimes.registry import open_runtime
 
@@ -72,7 +71,7 @@ def work(order: Order) -> dict[str, Any]:
             with open(order.log, "wb") as file:
                 failure = _listen(order, child, file, Mask(hidden), used)
             status = child.wait(_LAST_SECONDS)
-            last_words = child.last_words
+            last_words = child.last_output
         except ProgramFailed as error:  # it has ended before it was told anything
             failure, status, last_words = error.message, -1, ""
     if failure == "" and status != 0:

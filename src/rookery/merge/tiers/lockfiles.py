@@ -21,8 +21,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.tiers import case as cases
 from rookery.merge.tiers.case import Case
-from rookery.processes.child import ended_with_block
-from rookery.processes.process import start
+from rookery.processes.child import ended_with_block, start
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
@@ -121,5 +120,5 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
                 raise ProgramFailed(f"it did not end within {_TIMEOUT:g} s")
         status = child.wait(_TICK)
         if status != 0:
-            last = child.last_words or said.decode("utf-8", "replace").strip()
+            last = child.last_output or said.decode("utf-8", "replace").strip()
             raise ProgramFailed(f"it exited with {status}: {mask(last, secret_values(env)) or 'no last words'}")

@@ -97,7 +97,7 @@ class Agent:
         words = ["mail", "list", f"--to={self._names['agent']}", "--unread", "--json"]
         done = run([*steps.rook_command(), *words], cwd=self.worktree, timeout=_ROOK_TIMEOUT, check=False)
         if not done.ok:
-            raise steps.StepFailed(f"cannot read mail: {done.last_words}")
+            raise steps.StepFailed(f"cannot read mail: {done.last_output}")
         self.memory.see(list(reversed(json.loads(done.stdout)["data"])))
         self.memory.save()
 

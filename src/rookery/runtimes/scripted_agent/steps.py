@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rookery.base.errors import Refused
 from rookery.config.environ import child_environ
-from rookery.processes.detach import start_detached
 from rookery.processes.process import run
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 from rookery.runtimes.scripted_agent.script import signal_number
 
 if TYPE_CHECKING:

@@ -285,7 +285,7 @@ def _cause(forward: Forward, done: Finished) -> str:
         return f"it was ended by {signal.Signals(-done.status).name}"
     lines = [line for line in done.stderr.splitlines() if line.startswith(("fatal: ", "error: "))]
     lines.sort(key=lambda line: line.startswith("error: "))  # what it died of says most
-    first = (lines or done.last_words.splitlines() or [f"exit status {done.status}"])[0]
+    first = (lines or done.last_output.splitlines() or [f"exit status {done.status}"])[0]
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     why = _write_error(forward.folder)
     return first + more + (f": {why}" if why and why not in first else "")

@@ -90,7 +90,7 @@ def move_branch(
         raise Fenced(f"another merger has taken over {branch}")
     if current == expected:
         raise ProgramFailed(
-            f"git could not move {branch}: {done.last_words}",
+            f"git could not move {branch}: {done.last_output}",
             hint="a hook of the repository may have refused it, or another git holds the branch",
         )
     raise moved(branch, expected, current)

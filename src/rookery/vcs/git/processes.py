@@ -66,7 +66,7 @@ def _processes_of(user: int) -> Iterator[tuple[Identity, list[str]]]:
         if row.user in (user, 0) and not row.is_dead:
             words: list[str] = []
             with suppress(OSError):
-                words = proctable.words_of(pid)
+                words = proctable.arguments_of(pid)
             yield row.identity, words
 
 

@@ -155,7 +155,7 @@ class GitStore:
         Where there is no answer, the caller asks again and sees the error.
         """
         argv, whole = self._command(args, {**_READING, **(env or {})})
-        with process.beside(argv, cwd=self.folder, timeout=self.timeout, env=whole, stdin=stdin) as finish:
+        with process.in_background(argv, cwd=self.folder, timeout=self.timeout, env=whole, stdin=stdin) as finish:
 
             def answer() -> str | None:
                 try:
@@ -359,7 +359,7 @@ def _died_of_half_made(done: Finished) -> bool:
 
 def failure(done: Finished, args: tuple[str, ...]) -> Exception:
     """The error for a git command that failed."""
-    output = done.last_words
+    output = done.last_output
     if any(words in output for words in _NOWHERE):
         return NoRepository(f"git finds no checkout here: {output}")
     if "index.lock" in output:

@@ -195,7 +195,7 @@ def _add_new(store: GitStore, place: str, branch: str) -> None:
     if done.ok:
         return
     if "already checked out" in done.stderr or "already used by worktree" in done.stderr:
-        raise InvalidState(f"branch {branch} is checked out elsewhere: {done.last_words}", hint="switch it away there")
+        raise InvalidState(f"branch {branch} is checked out elsewhere: {done.last_output}", hint="switch it away there")
     raise failure(done, ("worktree", "add"))
 
 
@@ -234,7 +234,7 @@ def _configure(store: GitStore, *args: str) -> None:
         if done.ok or ("--unset-all" in args and done.status == 5):
             return
         if wait is None or "could not lock" not in done.stderr:
-            raise ProgramFailed(f"git could not be configured: {done.last_words}")
+            raise ProgramFailed(f"git could not be configured: {done.last_output}")
         calls.sleep(wait)
 
 

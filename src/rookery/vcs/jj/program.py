@@ -111,7 +111,7 @@ def failed(done: Finished) -> Refused:
             hint="run `jj workspace update-stale` here",
         )
     command = " ".join(word for word in done.argv[1:] if not word.startswith("-"))
-    return ProgramFailed(f"`jj {command[:100]}` exited with {done.status}: {done.last_words}")
+    return ProgramFailed(f"`jj {command[:100]}` exited with {done.status}: {done.last_output}")
 
 
 def show(revisions: str, template: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ _PAUSE_SECONDS = 5.0
 _UMASK = 0o022
 
 
-class Looping:
+class LoopThread:
     """One project's loop, for as long as its daemon serves."""
 
     def __init__(self, root: str, connections: Pool, log: Callable[[str], None]) -> None:
@@ -49,8 +49,8 @@ class Looping:
     @property
     def is_needed(self) -> bool:
         """True while a runner is at work or a timer is set."""
-        found = self._reactor.last
-        return found is not None and (found.plan.running > 0 or bool(found.plan.timers))
+        last = self._reactor.last
+        return last is not None and (last.plan.running > 0 or bool(last.plan.timers))
 
     def _run(self) -> None:
         lock = _wait_for_lock(self._root)
@@ -75,14 +75,14 @@ class Looping:
             umask=_UMASK,
             pid=os.getpid(),
             streams=(io.StringIO(), io.StringIO(), io.StringIO()),
+            connections=self._connections,
         )
-        call.connections = self._connections
         with serving(call), open_project(self._root) as ctx:
             self._log_notice()
             yield ctx
 
     def _log_notice(self) -> None:
-        """The loop is often the first to find that a project was copied or moved; a person's call says it later."""
+        """The loop is often the first to see that a project was copied or moved; a person's call reports it later."""
         text = read_notice(self._root)
         if text and text != self._notice:
             self._log(text)

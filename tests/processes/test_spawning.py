@@ -12,9 +12,9 @@ import pytest
 
 from process_tools import Mark, wait_until, written_pid
 from rookery.base.errors import ProgramFailed
-from rookery.processes import detach, proctable
-from rookery.processes.detach import start_detached
+from rookery.processes import proctable, spawning
 from rookery.processes.proctree import end_tree, identify, is_alive
+from rookery.processes.spawning import start_detached
 
 
 def test_it_has_a_session_a_folder_and_streams_of_its_own(mark: Mark, tmp_path: Path) -> None:
@@ -34,14 +34,14 @@ def test_it_has_a_session_a_folder_and_streams_of_its_own(mark: Mark, tmp_path: 
 def test_it_outlives_its_starter_and_holds_nothing_of_it(mark: Mark, tmp_path: Path) -> None:
     code = """
 import os, sys
-from rookery.processes.detach import start_detached
+from rookery.processes.spawning import start_detached
 read, write = os.pipe()
 os.set_inheritable(write, True)
 start_detached(["/bin/sh", "-c", "echo $$; exec sleep 300"], cwd="/", env=os.environ, output=sys.argv[1])
 os.close(write)
 assert os.read(read, 1) == b""  # would wait for ever if the child held the other end
 """
-    env = {**mark.env, "PYTHONPATH": str(Path(detach.__file__).parents[2])}
+    env = {**mark.env, "PYTHONPATH": str(Path(spawning.__file__).parents[2])}
     path = tmp_path / "log"
     done = subprocess.run([sys.executable, "-S", "-c", code, str(path)], env=env, capture_output=True, timeout=30)
     assert done.returncode == 0, done.stderr
@@ -64,11 +64,11 @@ def test_a_lock_that_is_handed_over_ends_with_the_child(mark: Mark, tmp_path: Pa
 def test_it_can_be_interrupted_though_its_starter_cannot(mark: Mark, tmp_path: Path) -> None:
     code = """
 import os, signal, sys
-from rookery.processes.detach import start_detached
+from rookery.processes.spawning import start_detached
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 start_detached(["/bin/sh", "-c", "echo $$; exec sleep 300"], cwd="/", env=os.environ, output=sys.argv[1])
 """
-    env = {**mark.env, "PYTHONPATH": str(Path(detach.__file__).parents[2])}
+    env = {**mark.env, "PYTHONPATH": str(Path(spawning.__file__).parents[2])}
     path = tmp_path / "log"
     subprocess.run([sys.executable, "-c", code, str(path)], env=env, check=True, timeout=30)
     one = written_pid(path)

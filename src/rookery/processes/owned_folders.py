@@ -1,8 +1,8 @@
-"""Folders that a process makes for itself and throws away: a note beside each names its holder.
+"""Temporary folders of a process: a note beside each names its holder.
 
-The note, `<name>.owner`, is there before the folder and goes after it. So whatever a kill leaves is found, and a folder
-whose holder is alive is never taken for left. The note is a link to nowhere whose target is the holder's text: a link
-appears whole, where a file would be empty for a moment.
+The note, `<name>.owner`, exists before the folder and is removed after it. So a kill leaves no folder without a note,
+and nothing removes a folder whose holder is alive. The note is a symbolic link whose target is the holder's text, and
+no file: a link appears whole, where a file would be empty for a moment.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rookery.processes.holder import HolderId
 
 NOTE = ".owner"
 _LONGEST = 86_400.0
-"""How long, in seconds, a holder keeps a folder of whom nobody here can see whether it lives."""
+"""How long, in seconds, a holder on another host or in another container keeps its folder."""
 
 
 def make(path: str) -> None:
-    """Make a folder of a name that nobody else uses, held by this thread's call."""
+    """Make a folder of a name that no other process uses, held by this thread's call."""
     me = holders.myself()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     os.symlink(f"{me.pid} {me.text}", path + NOTE)
@@ -33,7 +33,7 @@ def forget(path: str) -> None:
 
 
 def names(top: str) -> list[str]:
-    """The folders below `top`, also those of which only the note is there."""
+    """The folders in `top`, also those of which only the note exists."""
     try:
         return sorted({name.removesuffix(NOTE) for name in os.listdir(top)})
     except FileNotFoundError:
@@ -52,11 +52,9 @@ def owner_of(path: str) -> HolderId | None:
 def is_left(path: str, now: float) -> bool:
     """True if the folder's holder is gone, or was never written down."""
     owner = owner_of(path)
-    return owner is None or holders.is_gone(owner, lease_is_over=now - _made_at(path) > _LONGEST)
-
-
-def _made_at(path: str) -> float:
-    try:
-        return os.lstat(path + NOTE).st_mtime
-    except OSError:
-        return 0.0
+    if owner is None:
+        return True
+    noted_at = 0.0
+    with suppress(OSError):
+        noted_at = os.lstat(path + NOTE).st_mtime
+    return holders.is_gone(owner, lease_is_over=now - noted_at > _LONGEST)

@@ -1,4 +1,4 @@
-"""Which project a call is for, and where its daemon listens. Only the common cases: `config.project` knows all."""
+"""Which project a call is for, and where its daemon listens. Only the common cases: `config.project` knows the rest."""
 
 import posix
 
@@ -8,13 +8,13 @@ _LONGEST = 4096
 
 
 def find_project(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
-    """The root of the project that a call is for; None where that is not plain to see.
+    """The root of the project that a call is for; None in unusual cases, which are `config.project`'s.
 
     A checkout that leads to another one (a linked worktree, a second workspace) is left to `config.project`.
     """
-    given = environ.get(b"ROOKERY_ROOT")
-    if given:
-        return given if given.startswith(b"/") and _exists(given + _STATE) else None
+    root = environ.get(b"ROOKERY_ROOT")
+    if root:
+        return root if root.startswith(b"/") and _exists(root + _STATE) else None
     try:
         folder = posix.getcwdb()
     except OSError:
@@ -24,8 +24,7 @@ def find_project(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
             return None
         folder = _join(folder, words[1].encode("utf-8", "surrogateescape"))
     while True:
-        is_linked = _is_file(folder + b"/.git") or _is_file(folder + b"/.jj/repo")
-        if is_linked:
+        if _is_file(folder + b"/.git") or _is_file(folder + b"/.jj/repo"):  # linked to another checkout
             return None
         if _exists(folder + _STATE):
             return folder or b"/"
@@ -41,8 +40,8 @@ def read_socket(root: bytes) -> bytes | None:
     except OSError:
         return None
     try:
-        found = posix.fstat(file)
-        if found.st_uid != posix.geteuid():
+        status = posix.fstat(file)
+        if status.st_uid != posix.geteuid():
             return None
         line, end, _ = posix.read(file, _LONGEST).partition(b"\n")
     except OSError:
@@ -50,12 +49,12 @@ def read_socket(root: bytes) -> bytes | None:
     finally:
         posix.close(file)
     named, _, path = line.partition(b" ")
-    is_copy = named != b"%d:%d" % (found.st_dev, found.st_ino)  # of the project with everything in it
+    is_copy = named != b"%d:%d" % (status.st_dev, status.st_ino)  # the project was copied with this file in it
     return path if end and not is_copy and path.startswith(b"/") else None
 
 
 def _join(folder: bytes, path: bytes) -> bytes:
-    """An absolute path without `.` and `..`, which are no folders to walk up from."""
+    """An absolute path without `.` and `..`, from which the parents can be read."""
     parts = b"" if path.startswith(b"/") else folder
     for part in path.split(b"/"):
         if part == b"..":
