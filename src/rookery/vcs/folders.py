@@ -20,6 +20,16 @@ def real_place(folder: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
+def own_place(folder: str) -> str:
+    """The same; raises if the folder itself is a link: what is done to it would be done somewhere else."""
+    place = real_place(folder)
+    if os.path.islink(place):
+        raise InvalidState(
+            f"{place} is a link to {os.readlink(place)}, not a checkout", hint="find out why, and remove the link"
+        )
+    return place
+
+
 def is_below(path: str, top: str) -> bool:
     """True if a path is a folder or lies in it."""
     return path == top or path.startswith(top + os.sep)
@@ -37,14 +47,6 @@ def folders_above(path: str) -> list[str]:
     """The folders above a path of git's, from the top."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def refuse_link(folder: str) -> None:
-    """Raise if the folder is a link: what is done to it would be done somewhere else."""
-    if os.path.islink(folder):
-        raise InvalidState(
-            f"{folder} is a link to {os.readlink(folder)}, not a checkout", hint="find out why, and remove the link"
-        )
 
 
 def is_empty(folder: str) -> bool:

@@ -6,6 +6,7 @@ on one backend is readable on the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -116,19 +117,13 @@ def check_message(message: str) -> str:
 
 def ignore_line(path: str) -> str:
     """The line of an ignore file at the top that means this path and nothing else."""
-    shown = "".join(f"\\{char}" if char in "\\*?[" else char for char in path)
-    return "/" + (shown[:-1] + "\\ " if shown.endswith(" ") else shown)
+    escaped = re.sub(r"([\\*?\[])", r"\\\1", path)
+    return "/" + re.sub(r" \Z", r"\\ ", escaped)
 
 
 def named_path(line: str) -> str:
     """The path that such a line means."""
-    shown = line.removeprefix("/")
-    plain, position = [], 0
-    while position < len(shown):
-        position += shown[position] == "\\"
-        plain.append(shown[position : position + 1])
-        position += 1
-    return "".join(plain)
+    return re.sub(r"\\(.?)", r"\1", line.removeprefix("/"), flags=re.DOTALL)
 
 
 def check_room(name: str, names: Iterable[str]) -> None:

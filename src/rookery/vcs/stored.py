@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from rookery.config.project import main_checkout
 from rookery.vcs import capture as snapshots
 from rookery.vcs.git import landed as git_landed
 from rookery.vcs.git.repository import GitStore
-from rookery.vcs.model import FileDiff
+from rookery.vcs.model import FileDiff, Vcs
 from rookery.vcs.ref_names import SAVED
 
 
-class StoredCheckout(ABC):
+class StoredCheckout(Vcs, Protocol):
     """A checkout whose commits are in a git store."""
-
-    root: str
 
     @property
     @abstractmethod
     def _store(self) -> GitStore:
         """The store."""
-
-    @abstractmethod
-    def resolve(self, revision: str) -> str:
-        """The commit that a name stands for; raises UnknownRevision."""
 
     @abstractmethod
     def _checkout(self) -> snapshots.Checkout:

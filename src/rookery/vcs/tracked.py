@@ -27,19 +27,25 @@ _MOST_NAMED = 6
 def check_untracked(root: str, top: str, index: str) -> None:
     """Raise UntrustedState if the repository at `top`, which lists its files in `index`, tracks state of `root`.
 
-    Where that cannot be found out, it is raised too.
+    It is also raised if git or jj does not say.
     """
     under = "" if root == top else os.path.relpath(root, top)
     is_git = os.path.basename(index) == "index"
-    paths = (_ask_git if is_git else _ask_jj)(top, under)
+    program, command = ("git", "git -C {} ls-files") if is_git else ("jj", "jj -R {} file list")
+    try:
+        paths = (_ask_git if is_git else _ask_jj)(top, under)
+    except RookError as error:
+        raise UntrustedState(
+            f"{program} does not say whether it tracks {layout.FOLDER} in {top}: {error.message}",
+            hint=f"make `{command.format(quote(top))}` work first",
+        ) from error
     wrong = [path for path in paths if is_state(path, under)]
     if wrong:
-        names = _shorten(wrong, under)
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         raise UntrustedState(
-            f"{'git' if is_git else 'jj'} tracks {wrong[0]}{more} in {top}: it came with the repository, and what is "
-            "in it would run as you",
-            hint=_hint(top, under, names),
+            f"{program} tracks {wrong[0]}{more} in {top}: it came with the repository, and what is in it would run as "
+            "you",
+            hint=_hint(top, under, _shorten(wrong, under)),
         )
 
 
@@ -55,27 +61,14 @@ def is_state(path: str, under: str = "") -> bool:
 def _ask_git(top: str, under: str) -> list[str]:
     # In every letter case, and with every letter of the folder's own name taken as it is.
     hidden = escape(f"{under}/.".replace("\\", "\\\\")) if under else "."
-    pattern = f":(top,icase){hidden}*"
-    try:
-        # A monitor of the file system is a program that the repository's settings name.
-        text = GitStore(top, _SECONDS).read("-c", "core.fsmonitor=false", "ls-files", "-z", "--", pattern)
-    except RookError as error:
-        raise _unknown("git", top, error, f"make `git -C {quote(top)} ls-files` work first") from error
-    return text.split("\0")[:-1]
+    # A monitor of the file system is a program that the repository's settings name.
+    words = ("-c", "core.fsmonitor=false", "ls-files", "-z", "--", f":(top,icase){hidden}*")
+    return GitStore(top, _SECONDS).read_list(*words)
 
 
 def _ask_jj(top: str, under: str) -> list[str]:
     files = f"root:{quoted(under)}" if under else 'root-glob:".*" | root-glob:".*/**"'
-    try:
-        return JjProgram(top, _SECONDS).list_files(files)
-    except RookError as error:
-        raise _unknown("jj", top, error, f"make `jj -R {quote(top)} file list` work first") from error
-
-
-def _unknown(program: str, top: str, error: RookError, hint: str) -> UntrustedState:
-    return UntrustedState(
-        f"{program} does not say whether it tracks {layout.FOLDER} in {top}: {error.message}", hint=hint
-    )
+    return JjProgram(top, _SECONDS).list_files(files)
 
 
 def _shorten(paths: Sequence[str], under: str) -> list[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.vcs import capture as snapshots
-from rookery.vcs.git import unfinished
-from rookery.vcs.git import worktrees as git_checkouts
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.porcelain import CONFLICTED, DETACHED, parse_diff, parse_status, parse_worktrees
+from rookery.vcs.git.refs import AskGit
 from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore
+from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
     Conflicted,
@@ -21,20 +22,18 @@ from rookery.vcs.model import (
     LogEntry,
     NothingToCommit,
     Status,
-    UnknownRevision,
     check_message,
     check_room,
     choose_default,
     commit_time,
 )
 from rookery.vcs.ref_names import HEADS
-from rookery.vcs.stored import StoredCheckout
 from rookery.vcs.temporary import temporary_folder
 
 _REFUSAL_LINES = 60
 
 
-class Git(StoredCheckout):
+class Git(GitWorktrees):
     """A git checkout, the main one or a linked worktree."""
 
     kind = GIT
@@ -146,9 +145,7 @@ class Git(StoredCheckout):
 
     def switch(self, branch: str) -> None:
         """Check the branch out here, if the checkout is clean."""
-        self._store.check_branch_name(branch)
-        if self._store.find_commit(HEADS + branch) is None:
-            raise UnknownRevision(f"there is no branch {branch}")
+        self._store.check_branch(branch)
         changes = self.status().changes
         if changes:
             raise DirtyCheckout(f"{len(changes)} files in {self.root} are not committed")
@@ -156,50 +153,16 @@ class Git(StoredCheckout):
 
     def checkouts(self) -> dict[str, str]:
         """Every checkout of the repository: its folder and the branch that it is on."""
-        plain = self._store.checkouts()
-        if plain is not None:
-            return plain
+        with suppress(AskGit):
+            return self._store.files.checkouts()
         main, *linked = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
         # For the main one of a submodule git names its folder in the outer `.git` instead.
         worktrees = [main.replace(folder=self.main_root()), *linked]
         return {worktree.folder: worktree.branch for worktree in worktrees if not worktree.is_bare}
 
-    def add_checkout(self, folder: str, branch: str) -> None:
-        """A linked worktree on an existing branch."""
-        # From a linked worktree git would copy that one's own settings into the new one.
-        git_checkouts.add(self._store.at(self.main_root()), folder, branch)
-
-    def remove_checkout(self, folder: str) -> None:
-        """Remove a linked worktree and its registration."""
-        git_checkouts.remove(self._store.at(self.main_root()), folder)
-
-    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
-        """Remove what a killed `git worktree add` left, with its registration."""
-        unfinished.discard(self._store.at(self.main_root()), folder, branch, is_new=is_new)
-
-    def lock_state(self, folder: str) -> str | None:
-        """Why a worktree is locked ('' without a reason), None if it is not."""
-        return git_checkouts.lock_reason(self._store, folder)
-
-    def running_step(self) -> str | None:
-        """The merge, rebase or the like that has begun here and not ended."""
-        return git_checkouts.running_step(self._store)
-
-    def inner_repositories(self) -> Sequence[str]:
-        """Submodules that are checked out here, and folders with a repository that this one does not track."""
-        return git_checkouts.submodules(self._store, self.root) + snapshots.inner_repositories(self._store)
-
     def unpushed_commits(self) -> int:
         """How many commits, on branches or not, no remote is known to have."""
         return self._store.count_unpushed()
-
-    def exclude(self, patterns: Sequence[str]) -> None:
-        """Keep generated files out of what is committed in this linked worktree."""
-        git_checkouts.exclude(self._store, patterns)
-
-    def excluded(self) -> Sequence[str]:
-        """The patterns that `exclude` keeps out of this worktree."""
-        return git_checkouts.excluded(self._store)
 
     def merging(self) -> Merging:
         """What merges without a checkout."""
@@ -219,14 +182,11 @@ class Git(StoredCheckout):
         if not untracked:
             return self._store.read(*DIFF, *form, start, "--")
         with temporary_folder(self.root, "index") as folder:
-            env = {"GIT_INDEX_FILE": os.path.join(folder, "index"), **LITERAL, **self._store.objects_apart(folder)}
+            store, env = self._store.writing_to(folder), {"GIT_INDEX_FILE": os.path.join(folder, "index"), **LITERAL}
             snapshots.copy_index(self._index(), env["GIT_INDEX_FILE"])
-            self._store.write(
-                *("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"),
-                stdin="\0".join(untracked),
-                env=env,
-            )
-            return self._store.read(*DIFF, *form, start, "--", env=env)
+            words = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
+            store.write(*words, stdin="\0".join(untracked), env=env)
+            return store.read(*DIFF, *form, start, "--", env=env)
 
     def _commit_index(self, message: str) -> None:
         """Commit what is staged, with the user's hooks and name."""

@@ -186,7 +186,7 @@ def _git_folder(store: GitStore, folder: str) -> str:
     own = git_folder(folder)
     if own is not None and own in linked_worktrees(store.common):
         return own
-    return store.at(folder).read("rev-parse", "--absolute-git-dir").rstrip("\n")
+    return store.at(folder).own_folder()
 
 
 def _prepare(forward: Forward) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rookery.base import call as calls
+from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.processes import holder as holders
@@ -54,9 +55,9 @@ class Claim(Record):
         self._discard()
         os.mkdir(self._unused)
         me = holders.myself()
-        _write_json(os.path.join(self._unused, _OWNER), {"pid": me.pid, "start": me.text})
+        write_whole(os.path.join(self._unused, _OWNER), json.dumps({"pid": me.pid, "start": me.text}))
         note = {"old": old, "new": new, "pid": me.pid, "by": me.text, "at": time.time_ns()}
-        _write_json(os.path.join(self._unused, NOTE), note)
+        write_whole(os.path.join(self._unused, NOTE), json.dumps(note))
         try:
             os.rename(self._unused, self.path())
         except OSError as error:
@@ -154,8 +155,3 @@ def _read_json(path: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _write_json(path: str, content: dict[str, object]) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(content, file)

@@ -96,15 +96,11 @@ class RefFiles:
         except OSError as error:
             raise AskGit(start) from error
         refs = {}
-        begin = b" " + os.fsencode(start)
-        at = content.find(begin)
-        while at >= 0:  # not line by line: there may be very many
-            line = content.rfind(b"\n", 0, at) + 1
-            end = content.find(b"\n", at)
-            end = len(content) if end < 0 else end
-            if _IS_ID(content[line:at]):
-                refs[os.fsdecode(content[at + 1 : end])] = content[line:at].decode()
-            at = content.find(begin, end)
+        # Not line by line: there may be very many.
+        for name in re.finditer(re.escape(b" " + os.fsencode(start)) + rb"[^\n]*", content):
+            commit = content[content.rfind(b"\n", 0, name.start()) + 1 : name.start()]
+            if _IS_ID(commit):
+                refs[os.fsdecode(name[0][1:])] = commit.decode()
         return refs
 
     def checkouts(self) -> dict[str, str]:

@@ -17,9 +17,10 @@ from rookery.config import layout
 from rookery.config.project import git_folder
 from rookery.vcs import folders
 from rookery.vcs.detect import is_bare
-from rookery.vcs.git import worktrees as git_checkouts
+from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.pointers import registration_of, registrations, store_folder
 from rookery.vcs.git.repository import GitStore
+from rookery.vcs.git.worktrees import EXCLUDES
 from rookery.vcs.ref_names import RESCUE
 
 
@@ -84,8 +85,8 @@ def _relocate(store: GitStore, own: str, root: str, old: str, is_copy: bool) -> 
         _write_line(os.path.join(own, "gitdir"), pointer)
     if _is_plain_file(pointer) and os.path.basename(_target(pointer)) == os.path.basename(own):
         is_changed |= _point(pointer, own)
-        if os.path.exists(os.path.join(own, git_checkouts.EXCLUDES)):
-            git_checkouts.exclude(store.at(place), [])  # its file is named by an absolute path, too
+        if os.path.exists(os.path.join(own, EXCLUDES)):
+            Git(place, store.timeout).exclude([])  # its file is named by an absolute path, too
     return is_changed
 
 

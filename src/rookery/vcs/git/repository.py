@@ -66,14 +66,11 @@ class GitStore:
 
     def writing_to(self, folder: str) -> GitStore:
         """The same repository, whose new objects git writes into a folder of their own."""
-        return replace(self, env={**self.env, **self.objects_apart(folder)}, known=dict(self.known))
-
-    def objects_apart(self, folder: str) -> dict[str, str]:
-        """The environment of a git that reads the repository's objects, and writes its own into a folder."""
         objects = self.objects
         if ":" in objects or objects.startswith('"'):  # colons separate the folders of this list
             objects = '"' + objects.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        return {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        env = {**self.env, "GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        return replace(self, env=env, known=dict(self.known))
 
     @property
     def objects(self) -> str:
@@ -88,8 +85,13 @@ class GitStore:
             return plain
         return self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
 
+    def own_folder(self) -> str:
+        """The folder that git keeps for this checkout alone."""
+        return self.read("rev-parse", "--absolute-git-dir").rstrip("\n")
+
     @cached_property
-    def _files(self) -> RefFiles:
+    def files(self) -> RefFiles:
+        """The refs and checkouts, as far as their files tell."""
         return RefFiles(self.common)
 
     def read(self, *args: str, stdin: str | None = None, env: Env | None = None) -> str:
@@ -205,14 +207,14 @@ class GitStore:
         if "\0" in name or "\n" in name:
             return None
         try:
-            return self._files.read(name)
+            return self.files.read(name)
         except AskGit:
             return self._listed_refs(name).get(name)
 
     def refs(self, under: str) -> dict[str, str]:
         """Every ref under a folder of refs, without that folder, and the commit that it is at."""
         try:
-            refs = self._files.under(under)
+            refs = self.files.under(under)
         except AskGit:
             refs = self._listed_refs(under)
         return {name.removeprefix(under): commit for name, commit in refs.items()}
@@ -220,23 +222,16 @@ class GitStore:
     def count_refs(self, under: str) -> int:
         """How many refs there are under a folder of refs."""
         try:
-            return len(self._files.names_under(under))
+            return len(self.files.names_under(under))
         except AskGit:
             return len(self._listed_refs(under))
 
     def symbolic(self, name: str) -> str | None:
         """The ref that a symbolic one leads to, None if it is not there or is not symbolic."""
         try:
-            return self._files.target(name)
+            return self.files.target(name)
         except AskGit:
             return self.ask("symbolic-ref", "--quiet", name)
-
-    def checkouts(self) -> dict[str, str] | None:
-        """Every checkout, the main one first, and the branch that it is on; None if only git can tell."""
-        try:
-            return self._files.checkouts()
-        except AskGit:
-            return None
 
     def _listed_refs(self, pattern: str) -> dict[str, str]:
         lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", pattern).splitlines()
@@ -280,6 +275,12 @@ class GitStore:
         # Git takes `@{-1}` for the branch before: only a name that stands for itself is one.
         if "\0" in name or self.run("check-ref-format", "--branch", name).stdout != name + "\n":
             raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="see `git help check-ref-format`")
+
+    def check_branch(self, name: str) -> None:
+        """Raise UnknownRevision if there is no such branch."""
+        self.check_branch_name(name)
+        if self.ref(HEADS + name) is None:
+            raise UnknownRevision(f"there is no branch {name}")
 
     def contains(self, commit: str, within: str) -> bool:
         """True if a commit is another or one of its ancestors. Both are ids."""

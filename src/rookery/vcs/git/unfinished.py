@@ -38,8 +38,7 @@ def discard(store: GitStore, folder: str, branch: str, *, is_new: bool) -> None:
     The caller has ended the git that made it, and knows by `is_new` that no folder was there before. Files that the
     branch does not have are not git's: they raise InvalidState, and all stays.
     """
-    place = folders.real_place(folder)
-    folders.refuse_link(place)
+    place = folders.own_place(folder)
     common = os.path.realpath(store.common)
     registered = [own for own, worktree in linked_worktrees(common).items() if worktree == place]
     unfinished = [own for own in registered if _read(own, "locked") == MARK or (is_new and not _is_whole(own))]

@@ -7,7 +7,7 @@ is `initializing`: we finish such a one. Any other lock is a person's.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from rookery.base import call as calls
@@ -15,12 +15,15 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
+from rookery.vcs.capture import inner_repositories
+from rookery.vcs.git import unfinished
 from rookery.vcs.git.pointers import registration_of
 from rookery.vcs.git.porcelain import Worktree, parse_worktrees
 from rookery.vcs.git.repository import LITERAL, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
-from rookery.vcs.model import UnknownRevision, named_path
+from rookery.vcs.model import named_path
 from rookery.vcs.ref_names import HEADS
+from rookery.vcs.stored import StoredCheckout
 
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"
@@ -36,95 +39,98 @@ _RUNNING = {
 }
 
 
-def add(store: GitStore, folder: str, branch: str) -> None:
-    """Check an existing branch out in a folder of its own; there already is fine."""
-    store.check_branch_name(branch)
-    place = folders.real_place(folder)
-    folders.refuse_link(place)
-    if store.find_commit(HEADS + branch) is None:
-        raise UnknownRevision(f"there is no branch {branch}")
-    worktree = _registered(store).get(place)
-    if worktree is not None and worktree.lock == _UNFINISHED:
-        _clear_or_finish(store, place, branch)
-    elif worktree is not None and not folders.is_empty(place):
-        _check_is_on(worktree, branch)
-        return
-    elif worktree is not None:
-        _refuse_locked(worktree)
-        _unregister(store, place)
-    if worktree is None or folders.is_empty(place):
-        _clear_pointer(store, place)
-        _add_new(store, place, branch)
+class GitWorktrees(StoredCheckout):
+    """What the Protocol asks of git's checkouts beside this one, and of the files that this one ignores."""
 
+    def add_checkout(self, folder: str, branch: str) -> None:
+        """A linked worktree on an existing branch; there already is fine."""
+        store, place = self._main_store, folders.own_place(folder)
+        store.check_branch(branch)
+        worktree = _registered(store).get(place)
+        if worktree is not None and worktree.lock == _UNFINISHED:
+            _clear_or_finish(store, place, branch)
+        elif worktree is not None and not folders.is_empty(place):
+            _check_is_on(worktree, branch)
+            return
+        elif worktree is not None:
+            _refuse_locked(worktree)
+            _unregister(store, place)
+        if worktree is None or folders.is_empty(place):
+            _clear_pointer(store, place)
+            _add_new(store, place, branch)
 
-def remove(store: GitStore, folder: str) -> None:
-    """Remove a worktree; the caller has proved that nothing is lost."""
-    place = folders.real_place(folder)
-    folders.refuse_link(place)
-    worktree = _registered(store).get(place)
-    if worktree is not None:
-        _refuse_locked(worktree)
-    elif os.path.lexists(place) and not _points_here(store, place):
-        raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
-    folders.put_aside(place)
-    if worktree is not None:
-        _unregister(store, place)
-    folders.delete_aside(place)
-    cage.forget(place)
+    def remove_checkout(self, folder: str) -> None:
+        """Remove a linked worktree and its registration; the caller has proved that nothing is lost."""
+        store, place = self._main_store, folders.own_place(folder)
+        worktree = _registered(store).get(place)
+        if worktree is not None:
+            _refuse_locked(worktree)
+        elif os.path.lexists(place) and not _points_here(store, place):
+            raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
+        folders.put_aside(place)
+        if worktree is not None:
+            _unregister(store, place)
+        folders.delete_aside(place)
+        cage.forget(place)
 
+    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
+        """Remove what a killed `git worktree add` left, with its registration."""
+        unfinished.discard(self._main_store, folder, branch, is_new=is_new)
 
-def lock_reason(store: GitStore, folder: str) -> str | None:
-    """Why the worktree is locked ('' without a reason); None if it is not, or if git is still making it."""
-    worktree = _registered(store).get(folders.real_place(folder))
-    return None if worktree is None or worktree.lock == _UNFINISHED else worktree.lock
+    def lock_state(self, folder: str) -> str | None:
+        """Why the worktree is locked ('' without a reason); None if it is not, or if git is still making it."""
+        worktree = _registered(self._store).get(folders.real_place(folder))
+        return None if worktree is None or worktree.lock == _UNFINISHED else worktree.lock
 
+    def running_step(self) -> str | None:
+        """The merge, rebase or the like that has begun here and not ended."""
+        own = self._store.own_folder()
+        return next((step for name, step in _RUNNING.items() if os.path.exists(os.path.join(own, name))), None)
 
-def running_step(store: GitStore) -> str | None:
-    """The merge, rebase or the like that has begun here and not ended."""
-    folder = git_folder(store)
-    return next((step for name, step in _RUNNING.items() if os.path.exists(os.path.join(folder, name))), None)
+    def inner_repositories(self) -> Sequence[str]:
+        """Submodules that are checked out here, and folders with a repository that this one does not track."""
+        entries = self._store.read_list("ls-files", "-z", "--stage")
+        modules = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
+        here = [path for path in modules if os.path.lexists(os.path.join(self.root, path, ".git"))]
+        return here + inner_repositories(self._store)
 
+    def exclude(self, patterns: Sequence[str]) -> None:
+        """Keep generated files out of what is committed in this worktree, and in no other.
 
-def git_folder(store: GitStore) -> str:
-    """The folder that git keeps for this worktree alone."""
-    return store.read("rev-parse", "--absolute-git-dir").rstrip("\n")
+        Git reads `info/exclude` for all worktrees together, so this one gets an ignore file by configuration of its
+        own; what the user ignores everywhere is copied into it. A tracked file cannot be ignored: it is marked
+        `skip-worktree`, so that what lies there instead is never committed.
+        """
+        store = self._store
+        own = store.own_folder()
+        if os.path.basename(os.path.dirname(own)) != "worktrees":
+            hint = "use a linked worktree"
+            raise InvalidState("this is the main checkout: nothing can be ignored here alone", hint=hint)
+        _enable_own_configuration(store)
+        path = os.path.join(own, EXCLUDES)
+        wanted = dict.fromkeys([*_read_own(path), *patterns])
+        listed = _excludes_files(store)
+        text = _user_excludes(listed) + "\n".join((_OURS, *wanted)) + "\n"
+        write_whole(path, text.encode("utf-8", "surrogateescape"))
+        if [file for scope, file in listed if scope == _OWN][-1:] != [path]:
+            _configure(store, "--worktree", "core.excludesFile", path)
+        tracked = "".join(f"{path}\0" for path in _tracked(store, patterns))
+        if tracked:
+            # In a sparse checkout git takes the mark from files that are there, unless it is told to expect them.
+            expect = "sparse.expectFilesOutsideOfPatterns"
+            is_sparse = store.ask("config", "--type=bool", "--get", "core.sparseCheckout") == "true"
+            if is_sparse and store.ask("config", "--worktree", "--get", expect) != "true":
+                _configure(store, "--worktree", expect, "true")
+            store.write("update-index", "-z", "--skip-worktree", "--stdin", stdin=tracked)
 
+    def excluded(self) -> Sequence[str]:
+        """The patterns that `exclude` keeps out of this worktree."""
+        return _read_own(os.path.join(self._store.own_folder(), EXCLUDES))
 
-def submodules(store: GitStore, root: str) -> list[str]:
-    """The submodules that are checked out here."""
-    entries = store.read_list("ls-files", "-z", "--stage")
-    paths = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
-    return [path for path in paths if os.path.lexists(os.path.join(root, path, ".git"))]
-
-
-def exclude(store: GitStore, patterns: Sequence[str]) -> None:
-    """Keep generated files out of what is committed in this worktree, and in no other.
-
-    Git reads `info/exclude` for all worktrees together, so this one gets an ignore file by configuration of its own;
-    what the user ignores everywhere is copied into it. A tracked file cannot be ignored: it is marked `skip-worktree`,
-    so that what lies there instead is never committed.
-    """
-    folder = _linked_folder(store)
-    _enable_own_configuration(store)
-    path = os.path.join(folder, EXCLUDES)
-    wanted = dict.fromkeys([*_read_own(path), *patterns])
-    listed = _excludes_files(store)
-    _write_excludes(listed, path, wanted)
-    if [file for scope, file in listed if scope == _OWN][-1:] != [path]:
-        _configure(store, "--worktree", "core.excludesFile", path)
-    tracked = _tracked(store, patterns)
-    if tracked:
-        # In a sparse checkout git takes the mark from files that are there, unless it is told to expect them.
-        expect = "sparse.expectFilesOutsideOfPatterns"
-        is_sparse = store.ask("config", "--type=bool", "--get", "core.sparseCheckout") == "true"
-        if is_sparse and store.ask("config", "--worktree", "--get", expect) != "true":
-            _configure(store, "--worktree", expect, "true")
-        store.write("update-index", "-z", "--skip-worktree", "--stdin", stdin="".join(f"{path}\0" for path in tracked))
-
-
-def excluded(store: GitStore) -> list[str]:
-    """The patterns that `exclude` keeps out of this worktree."""
-    return _read_own(os.path.join(git_folder(store), EXCLUDES))
+    @property
+    def _main_store(self) -> GitStore:
+        """The store at the main checkout: from a linked one git would copy that one's settings into a new one."""
+        return self._store.at(self.main_root())
 
 
 def _registered(store: GitStore) -> dict[str, Worktree]:
@@ -156,7 +162,7 @@ def _clear_or_finish(store: GitStore, place: str, branch: str) -> None:
     inner = store.at(place)
     if os.path.isfile(os.path.join(place, ".git")) and inner.run("rev-parse", "--git-dir").ok:
         with suppress(FileNotFoundError):
-            os.unlink(os.path.join(git_folder(inner), "index.lock"))
+            os.unlink(os.path.join(inner.own_folder(), "index.lock"))
         inner.write("symbolic-ref", "-m", "rook: finish", "HEAD", HEADS + branch)
         inner.write("reset", "--hard", "--quiet", "--no-recurse-submodules")
         store.write("worktree", "unlock", place)
@@ -199,13 +205,6 @@ def _add_new(store: GitStore, place: str, branch: str) -> None:
     raise failure(done, ("worktree", "add"))
 
 
-def _linked_folder(store: GitStore) -> str:
-    folder = git_folder(store)
-    if os.path.basename(os.path.dirname(folder)) != "worktrees":
-        raise InvalidState("this is the main checkout: nothing can be ignored here alone", hint="use a linked worktree")
-    return folder
-
-
 def _enable_own_configuration(store: GitStore) -> None:
     """Let worktrees have settings of their own.
 
@@ -236,11 +235,6 @@ def _configure(store: GitStore, *args: str) -> None:
         if wait is None or "could not lock" not in done.stderr:
             raise ProgramFailed(f"git could not be configured: {done.last_output}")
         calls.sleep(wait)
-
-
-def _write_excludes(listed: Sequence[tuple[str, str]], path: str, patterns: Iterable[str]) -> None:
-    text = _user_excludes(listed) + "\n".join((_OURS, *patterns)) + "\n"
-    write_whole(path, text.encode("utf-8", "surrogateescape"))
 
 
 def _read_own(path: str) -> list[str]:

@@ -31,8 +31,7 @@ class JjWorkspaces(JjProgram, StoredCheckout):
     def add_checkout(self, folder: str, branch: str) -> None:
         """A workspace that stands on an existing bookmark. Jj lets several stand on the same one."""
         self._store.check_branch_name(branch)
-        place = folders.real_place(folder)
-        folders.refuse_link(place)
+        place = folders.own_place(folder)
         tip = self._tip(branch)
         name = self._workspaces().get(place)
         if not folders.is_empty(place) and os.listdir(place) != [".jj"]:
@@ -50,8 +49,7 @@ class JjWorkspaces(JjProgram, StoredCheckout):
 
     def remove_checkout(self, folder: str) -> None:
         """Remove a workspace; the first one stays."""
-        place = folders.real_place(folder)
-        folders.refuse_link(place)
+        place = folders.own_place(folder)
         name = self._workspaces().get(place)
         if place == os.path.realpath(self.main_root()):
             raise InvalidState(f"{place} is the repository's first workspace", hint="it was left as it is")
@@ -64,8 +62,7 @@ class JjWorkspaces(JjProgram, StoredCheckout):
 
     def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
         """Remove the folder of a workspace that jj had not yet registered when it was killed."""
-        place = folders.real_place(folder)
-        folders.refuse_link(place)
+        place = folders.own_place(folder)
         names = os.listdir(place) if os.path.isdir(place) else []
         if names and not (is_new and self._leads_here(place)):
             return
