@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -16,6 +17,7 @@ from rookery.cli.help import ABOUT
 from rookery.ops import index
 from rookery.ops.operation import FLAG, INTEGER, PATH, TEXT, Op
 
+ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = index.load_all()
 by_name = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
@@ -96,3 +98,17 @@ def test_checking_is_a_command() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+_GUIDES = [
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/guides").glob("*.md")),
+]
+_MODULE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
+
+
+@pytest.mark.parametrize("guide", _GUIDES, ids=lambda path: path.stem)
+def test_every_module_that_a_guide_names_is_there(guide: Path) -> None:
+    named = _MODULE.findall(guide.read_text())
+    assert [name for name in named if not any((base / name).is_file() for base in (ROOT / "src/rookery", ROOT))] == []
