@@ -100,7 +100,7 @@ def test_checking_is_a_command() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-_GUIDES = [
+_GUIDES = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guides").glob("*.md")]
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs/guides").glob("*.md")),
