@@ -48,34 +48,26 @@ def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
     if not entries:
         return []
     base = entries[0].base
-    tips = merger.merging.tips([base, *(entry.branch for entry in entries)])
-    if base not in tips:
-        return [_predicted(entry.branch, base, UNKNOWN, f"there is no branch {base}") for entry in entries]
     try:
-        branches = {entry.branch: tips[entry.branch] for entry in entries if entry.branch in tips}
-        landed = landed_branches(merger, branches, base)
+        landed = landed_branches(merger, {entry.branch: entry.tip for entry in entries}, base)
         with merger.merging.on_trial() as trial:  # throws away every object that it makes
             on_trial = copy(merger)
             on_trial.merging = trial
-            return _predict_stack(on_trial, entries, tips, landed)
+            return _predict_stack(on_trial, entries, landed)
     except (CannotMerge, ProgramFailed) as error:
         return [_predicted(entry.branch, base, UNKNOWN, error.message) for entry in entries]
 
 
-def _predict_stack(merger: Merger, entries: Sequence[Entry], tips: dict[str, str], landed: set[str]) -> list[Predicted]:
+def _predict_stack(merger: Merger, entries: Sequence[Entry], landed: set[str]) -> list[Predicted]:
     predicted: dict[str, Predicted] = {}
     base = entries[0].base
-    onto = tips[base]
+    onto = merger.merging.tip(base) or base
     conflicting = []
     for entry in entries:
         branch = entry.branch
-        if branch not in tips:
-            predicted[branch] = _predicted(branch, base, UNKNOWN, f"there is no branch {branch}")
-            continue
         if branch in landed:
             predicted[branch] = _predicted(branch, base, LANDED, f"{base} contains it")
             continue
-        entry = entry.replace(tip=tips[branch])
         merged = candidate.merge(merger, entry, onto)
         if not merged.is_clean:
             conflicting.append(entry)

@@ -27,7 +27,7 @@ _TICK = 0.2
 _TAIL = 16_000
 _LAST_LINES = 40
 # Both streams in one, no core files, and no single file beyond the bound (counted in blocks of 512 bytes).
-_WRAP = 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"'
+_SHELL = ("/bin/sh", "-c", 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,18 @@ def work(order: Order) -> dict[str, Any]:
     """Run the gate to its end or to its bounds, and return how it ended."""
     output = _Output(order.log, order.output * _MEGABYTE, Mask(secret_values(order.env)))
     began = time.monotonic()
-    verdict, status = _run(order, output)
+    blocks = order.disk * _MEGABYTE // 512
+    try:
+        child = start([*order.cage, *_SHELL, str(blocks), order.run], cwd=order.folder, env=order.env)
+    except RookError as error:
+        output.add(error.message.encode())
+        verdict, status = FAILED_GATE, None
+    else:
+        with ended_with_block(child, (order.mark[0], order.mark[1])):
+            verdict, status = _follow(order, child, output)
     output.close()
     seconds = round(time.monotonic() - began, 3)
     return {"verdict": verdict, "status": status, "seconds": seconds, "last_lines": output.last_lines}
-
-
-def _run(order: Order, output: _Output) -> tuple[str, int | None]:
-    blocks = order.disk * _MEGABYTE // 512
-    argv = (*order.cage, "/bin/sh", "-c", _WRAP, "sh", str(blocks), order.run)
-    try:
-        child = start(argv, cwd=order.folder, env=order.env)
-    except RookError as error:
-        output.add(error.message.encode())
-        return FAILED_GATE, None
-    with ended_with_block(child, (order.mark[0], order.mark[1])):
-        return _follow(order, child, output)
 
 
 def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | None]:

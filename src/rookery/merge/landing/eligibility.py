@@ -69,16 +69,6 @@ def why_refused(db: Database, entry: Entry) -> str:
     return "" if entry.forced else objection(db, entry.branch, entry.task_id)
 
 
-def check_current(db: Database, entries: Iterable[Entry]) -> None:
-    """Within the transaction that begins a landing: raise Withdrawn if one of the entries may not land any more."""
-    for entry in entries:
-        reason = why_refused(db, entry)
-        if reason:
-            raise Withdrawn(
-                f"{entry.branch} may not land: {reason}", hint="`rook merge list --all` shows what became of it"
-            )
-
-
 def survey(merger: Merger, base: str) -> Survey:
     """Every branch that is queued, or that an agent made, and that the base lacks: which land, and why the rest do not.
 

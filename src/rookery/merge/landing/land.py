@@ -22,7 +22,7 @@ from rookery.merge import store
 from rookery.merge.gates import scratch
 from rookery.merge.landing import cleanup, completion, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate
-from rookery.merge.landing.eligibility import Withdrawn, check_current
+from rookery.merge.landing.eligibility import Withdrawn, why_refused
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
@@ -106,20 +106,22 @@ def checkouts_following(
 
 
 def _announce(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
+    """Record what is about to land; raises Withdrawn if one of the entries may not land any more."""
     strategy = merger.ctx.config.merge.strategy
+    entries = []
     with leases.writing(merger, lease) as db:
-        entries = [store.get(db, candidate.entry.id) for candidate in stack]
-        check_current(db, entries)
-        announced = []
-        for entry, candidate in zip(entries, stack, strict=True):
-            if entry.state in (QUEUED, WAITING):
+        for candidate in stack:
+            entry = store.get(db, candidate.entry.id)
+            is_withdrawn = entry.state not in (QUEUED, WAITING, TESTING)
+            reason = "it was taken out of the queue" if is_withdrawn else why_refused(db, entry)
+            if reason:
+                hint = "`rook merge list --all` shows what became of it"
+                raise Withdrawn(f"{entry.branch} may not land: {reason}", hint=hint)
+            if entry.state != TESTING:
                 entry = merger.change(entry, "take", tip=candidate.entry.tip)
-            elif entry.state != TESTING:
-                hint = "`rook merge list --all` shows it"
-                raise Withdrawn(f"{entry.branch} was taken out of the queue", hint=hint)
             changes = {"candidate": candidate.commit, "base_before": candidate.onto, "tier": candidate.tier}
-            announced.append(merger.change(entry, "go ahead", strategy=strategy, **changes))
-        return announced
+            entries.append(merger.change(entry, "go ahead", strategy=strategy, **changes))
+    return entries
 
 
 def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> None:
@@ -155,12 +157,8 @@ def recover(merger: Merger, lease: Lease) -> list[Entry]:
     tip = merger.merging.tip(lease.base)
     settled = []
     for entry in left:
-        has_landed = (
-            entry.state == LANDING
-            and entry.candidate is not None
-            and tip is not None
-            and merger.merging.store.contains(entry.candidate, tip)
-        )
+        is_announced = entry.state == LANDING and tip is not None
+        has_landed = is_announced and merger.merging.store.contains(str(entry.candidate), str(tip))
         with leases.writing(merger, lease):
             if has_landed:
                 settled.append(record_landed(merger, entry, merger.ctx.now()))
