@@ -117,7 +117,7 @@ def _clean_landings(folder: str, rounds: int) -> Iterator[Figure]:
     client = [os.path.join(CLIENT, "rook")]
     work: dict[str, Callable[[str], object]] = {
         "bare": lambda name: _git(folder, "merge", "-q", "--no-ff", "--no-edit", name),
-        "ours": lambda name: queue.land_branches(merger, [name], "main"),
+        "ours": lambda name: queue.land_branch(merger, name, "main"),
         "call": lambda name: _run([*client, "merge", "--branch", name], folder, env),
     }
     times: dict[str, list[float]] = {kind: [] for kind in work}
@@ -162,8 +162,8 @@ def _radar(folder: str, rounds: int) -> Iterator[Figure]:
     names = list(merger.vcs.branches("b"))
     service.enqueue(merger, names, "main")
     first = _timed(lambda: radar.scan(merger, "main"))
-    meetings = len(radar.scan(merger, "main").meetings)
-    yield Figure(f"radar: {len(names)} branches, {meetings} meet, first look", first)
+    overlaps = len(radar.scan(merger, "main").overlaps)
+    yield Figure(f"radar: {len(names)} branches, {overlaps} overlap, first look", first)
     again = []
     for number in range(rounds):
         _branch(folder, names[0], {"part0/file0.py": f"again {number}\n"}, new=False)

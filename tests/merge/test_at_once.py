@@ -6,8 +6,8 @@ import pytest
 
 from rookery.base.ids import MERGE, new_id
 from rookery.merge import queue, service, store
-from rookery.merge.landing.attempts import survey
-from rookery.merge.landing.landed import landed_branches
+from rookery.merge.landing.eligibility import survey
+from rookery.merge.landing.history import landed_branches
 from support import start_rook
 
 from .yard import Yard

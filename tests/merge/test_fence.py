@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Clock, git
 from rookery.merge import lease
-from rookery.merge.landing import kept
+from rookery.merge.landing import cleanup
 from rookery.merge.lease import Lease
 from rookery.vcs.git.moves import Fenced, read_fence, write_fence
 from rookery.vcs.ref_names import fence_ref
@@ -207,7 +207,7 @@ def test_the_fence_of_a_branch_that_is_gone_goes_after_a_week(yard: Yard, clock:
 
     def left() -> list[str]:
         merger = yard.merger()
-        kept.prune(merger)
+        cleanup.prune_refs(merger)
         merger.ctx.db.close()
         return git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/lease/").splitlines()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rookery.merge import store
-from rookery.merge.landing import after
+from rookery.merge.landing import rebase_requests
 from rookery.merge.merger import Merger
 
 from .yard import DONE, Yard
@@ -53,16 +53,16 @@ def test_whoever_comes_after_a_kill_asks_once(near: Yard, step: str) -> None:
 def test_two_at_once_ask_once(near: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     near.killed("landing written", "merge", "run")
     one, other = near.merger(), near.merger()
-    find = after._touched_agents
+    find = rebase_requests._touched_agents
 
     def find_while_another_asks(merger: Merger, *given: object) -> object:
         found = find(merger, *given)  # type: ignore[arg-type]
         if merger is one:
-            after.follow_up(other, "main")
+            rebase_requests.follow_up(other, "main")
         return found
 
-    monkeypatch.setattr(after, "_touched_agents", find_while_another_asks)
-    after.follow_up(one, "main")
+    monkeypatch.setattr(rebase_requests, "_touched_agents", find_while_another_asks)
+    rebase_requests.follow_up(one, "main")
     assert store.unfollowed(one.ctx.db, "main") == []
     for merger in (one, other):
         merger.ctx.db.close()

@@ -64,7 +64,7 @@ def test_a_holder_that_came_after_the_look_is_not_replaced(yard: Yard) -> None:
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES ('main', 7, 'bee', ?, ?, ?)",
         (gone.pid, gone.text, "2999-01-01T00:00:00.000Z"),
     )
-    seen = lease.look(merger, "main")
+    seen = lease.read_state(merger, "main")
     assert seen.is_gone
     assert lease.take(merger, "main", seen) == Lease("main", 8, is_inherited=True)
     assert isinstance(lease.take(merger, "main", seen), Holder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import git
-from rookery.merge.landing.protected import protected_paths
+from rookery.merge.landing.eligibility import protected_paths
 
 from .yard import Yard
 

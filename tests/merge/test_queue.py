@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rookery.merge import batch
+from rookery.merge import run
 
 from .yard import Yard
 
@@ -72,7 +72,7 @@ def simulate(bad: set[int], count: int, most: int = 8) -> int:
             runs += 1  # the retry
             gated, failed = gated + 1, failed + 1
             return []
-        cut = batch.halves(len(stack))
+        cut = len(stack) // 2
         left, right = stack[:cut], stack[cut:]
         runs += 1
         if not bad & set(left):
@@ -82,8 +82,8 @@ def simulate(bad: set[int], count: int, most: int = 8) -> int:
 
     size = sized_at = 0
     while queue:
-        if size == 0 or gated >= sized_at + batch.SEASON:
-            size, sized_at = batch.batch_size(gated, failed, most), gated
+        if size == 0 or gated >= sized_at + run.SEASON:
+            size, sized_at = run.batch_size(gated, failed, most), gated
         stack, queue = queue[:size], queue[size:]
         queue = sorted(settle(stack)) + queue
     return runs
@@ -97,14 +97,14 @@ def test_wherever_the_culprits_are_it_saves_runs() -> None:
 
 
 def test_batches_grow_while_little_fails_and_shrink_when_much_does() -> None:
-    assert batch.batch_size(0, 0, 8) == 4
-    assert batch.batch_size(40, 0, 8) == 7
-    assert batch.batch_size(40, 0, 4) == 4
-    assert batch.batch_size(20, 2, 8) == 3
-    assert batch.batch_size(20, 8, 8) == 2
-    assert batch.batch_size(20, 20, 8) == 1
-    assert batch.batch_size(40, 0, 5) == 5
-    assert batch.batch_size(40, 0, 1) == 1
+    assert run.batch_size(0, 0, 8) == 4
+    assert run.batch_size(40, 0, 8) == 7
+    assert run.batch_size(40, 0, 4) == 4
+    assert run.batch_size(20, 2, 8) == 3
+    assert run.batch_size(20, 8, 8) == 2
+    assert run.batch_size(20, 20, 8) == 1
+    assert run.batch_size(40, 0, 5) == 5
+    assert run.batch_size(40, 0, 1) == 1
 
 
 @pytest.mark.slow

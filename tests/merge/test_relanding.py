@@ -324,13 +324,13 @@ def test_many_files_that_are_taken_out_by_hand(fresh: Yard) -> None:
     assert len(names(yard)) == len(many)
 
 
-def test_a_branch_of_which_nothing_tells_where_it_began_is_not_called_landed(yard: Yard) -> None:
+def test_a_branch_of_which_nothing_says_where_it_began_is_not_called_landed(yard: Yard) -> None:
     yard.branch("x", a_txt="a\n")
     git(yard.folder, "merge", "-q", "--ff-only", "x")
     git(yard.folder, "revert", "--no-edit", "HEAD")
     done = yard.merge("--branch", "x")
     assert done.status == 1
-    assert "nothing tells where its work began" in yard.entry("x")["reason"]
+    assert "nothing says where its work began" in yard.entry("x")["reason"]
     assert names(yard) == []
 
 

@@ -8,7 +8,7 @@ from rookery.base.clock import seconds_of
 from rookery.base.record import Record
 from rookery.flows.model import Action, Plan, Timer
 from rookery.mail.model import SYSTEM
-from rookery.merge import lease_store, recovery
+from rookery.merge import lease_store, queue
 from rookery.merge import store as merges
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
@@ -65,7 +65,7 @@ def decide(facts: list[Facts], now: float) -> Plan:
 
 def settle(ctx: Context, base: str) -> None:
     """Finish or put back what a killed merger left; nothing where a merger is alive."""
-    recovery.recover(Merger(ctx, SYSTEM), base)
+    queue.recover(Merger(ctx, SYSTEM), base)
 
 
 ACTIONS = {"settle landing": settle}

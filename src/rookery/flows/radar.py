@@ -25,7 +25,7 @@ from rookery.flows import store
 from rookery.flows.model import Action, Plan
 from rookery.mail.model import SYSTEM
 from rookery.merge.merger import Merger
-from rookery.merge.radar import warnings
+from rookery.merge.radar import service as radar
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.processes import locks
@@ -107,7 +107,7 @@ def look(ctx: Context, lock: int, tries: int) -> None:
     while locks.hold(lock):
         while (ended := store.unseen_ends(ctx.db)) is not None:
             try:
-                warnings.look(Merger(ctx, SYSTEM))
+                radar.scan_and_warn(Merger(ctx, SYSTEM))
             except RookError as error:
                 _log(error, tries)
                 if tries < MOST_TRIES:

@@ -1,14 +1,15 @@
-"""What the doctor asks of landing."""
+"""The doctor's checks of landing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.project import database_path, is_project
 from rookery.db.database import Database
-from rookery.merge import lease_store, recovery, store
+from rookery.merge import lease_store, queue, store
 from rookery.merge.gates import scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, OPEN, TESTING, WAITING
@@ -19,26 +20,30 @@ _CATEGORY = "merge"
 
 
 def check_merges(place: Place) -> Iterator[Finding]:
-    """Git can merge without a checkout, nothing was cut off, and nothing waits for the user unseen."""
+    """Git can merge without a checkout, no landing was cut off, and none waits for the user unseen."""
     if place.root is None or not is_project(place.root):
         return
     try:
         db = Database.open(database_path(place.root))
-        ctx = Context.at(place.root, db)
-        merger = Merger(ctx, "doctor")
     except RookError:
-        return  # the checks of database, configuration and version control say so
-    try:
+        return  # the check of the database reports it
+    with closing(db):
+        try:
+            merger = Merger(Context.at(place.root, db), "doctor")
+        except RookError:
+            return  # the checks of configuration and version control report it
         yield _git(merger)
         yield _cut_off(merger, place.root)
         yield _waiting(merger)
-        if not ctx.config.gates:
-            hint = "name the commands that must pass under `gates:` in .rookery/config.yaml"
-            yield Finding(_CATEGORY, "gates", WARNING, "no gate is set: whatever merges lands", hint)
-        else:
-            yield Finding(_CATEGORY, "gates", OK, ", ".join(gate.name for gate in ctx.config.gates))
-    finally:
-        db.close()
+        yield _gates(merger)
+
+
+def _gates(merger: Merger) -> Finding:
+    gates = ", ".join(gate.name for gate in merger.ctx.config.gates)
+    if gates:
+        return Finding(_CATEGORY, "gates", OK, gates)
+    hint = "name the commands that must pass under `gates:` in .rookery/config.yaml"
+    return Finding(_CATEGORY, "gates", WARNING, "no gate is set: everything that merges lands", hint)
 
 
 def _git(merger: Merger) -> Finding:
@@ -52,36 +57,30 @@ def _git(merger: Merger) -> Finding:
 def _cut_off(merger: Merger, root: str) -> Finding:
     leases = lease_store.held(merger.ctx.db)
     now = merger.ctx.now()
-    held = {each.base for each in leases if not is_gone(each.process, lease_is_over=each.expires_at <= now)}
+    held = {lease.base for lease in leases if not is_gone(lease.process, lease_is_over=lease.expires_at <= now)}
     left = [*store.select(merger.ctx.db, states=(TESTING, LANDING)), *store.undoing(merger.ctx.db)]
-    bases = {*(each.base for each in left), *(each.base for each in leases)} - held
+    bases = sorted({*(entry.base for entry in left), *(lease.base for lease in leases)} - held)
     if not bases:
-        return Finding(
-            _CATEGORY, "landings", OK, f"{len(store.select(merger.ctx.db, states=OPEN))} branches are queued"
-        )
-    what = f"a landing on {', '.join(sorted(bases))} was cut off"
-    return Finding(
-        _CATEGORY, "landings", WARNING, what, "run `rook doctor --fix`", lambda: _settle(root, sorted(bases))
-    )
+        queued = len(store.select(merger.ctx.db, states=OPEN))
+        return Finding(_CATEGORY, "landings", OK, f"{queued} branches are queued")
+    problem = f"a landing on {', '.join(bases)} was cut off"
+    return Finding(_CATEGORY, "landings", WARNING, problem, "run `rook doctor --fix`", lambda: _settle(root, bases))
 
 
 def _waiting(merger: Merger) -> Finding:
     waiting = store.select(merger.ctx.db, states=(WAITING,))
     if not waiting:
         return Finding(_CATEGORY, "checkouts", OK, "no landing waits for a checkout")
-    hint = "remove the cause (files in the way: commit or stash them), then `rook merge run`"
+    hint = "remove the cause (files that block it: commit or stash them), then `rook merge run`"
     return Finding(_CATEGORY, "checkouts", WARNING, f"{len(waiting)} wait: {waiting[0].reason}", hint)
 
 
 def _settle(root: str, bases: list[str]) -> str:
-    db = Database.open(database_path(root))
-    merger = Merger(Context.at(root, db), "doctor")
-    try:
+    with closing(Database.open(database_path(root))) as db:
+        merger = Merger(Context.at(root, db), "doctor")
         for base in bases:
-            recovery.recover(merger, base)
+            queue.recover(merger, base)
         scratch.sweep(merger)
-    finally:
-        db.close()
     return "finished what had landed, and put the rest back into the queue"
 
 

@@ -1,11 +1,11 @@
-"""One merger at a time on each base. The lease has a number; whoever lost it can change nothing any more.
+"""One merger at a time on each base. The lease has a number; a merger that lost its lease can change nothing any more.
 
-A holder that died is replaced at once; one that hangs, or that cannot be seen from here, after its time. Everything
-that a holder does to the state happens in a transaction that first compares its number, and git moves the base only if
-its fence is as the holder knows it (`vcs/git/moves.py`). Taking a lease over gives the fence a new value first.
+A holder that died is replaced at once; one that hangs, or that cannot be seen from here, when its time is over.
+A holder writes only in transactions that first compare its number, and git moves the base only if the base's fence is
+as the holder knows it (`vcs/git/moves.py`). A merger that takes a lease over gives the fence a new value first.
 
-A value of the fence counts if the lease was seen to be ours after it had been read: a later holder changes it, and an
-earlier one cannot write any more, because it has to see the same.
+A value of the fence counts if the lease was still ours after it had been read: a later holder changes the fence, and an
+earlier one cannot write it any more, because it has to check the same.
 """
 
 from __future__ import annotations
@@ -41,57 +41,53 @@ class Lease(Record):
     base: str
     token: int
     is_inherited: bool = False
-    """Whoever held it before did not let go of it, and may have left something half done."""
+    """Its last holder did not release it, and may have left something half done."""
     fence: str = ""
     """The value that the base's fence in git has while the lease is ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder(Record):
-    """Who has it."""
+    """Who has the lease."""
 
     name: str
     pid: int
 
 
-def acquire(merger: Merger, base: str) -> Lease | Holder:
-    """The lease, or who holds it. While the loop only tidies up after a killed merger, that is waited for."""
-    deadline = time.monotonic() + merger.ctx.config.merge.wait
-    found = take(merger, base)
-    while isinstance(found, Holder) and found.name == SYSTEM != merger.actor and time.monotonic() < deadline:
-        calls.sleep(_POLL)
-        found = take(merger, base)
-    return found if isinstance(found, Holder) else fenced(merger, found)
-
-
 @dataclass(frozen=True, slots=True)
 class LeaseState(Record):
-    """What is known, before the transaction that takes a lease, of who asks for it and of who has it."""
+    """What is known, before the transaction that takes a lease, of the process that asks and of the holder."""
 
     me: holders.HolderId
     row: LeaseRow | None = None
-    """The lease as it is; None if nobody ever took it."""
+    """The lease as it is; None if it was never taken."""
     is_gone: bool = False
     """Whether the process of its holder has ended."""
 
 
-def look(merger: Merger, base: str) -> LeaseState:
+def acquire(merger: Merger, base: str) -> Lease | Holder:
+    """The lease, or who holds it. Waits while the loop tidies up after a killed merger."""
+    deadline = time.monotonic() + merger.ctx.config.merge.wait
+    while True:
+        seen = read_state(merger, base)
+        # A merger that waits for the lease wakes up at every commit, so it must not make one itself.
+        taken = _holder(merger, seen.row, seen) or take(merger, base, seen)
+        if isinstance(taken, Lease):
+            return fenced(merger, taken)
+        if taken.name != SYSTEM or merger.actor == SYSTEM or time.monotonic() >= deadline:
+            return taken
+        calls.sleep(_POLL)
+
+
+def read_state(merger: Merger, base: str) -> LeaseState:
     """Look at the processes that matter for a lease: that takes too long for a transaction."""
     row = lease_store.find(merger.ctx.db, base)
     is_gone = row is not None and row.actor is not None and holders.is_gone(row.process)
     return LeaseState(holders.myself(), row, is_gone)
 
 
-def take(merger: Merger, base: str, seen: LeaseState | None = None) -> Lease | Holder:
-    """The lease by its row alone; `fenced` makes it good for landing.
-
-    Within a caller's transaction it needs what `look` has seen before that.
-    """
-    if seen is None:
-        seen = look(merger, base)
-        holder = _holder(merger, seen.row, seen)
-        if holder is not None:  # who waits for it wakes up at every commit, and makes none
-            return holder
+def take(merger: Merger, base: str, seen: LeaseState) -> Lease | Holder:
+    """Take the lease by its row alone, perhaps within the caller's transaction; `fenced` makes it good for landing."""
     with merger.ctx.db.write() as db:
         row = lease_store.find(db, base)
         holder = _holder(merger, row, seen)
@@ -106,7 +102,7 @@ def _holder(merger: Merger, row: LeaseRow | None, seen: LeaseState) -> Holder | 
     """Who has the lease, and neither is gone nor hangs."""
     if row is None or row.actor is None:
         return None
-    # By its process it is known at once that a holder is gone, by its time that it hangs. One that has taken the lease
+    # The process of a holder says at once that it is gone, its time that it hangs. A holder that has taken the lease
     # since we looked is alive.
     is_gone = seen.is_gone and seen.row is not None and seen.row.token == row.token
     return None if is_gone or row.expires_at <= merger.ctx.now() else Holder(row.actor, row.process.pid)
@@ -116,33 +112,29 @@ def fenced(merger: Merger, lease: Lease) -> Lease:
     """The lease with the value of the base's fence: a new one if another holder may still be at work.
 
     Raises LostLease if another merger has taken over. If git fails, the lease stays taken: the next holder inherits it,
-    and knows by that that the fence has to change.
+    and so knows that the fence has to change.
     """
     try:
         steps.reached("lease taken")
-        return _fenced(merger, lease)
+        while True:
+            seen = git_moves.read_fence(merger.merging.store, lease.base)
+            check(merger.ctx.db, lease)
+            if not lease.is_inherited:
+                return lease.replace(fence=seen)
+            me = holders.myself()
+            text = f"{lease.base}\n{lease.token}\n{merger.ctx.now()}\n{me.pid} {me.text}\n{os.urandom(8).hex()}\n"
+            with suppress(Fenced):  # another process was faster: an earlier holder, or the lease is lost
+                fence = git_moves.write_fence(merger.merging.store, lease.base, text, seen)
+                steps.reached("lease fenced")
+                return lease.replace(fence=fence)
     except BaseException:
-        if not lease.is_inherited:  # then nobody else has to be kept out, and the next holder need not wait for our end
+        if not lease.is_inherited:  # no earlier holder has to be kept out, and the next need not wait for our end
             release(merger, lease)
         raise
 
 
-def _fenced(merger: Merger, lease: Lease) -> Lease:
-    while True:
-        seen = git_moves.read_fence(merger.merging.store, lease.base)
-        check(merger.ctx.db, lease)
-        if not lease.is_inherited:
-            return lease.replace(fence=seen)
-        me = holders.myself()
-        words = f"{lease.base}\n{lease.token}\n{merger.ctx.now()}\n{me.pid} {me.text}\n{os.urandom(8).hex()}\n"
-        with suppress(Fenced):  # another one was faster: that of an earlier holder, or the lease is lost
-            found = lease.replace(fence=git_moves.write_fence(merger.merging.store, lease.base, words, seen))
-            steps.reached("lease fenced")
-            return found
-
-
 class Renewal:
-    """Gives a sign of life when it is time to; call it as often as you like. Raises LostLease."""
+    """Extends a lease when it is time to; call it as often as you like. Raises LostLease."""
 
     def __init__(self, merger: Merger, lease: Lease) -> None:
         self._merger = merger
@@ -156,7 +148,7 @@ class Renewal:
 
 
 def renew(merger: Merger, lease: Lease) -> None:
-    """Give a sign of life; raises LostLease if another merger has taken over."""
+    """Extend the lease; raises LostLease if another merger has taken over."""
     with writing(merger, lease) as db:
         lease_store.extend(db, lease.base, _until(merger))
 
@@ -171,21 +163,22 @@ def writing(merger: Merger, lease: Lease) -> Iterator[Database]:
 
 def check(db: Database, lease: Lease) -> None:
     """Within the caller's transaction: raise LostLease unless the lease is still ours."""
-    if lease_store.held_token(db, lease.base) != lease.token:
-        raise lost(lease)
+    row = lease_store.find(db, lease.base)
+    if row is None or row.actor is None or row.token != lease.token:
+        raise lost(lease.base)
 
 
-def lost(lease: Lease) -> LostLease:
-    """Another merger has taken over."""
+def lost(base: str) -> LostLease:
+    """Another merger has taken over a base."""
     return LostLease(
-        f"another merger has taken over {lease.base}", hint="nothing was changed; `rook merge list` shows the queue"
+        f"another merger has taken over {base}", hint="nothing was changed; `rook merge list` shows the queue"
     )
 
 
 def release(merger: Merger, lease: Lease) -> None:
     """Let others land; nothing if the lease is lost already.
 
-    On a full disk it stays, and is free once this process has ended: the error that led here says more.
+    On a full disk it stays taken until this process has ended: the error that led here says more.
     """
     with suppress(StorageFailed), merger.ctx.db.write() as db:
         lease_store.free(db, lease.base, lease.token)

@@ -1,4 +1,4 @@
-"""The table of leases. A lease that was let go of keeps its row, because its number must never come again."""
+"""The table of leases. A released lease keeps its row, because its number must never come again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LeaseRow(Record):
     base: str
     token: int
     actor: str | None
-    """Who holds it; None if nobody does."""
+    """Who holds it; None if it is free."""
     process: HolderId
     expires_at: str
 
@@ -35,12 +35,6 @@ def held(db: Database) -> list[LeaseRow]:
     return [_lease(row) for row in db.all(f"{_SELECT} WHERE holder IS NOT NULL")]
 
 
-def held_token(db: Database, base: str) -> int | None:
-    """The number of the base's lease; None if nobody holds it."""
-    token: int | None = db.value("SELECT token FROM merge_leases WHERE base = ? AND holder IS NOT NULL", (base,))
-    return token
-
-
 def save(db: Database, lease: LeaseRow) -> None:
     """Give a base's lease to a holder."""
     db.execute(
@@ -52,12 +46,12 @@ def save(db: Database, lease: LeaseRow) -> None:
 
 
 def extend(db: Database, base: str, expires_at: str) -> None:
-    """Let a lease hold for longer."""
+    """Set a later time at which a lease is over."""
     db.execute("UPDATE merge_leases SET expires_at = ? WHERE base = ?", (expires_at, base))
 
 
 def free(db: Database, base: str, token: int) -> None:
-    """Nobody holds the lease any more; nothing if it has another number."""
+    """Release a lease; nothing if it has another number."""
     db.execute(
         "UPDATE merge_leases SET holder = NULL, pid = NULL, pid_start = NULL, expires_at = NULL "
         "WHERE base = ? AND token = ?",
@@ -68,7 +62,7 @@ def free(db: Database, base: str, token: int) -> None:
 def drop_all(db: Database, now: str) -> None:
     """End every lease, in a copy of the project whose mergers hold them elsewhere.
 
-    Who comes next inherits them, and settles what was half done when the copy was made.
+    The next merger inherits them, and settles what was half done when the copy was made.
     """
     db.execute("UPDATE merge_leases SET pid = 0, pid_start = '', expires_at = ? WHERE holder IS NOT NULL", (now,))
 

@@ -1,4 +1,4 @@
-"""One merger at work: the repository it lands in, who asked for it, and what it has found out so far."""
+"""One merger at work: the repository it lands in, who asked for it, and which gates have failed so far."""
 
 from __future__ import annotations
 
@@ -10,30 +10,27 @@ from rookery.config import layout
 from rookery.merge import store
 from rookery.merge.model import Entry, GateRun
 from rookery.ops.context import Context
+from rookery.sessions import store as agents
 from rookery.worktrees import service as worktrees
-
-
-def _say_nothing(_text: str) -> None:
-    pass
 
 
 class Merger:
     """A project's repository, open for landing."""
 
-    def __init__(self, ctx: Context, actor: str, say: Callable[[str], None] = _say_nothing) -> None:
+    def __init__(self, ctx: Context, actor: str, say: Callable[[str], object] = lambda _text: None) -> None:
         self.ctx = ctx
         self.actor = actor
         self.say = say
-        """Called with what gates print, as it comes, and with what is done."""
+        """Called with the output of gates, as it comes, and with every step."""
         self.vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
         self.merging = self.vcs.merging()
         self.merging.refresh()
         self.red: dict[tuple[str, str], GateRun] = {}
-        """Gates that failed since we began; a later command tries them again."""
+        """Gates that failed, by tree and command, since we began; a later command tries them again."""
         self.gate_runs = 0
 
     def base(self, name: str | None = None) -> str:
-        """The branch to land on: the one that is named, else the project's."""
+        """The branch to land on: the named one, else the project's."""
         branch = name or self.ctx.config.project.base or self.vcs.default_branch()
         if not branch:
             raise InvalidState("there is no branch to land on", hint="set project.base, or say --into BRANCH")
@@ -41,10 +38,17 @@ class Merger:
             raise InvalidInput(f"there is no branch {branch} to land on", hint="`rook vcs status` shows where you are")
         return branch
 
+    def branch(self, name: str) -> str:
+        """A branch by its name, or the last branch of the agent of that name."""
+        if self.merging.tip(name) is not None:
+            return name
+        session = agents.latest(self.ctx.db, name)
+        return name if session is None else session.branch
+
     def change(self, entry: Entry, step: str, **changes: Any) -> Entry:
         """Within a transaction: take an entry one step on, now, if it is still as the caller saw it."""
         return store.change(self.ctx.db, entry, step, actor=self.actor, at=self.ctx.now(), **changes)
 
     def scratch(self, name: str) -> str:
-        """A folder for something that is thrown away."""
+        """The path of a scratch folder."""
         return self.ctx.path(layout.SCRATCH, name)

@@ -1,4 +1,4 @@
-"""Pure types and rules of landing: entries of the queue and the states that they go through, as data."""
+"""Pure types and rules of landing: entries of the queue, and the states that they go through."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ UNDOING = "undoing"
 
 
 class MergeBusy(Refused):
-    """Somebody else lands on the same base just now."""
+    """Another merger lands on the same base just now."""
 
     code = "merge_busy"
-    default_hint = "what you queued is landed by whoever is at it; `rook merge list` shows it"
+    default_hint = "the merger that is at work lands what you queued; `rook merge list` shows it"
 
 
 class LostLease(Refused):
@@ -95,11 +95,11 @@ class Entry(Record):
     updated_at: str
     landed_at: str | None = None
     cleaned_at: str | None = None
-    """When its worktree was seen to."""
+    """When its worktree was removed, or left for a reason."""
     followed_at: str | None = None
     """When those whose work it touches were asked to rebase."""
     forced: bool = False
-    """A person wanted it although its task was given up or had a later attempt; it completes nothing."""
+    """A person landed it although its task was given up or had a later attempt; it completes nothing."""
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +132,7 @@ class Predicted(Record):
     tier: str
     """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
     files: tuple[str, ...]
-    """What would change on the base, or conflicts."""
+    """The files that would change on the base, or that conflict."""
     conflicts: tuple[dict[str, str], ...]
     would_require_agent: bool | None
     reason: str
@@ -140,24 +140,23 @@ class Predicted(Record):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Record):
-    """What came of working through the queue once."""
+    """What one pass through the queue did."""
 
     base: str
     entries: tuple[Entry, ...]
-    """Everything that was settled or held, in the order in which it was."""
+    """Everything that was settled or held, in that order."""
     gate_runs: int
     flaky: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    predicted: tuple[Predicted, ...] = ()
-    """What would become of each branch, if that was asked for; then nothing else was done."""
     """What `merge --all` left alone."""
+    predicted: tuple[Predicted, ...] = ()
+    """What would become of every branch, with `--dry-run`; then nothing else was done."""
 
     @property
     def exit_status(self) -> int:
         """1 unless everything landed, or if there was nothing but branches to skip."""
-        if self.skipped and not self.entries:
-            return 1
-        return 0 if all(each.state == LANDED for each in self.entries) else 1
+        has_failed = any(entry.state != LANDED for entry in self.entries)
+        return 1 if has_failed or (self.skipped and not self.entries) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class FileOutcome(Record):
     kind: str
     tier: str
     outcome: str
-    """`resolved`, `declined` or `refused` (it was resolved, and a check turned the result down)."""
+    """`resolved`, `declined` or `refused` (it was resolved, and a check refused the result)."""
     why: str
     hunks: tuple[dict[str, Any], ...] = ()
 
@@ -208,19 +207,19 @@ class GateRun(Record):
 
     @property
     def is_ok(self) -> bool:
-        """True if work may land over it."""
+        """True if work may land with this verdict."""
         return self.verdict in (PASSED, FLAKY)
 
 
 PASSED, FAILED_GATE, FLAKY, TIMEOUT, OVERRAN = "passed", "failed", "flaky", "timeout", "overran"
-SAID = {
+VERDICTS = {
     PASSED: "passed",
     FLAKY: "passed at the second try",
     FAILED_GATE: "failed",
     TIMEOUT: "did not end in time",
     OVERRAN: "wrote too much",
 }
-"""What a verdict means, as it stands in a sentence."""
+"""The verdicts in a sentence."""
 
 
 def next_state(step: str, entry: Entry) -> str:

@@ -1,19 +1,20 @@
-"""What we offer of landing."""
+"""The operations of landing, with what it adds to runs and worktrees."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from rookery.base.errors import InvalidInput, Refused
+from rookery.base.errors import InvalidInput, InvalidState, NotFound, Refused
 from rookery.config.environ import HUMAN
-from rookery.merge import predict, queue, service
-from rookery.merge import undo as undoing
-from rookery.merge.landing.attempts import Survey, add_queue, skip, survey
+from rookery.merge import predict, queue, rebase, service, store, undo
+from rookery.merge.landing.eligibility import Survey, survey
 from rookery.merge.merger import Merger
-from rookery.merge.model import Entry, Explained, Outcome, Predicted
+from rookery.merge.model import LANDED, Entry, Explained, Outcome, Predicted
+from rookery.merge.rebase import Rebased
 from rookery.merge.undo import Undone
 from rookery.ops.context import Context
-from rookery.ops.operation import BRANCHES, MERGES, NOTHING, PROCESS, Doc, Owns, Ref, op
+from rookery.ops.operation import AGENTS, BRANCHES, MERGES, NOTHING, PROCESS, RUNS, Doc, Owns, Ref, op
+from rookery.sessions import store as agents
 
 MergeArg = Annotated[
     str, Ref(MERGES), Doc("The entry's id, or the beginning of it; a branch or an agent stands for its newest.")
@@ -31,7 +32,7 @@ def merge(
     branch: Annotated[str | None, Owns(BRANCHES), Doc("A branch, or the agent whose branch it is.")] = None,
     all: Annotated[bool, Doc("Every branch whose work is finished, with what is queued.")] = False,
     into: IntoOption = None,
-    dry_run: Annotated[bool, Doc("Change nothing; say what would become of it.")] = False,
+    dry_run: Annotated[bool, Doc("Change nothing; show what would become of it.")] = False,
     force: ForceFlag = False,
 ) -> Outcome:
     """Land a branch, or all that are finished: gates first, then the base moves.
@@ -47,25 +48,10 @@ def merge(
     _check_force(ctx, force, branch)
     merger = _merger(ctx)
     base = merger.base(into)
-    found = Survey((branch,), ()) if branch else survey(merger, base)
     if dry_run:
-        found = found if branch else add_queue(merger, base, found)
-        drafts = [service.draft(merger, each, base, force=force) for each in found.ready]
-        refused = [skip(merger.ctx.db, each) for each in drafts]
-        predicted = predict.predict_all(
-            merger, [each for each, why in zip(drafts, refused, strict=True) if why is None]
-        )
-        skipped = [predict.skipped(each, base) for each in (*refused, *found.skipped) if each is not None]
-        return Outcome(base, (), 0, predicted=(*predicted, *skipped))
-    if branch:
-        return queue.land_branches(merger, found.ready, base, force=force)
-    only = {each.id for each in service.enqueue(merger, found.ready, base, force=force)}
-    found = add_queue(merger, base, found)
-    only |= {each.id for each in service.listing(merger) if each.base == base and each.branch in found.ready}
-    if not only and found.skipped:
-        return Outcome(base, (), 0, skipped=found.skipped)
-    service.check_something(list(only), base)
-    return queue.work(merger, base, only).replace(skipped=found.skipped)
+        surveyed = Survey((branch,)) if branch else survey(merger, base)
+        return Outcome(base, (), 0, predicted=tuple(predict.predict_survey(merger, base, surveyed, force=force)))
+    return queue.land_branch(merger, branch, base, force=force) if branch else queue.land_finished(merger, base)
 
 
 @op("merge enqueue", needs="merge.write", long=True, touches=PROCESS, view="merges.listing")
@@ -101,10 +87,10 @@ def predict_branches(
     *,
     into: IntoOption = None,
 ) -> list[Predicted]:
-    """Say what would become of branches if they were landed now, in this order: by which tier, and which files."""
+    """Show what would become of branches if they landed now, in this order: by which tier, and which files."""
     merger = _merger(ctx)
     base = merger.base(into)
-    return predict.predict_all(merger, [service.draft(merger, each, base) for each in branch])
+    return predict.predict_all(merger, [service.draft(merger, name, base) for name in branch])
 
 
 @op("merge run", needs="merge.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.outcome")
@@ -117,27 +103,60 @@ def run(ctx: Context, *, into: IntoOption = None) -> Outcome:
 @op("merge cancel", needs="merge.write", long=True, touches=PROCESS, view="merges.one")
 def cancel(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
     """Take an entry out of the queue."""
-    merger = _merger(ctx)
-    return service.cancel(merger, service.find(merger, merge).id)
+    return service.cancel(_merger(ctx), merge)
 
 
 @op("merge retry", needs="merge.write", long=True, touches=PROCESS, view="merges.one")
 def retry(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> Entry:
-    """Queue an entry again that failed, waits or was taken back."""
+    """Queue an entry again that failed, waits, was cancelled or undone."""
     return service.retry(_merger(ctx), merge)
 
 
 @op("merge explain", needs="vcs.read", long=True, view="merges.explained")
 def explain(ctx: Context, merge: MergeArg) -> Explained:
-    """Tell what was done to bring an entry in: each conflict, by which rule, and why that is safe."""
+    """Explain what was done to bring an entry in: every conflict, by which rule, and why that is safe."""
     return service.explain(_merger(ctx), merge)
 
 
 @op("merge undo", needs="merge.write", long=True, touches=PROCESS, view="merges.undone")
-def undo(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> list[Undone]:
-    """Take a landing back: the base moves back if it is still the tip, else the change is reversed on top of it."""
+def undo_landing(ctx: Context, merge: Annotated[MergeArg, Owns(BRANCHES)]) -> list[Undone]:
+    """Undo a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change."""
     merger = _merger(ctx)
-    return undoing.undo(merger, [service.find_undoable(merger, merge)])
+    return undo.undo(merger, [service.find_undoable(merger, merge)])
+
+
+@op("run undo", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.undone")
+def undo_run(
+    ctx: Context, run: Annotated[str, Ref(RUNS), Doc("The run's id, or the beginning of it.")]
+) -> list[Undone]:
+    """Undo all that a run has landed, the newest first: code and tasks; every agent concerned gets a message.
+
+    What was on the base stays kept under `refs/rookery/rescue/undo/`.
+    """
+    run_ids = [other.id for other in agents.runs(ctx.db) if other.id.startswith(run)]
+    if not run_ids:
+        raise NotFound(f"no run {run}", hint="`rook run list` shows them")
+    alive = [session.agent for session in agents.sessions(ctx.db, alive=True, run_id=run_ids[0])]
+    if alive:
+        raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
+    landed = store.select(ctx.db, states=(LANDED,), run_id=run_ids[0])
+    return undo.undo(_merger(ctx), [entry for entry in landed if entry.base_before is not None])
+
+
+@op("worktree rebase", needs="vcs.write", long=True, touches=PROCESS, view="merges.rebased")
+def rebase_worktree(
+    ctx: Context,
+    name: Annotated[str, Owns(AGENTS), Doc("The agent whose worktree it is.")],
+    *,
+    onto: Annotated[str | None, Doc("The branch to rebase on, instead of the project's base.")] = None,
+) -> Rebased:
+    """Bring an agent's branch onto its base as it is now, in place.
+
+    The worktree must be clean. Where a commit conflicts, the files are named and nothing is changed. The branch as it
+    was stays kept under `refs/rookery/rescue/`.
+    """
+    merger = _merger(ctx)
+    return rebase.rebase(merger, name, merger.base(onto))
 
 
 def _check_force(ctx: Context, force: bool, named: object) -> None:

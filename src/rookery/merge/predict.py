@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from copy import copy
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.lockfiles import lockfile_of
+from rookery.merge import service
 from rookery.merge.landing import candidate
-from rookery.merge.landing.landed import landed_branches
-from rookery.merge.landing.protected import protected_paths
+from rookery.merge.landing.eligibility import Survey, protected_paths, why_refused
+from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
     AGENT,
@@ -22,7 +23,6 @@ from rookery.merge.model import (
     UNKNOWN,
     Entry,
     Predicted,
-    Skipped,
 )
 from rookery.merge.tiers import mechanical
 from rookery.merge.tiers.case import Case
@@ -32,104 +32,95 @@ from rookery.vcs.git.merging import CannotMerge
 SKIPPED = "skipped"
 
 
+def predict_survey(merger: Merger, base: str, surveyed: Survey, *, force: bool) -> list[Predicted]:
+    """What would become of surveyed branches; those that may not land come last."""
+    names = [*surveyed.ready, *(entry.branch for entry in surveyed.queued)]
+    drafts = [service.draft(merger, name, base, force=force) for name in names]
+    refusals = {entry.branch: why_refused(merger.ctx.db, entry) for entry in drafts}
+    predicted = predict_all(merger, [entry for entry in drafts if not refusals[entry.branch]])
+    skipped = [(branch, reason) for branch, reason in refusals.items() if reason]
+    skipped += [(skip.branch, skip.reason) for skip in surveyed.skipped]
+    return [*predicted, *(_predicted(branch, base, SKIPPED, reason) for branch, reason in skipped)]
+
+
 def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
-    """What would become of branches that land on one base in this order: each on top of those that go together."""
+    """What would become of branches that land on one base in this order: each on top of the clean ones before it."""
     if not entries:
         return []
     base = entries[0].base
-    tips = merger.merging.tips([base, *(each.branch for each in entries)])
-    if base not in tips:
-        return [_of(each, UNKNOWN, reason=f"there is no branch {base}") for each in entries]
     try:
-        landed = landed_branches(
-            merger, {each.branch: tips[each.branch] for each in entries if each.branch in tips}, base
-        )
-        with _on_trial(merger) as trial:
-            return _predict_all(trial, entries, tips, landed)
+        landed = landed_branches(merger, {entry.branch: entry.tip for entry in entries}, base)
+        with merger.merging.on_trial() as trial:  # throws away every object that it makes
+            on_trial = copy(merger)
+            on_trial.merging = trial
+            return _predict_stack(on_trial, entries, landed)
     except (CannotMerge, ProgramFailed) as error:
-        return [_of(each, UNKNOWN, reason=error.message) for each in entries]
+        return [_predicted(entry.branch, base, UNKNOWN, error.message) for entry in entries]
 
 
-def _predict_all(merger: Merger, entries: Sequence[Entry], tips: dict[str, str], landed: set[str]) -> list[Predicted]:
-    found: dict[str, Predicted] = {}
-    onto = tips[entries[0].base]
-    later = []
+def _predict_stack(merger: Merger, entries: Sequence[Entry], landed: set[str]) -> list[Predicted]:
+    predicted: dict[str, Predicted] = {}
+    base = entries[0].base
+    onto = merger.merging.tip(base) or base
+    conflicting = []
     for entry in entries:
-        if entry.branch not in tips:
-            found[entry.branch] = _of(entry, UNKNOWN, reason=f"there is no branch {entry.branch}")
-        elif entry.branch in landed:
-            found[entry.branch] = _of(entry, LANDED, needs_agent=False, reason=f"{entry.base} contains it")
-        else:
-            entry = entry.replace(tip=tips[entry.branch])
-            merged = candidate.merge(merger, entry, onto)
-            if not merged.is_clean:
-                later.append(entry)
-                continue
-            found[entry.branch] = clean = _clean(merger, entry, onto, merged.tree, "both sides go together")
-            if len(entries) > 1 and clean.tier == CLEAN:
-                onto = merger.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
-    # What conflicts is brought in last, as the queue does it.
-    found |= {entry.branch: _predict(merger, entry, onto) for entry in later}
-    return [found[each.branch] for each in entries]
+        branch = entry.branch
+        if branch in landed:
+            predicted[branch] = _predicted(branch, base, LANDED, f"{base} contains it")
+            continue
+        merged = candidate.merge(merger, entry, onto)
+        if not merged.is_clean:
+            conflicting.append(entry)
+            continue
+        predicted[branch] = _predict_clean(merger, entry, onto, merged.tree, "it does not conflict")
+        if len(entries) > 1 and predicted[branch].tier == CLEAN:
+            onto = merger.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
+    # Branches that conflict come last, as in the queue.
+    predicted |= {entry.branch: _predict_last(merger, entry, onto) for entry in conflicting}
+    return [predicted[entry.branch] for entry in entries]
 
 
-def _predict(merger: Merger, entry: Entry, base: str) -> Predicted:
-    merged = candidate.merge(merger, entry, base)
+def _predict_last(merger: Merger, entry: Entry, onto: str) -> Predicted:
+    merged = candidate.merge(merger, entry, onto)
     if merged.is_clean:
-        return _clean(merger, entry, base, merged.tree, "it goes together with all before it")
-    kinds = tuple({"path": each.path, "kind": each.kind} for each in merged.conflicts)
-    paths = tuple(each.path for each in merged.conflicts)
-    allowed = merger.ctx.config.merge.tiers
-    case = Case(entry, base, merged.tree, merged.conflicts)
-    if any(each.kind == UNRELATED for each in merged.conflicts):
-        return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason="the branch shares no history with the base")
-    left = merged.conflicts
-    if MECHANICAL in allowed:
-        settled = mechanical.predict(merger, case)
-        left = tuple(each for each in left if each.path not in settled)
-        if not left:
-            locks = [each.path for each in merged.conflicts if lockfile_of(each.path) is not None]
-            reason = f"lock files would be made again: {', '.join(locks)}" if locks else "rules settle every conflict"
-            return _of(entry, MECHANICAL, paths, kinds, needs_agent=False, reason=reason)
-    why = f"{len(left)} of {len(merged.conflicts)} files need somebody to decide: {', '.join(e.path for e in left[:3])}"
-    for tier in (AGENT, REIMAGINE):
-        if tier in allowed:
-            return _of(entry, tier, paths, kinds, needs_agent=True, reason=why)
-    return _of(entry, HUMAN, paths, kinds, needs_agent=False, reason=why)
+        return _predict_clean(merger, entry, onto, merged.tree, "it does not conflict with those before it")
+    tier, reason = _tier(merger, Case(entry, onto, merged.tree, merged.conflicts))
+    paths = tuple(conflict.path for conflict in merged.conflicts)
+    kinds = tuple({"path": conflict.path, "kind": conflict.kind} for conflict in merged.conflicts)
+    return _predicted(entry.branch, entry.base, tier, reason, paths, kinds)
 
 
-def _clean(merger: Merger, entry: Entry, onto: str, tree: str, reason: str) -> Predicted:
+def _predict_clean(merger: Merger, entry: Entry, onto: str, tree: str, reason: str) -> Predicted:
     changed = merger.merging.changed_paths([(onto, tree)])[0]
     protected = protected_paths(changed)
     if protected:
         reason = "it changes Rookery's own folder, so it does not land"
-    return _of(entry, PROTECTED if protected else CLEAN, protected or changed, needs_agent=False, reason=reason)
+        return _predicted(entry.branch, entry.base, PROTECTED, reason, protected)
+    return _predicted(entry.branch, entry.base, CLEAN, reason, changed)
 
 
-def skipped(found: Skipped, base: str) -> Predicted:
-    """What becomes of a branch that `merge --all` leaves alone."""
-    return Predicted(found.branch, base, SKIPPED, (), (), False, found.reason)
+def _tier(merger: Merger, case: Case) -> tuple[str, str]:
+    """The tier that would resolve the conflicts of a case, and why."""
+    allowed = merger.ctx.config.merge.tiers
+    if any(conflict.kind == UNRELATED for conflict in case.conflicts):
+        return HUMAN, "the branch shares no history with the base"
+    settled = mechanical.predict(merger, case) if MECHANICAL in allowed else set()
+    left = [conflict.path for conflict in case.conflicts if conflict.path not in settled]
+    if left:
+        reason = f"{len(left)} of {len(case.conflicts)} files need a decision: {', '.join(left[:3])}"
+        return next((tier for tier in (AGENT, REIMAGINE) if tier in allowed), HUMAN), reason
+    locks = [conflict.path for conflict in case.conflicts if lockfile_of(conflict.path) is not None]
+    reason = f"lock files would be made again: {', '.join(locks)}" if locks else "rules settle every conflict"
+    return MECHANICAL, reason
 
 
-def _of(
-    entry: Entry,
+def _predicted(
+    branch: str,
+    base: str,
     tier: str,
+    reason: str,
     files: tuple[str, ...] = (),
     conflicts: tuple[dict[str, str], ...] = (),
-    *,
-    needs_agent: bool | None = None,
-    reason: str,
 ) -> Predicted:
-    return Predicted(entry.branch, entry.base, tier, files, conflicts, needs_agent, reason)
-
-
-@contextmanager
-def _on_trial(merger: Merger) -> Iterator[Merger]:
-    """The same merger, with every object that is made thrown away."""
-    real = merger.merging
-    with real.on_trial() as trial:
-        merger.merging = trial
-        try:
-            yield merger
-        finally:
-            merger.merging = real
+    needs_agent = None if tier == UNKNOWN else tier in (AGENT, REIMAGINE)
+    return Predicted(branch, base, tier, files, conflicts, needs_agent, reason)

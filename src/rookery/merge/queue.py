@@ -1,67 +1,100 @@
-"""The queue: what is to land, in which order, and one merger at a time that works through it (`merge/run.py`)."""
+"""The queue: what will land, in which order, and one merger at a time that works through it (`merge/run.py`)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 
 from rookery.base.errors import RookError
 from rookery.db.commits import Commits
 from rookery.merge import lease as leases
-from rookery.merge import service, store
-from rookery.merge.landing import after, land, settle
+from rookery.merge import service, store, undo
+from rookery.merge.landing import cleanup, completion, land, rebase_requests
+from rookery.merge.landing.eligibility import survey
 from rookery.merge.lease import Holder, Lease
 from rookery.merge.merger import Merger
-from rookery.merge.model import MergeBusy, Outcome
+from rookery.merge.model import MergeBusy, NothingToLand, Outcome
 from rookery.merge.run import Run
 
 _LOOK_AGAIN = 1.0
-"""A merger that is killed tells of nothing."""
+"""After how many seconds to look again: a killed merger makes no commit that would wake us."""
 
 
-def land_branches(merger: Merger, names: Sequence[str], base: str, *, force: bool = False) -> Outcome:
-    """Queue branches and land them; where no other merger is at work, the lease is taken by the same transaction."""
-    planned = service.plan(merger, names, base, force=force, lands_next=True)
-    seen = leases.look(merger, base)
+def land_branch(merger: Merger, name: str, base: str, *, force: bool = False) -> Outcome:
+    """Queue a branch and land it. If no other merger holds the lease, the same transaction takes it."""
+    draft = service.draft(merger, name, base, force=force)
+    onto = merger.merging.tip(base)
+    if onto is not None:  # git merges it while it compares it with the base: both are needed soon
+        merger.merging.foresee(onto, draft.tip)
+    planned = service.plan(merger, [draft])
+    seen = leases.read_state(merger, base)
     with merger.ctx.db.write():
-        only = {each.id for each in service.insert(merger, planned)}
+        only = {entry.id for entry in service.insert(merger, planned)}
         taken = leases.take(merger, base, seen)
     return work(merger, base, only, None if isinstance(taken, Holder) else leases.fenced(merger, taken))
 
 
+def land_finished(merger: Merger, base: str) -> Outcome:
+    """Queue every branch whose work is finished, and land them with what is queued already."""
+    surveyed = survey(merger, base)
+    only = {entry.id for entry in (*surveyed.queued, *service.enqueue(merger, surveyed.ready, base))}
+    if only:
+        return work(merger, base, only).replace(skipped=surveyed.skipped)
+    if surveyed.skipped:
+        return Outcome(base, (), 0, skipped=surveyed.skipped)
+    raise NothingToLand(
+        f"no finished branch is waiting to land on {base}",
+        hint="`rook status --all` shows which agents are done; `rook merge --branch NAME` lands any branch",
+    )
+
+
 def work(merger: Merger, base: str, only: Collection[str] = (), lease: Lease | None = None) -> Outcome:
-    """Land what is queued for a base, or those entries alone. Waits while somebody else is at it."""
+    """Land what is queued for a base, or those entries alone. Waits while another merger works on it."""
     lease = lease or _await_lease(merger, base, only)
     if lease is None:
-        return Outcome(base, tuple(store.get(merger.ctx.db, each) for each in only), 0)
+        return Outcome(base, tuple(store.get(merger.ctx.db, merge_id) for merge_id in only), 0)
     try:
         run = Run(merger, lease, only)
         run.carry_out()
-        settle.complete_landed(merger, base)
+        completion.complete_landed(merger, base)
     except BaseException:
-        # Whatever it was, an interrupt too: what is not through goes back into the queue at once.
+        # Whatever it was, an interrupt too: what has not landed goes back into the queue at once.
         with suppress(RookError):
             land.recover(merger, lease)
         raise
     finally:
         leases.release(merger, lease)
-    after.tidy(merger)
-    # What another process settled meanwhile was asked for as well.
-    seen = dict.fromkeys((*run.seen, *only))
-    return Outcome(base, tuple(store.get(merger.ctx.db, each) for each in seen), merger.gate_runs, tuple(run.flaky))
+    cleanup.tidy(merger)
+    # The result also names what another process has settled meanwhile.
+    entries = tuple(store.get(merger.ctx.db, merge_id) for merge_id in dict.fromkeys((*run.seen, *only)))
+    return Outcome(base, entries, merger.gate_runs, tuple(run.flaky))
 
 
 def _await_lease(merger: Merger, base: str, only: Collection[str]) -> Lease | None:
-    """The lease; None if whoever held it has meanwhile settled all that is asked for."""
+    """The lease; None if its holder has meanwhile settled all that is asked for."""
     deadline = time.monotonic() + merger.ctx.config.merge.wait
     with Commits(merger.ctx.db.path) as commits:
         while True:
-            found = leases.acquire(merger, base)
-            if not isinstance(found, Holder):
-                return found
-            if only and not any(store.get(merger.ctx.db, each).is_open for each in only):
+            lease = leases.acquire(merger, base)
+            if not isinstance(lease, Holder):
+                return lease
+            if only and not any(store.get(merger.ctx.db, merge_id).is_open for merge_id in only):
                 return None
             if not only or time.monotonic() > deadline:
-                raise MergeBusy(f"{found.name} (process {found.pid}) lands on {base} just now")
+                raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {base} just now")
             commits.wait(_LOOK_AGAIN)
+
+
+def recover(merger: Merger, base: str) -> None:
+    """Finish or put back what a killed merger left on a base; nothing where a merger is at work."""
+    lease = leases.acquire(merger, base)
+    if isinstance(lease, Holder):
+        return
+    try:
+        land.recover(merger, lease)
+        undo.recover(merger, lease)
+        rebase_requests.follow_up(merger, base)
+    finally:
+        leases.release(merger, lease)
+    cleanup.tidy(merger)

@@ -1,4 +1,4 @@
-"""Bringing an agent's branch onto its base as it is now, in place, or saying what conflicts and leaving all as it is.
+"""Bringing an agent's branch onto its base as it is now, in place; if something conflicts, nothing is changed.
 
 The commits are made again in the object database first. Only when all of them apply do the branch and the files move.
 """
@@ -12,11 +12,11 @@ from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.events.store import publish
 from rookery.merge.landing.candidate import replay
-from rookery.merge.landing.landed import start_of
+from rookery.merge.landing.history import start_of
+from rookery.merge.landing.land import checkouts_following
 from rookery.merge.merger import Merger
 from rookery.sessions import store as agents
 from rookery.sessions.model import WORKING, NoSuchAgent
-from rookery.vcs.git import forward as git_forward
 from rookery.vcs.model import DirtyCheckout
 from rookery.vcs.ref_names import SAVED, rescue_name
 from rookery.worktrees import service as worktrees
@@ -34,7 +34,7 @@ class Rebased(Record):
     commits: int
     """How many were made again."""
     conflicts: tuple[dict[str, str], ...] = ()
-    """What stands against it; then nothing was changed."""
+    """The files that conflict; then nothing was changed."""
     rescue: str = ""
     """The ref that keeps the branch as it was."""
 
@@ -60,23 +60,19 @@ def rebase(merger: Merger, agent: str, base: str) -> Rebased:
     result = Rebased(agent, session.branch, base, old, old, 0)
     if merging.store.contains(onto, old):
         return result
-    made = replay(merging, onto, commits)
-    if not isinstance(made, str):
-        return result.replace(conflicts=tuple({"path": each.path, "kind": each.kind} for each in made))
+    new = replay(merging, onto, commits)
+    if not isinstance(new, str):
+        return result.replace(conflicts=tuple({"path": conflict.path, "kind": conflict.kind} for conflict in new))
     rescue = rescue_name(agent, merger.ctx.now())
     merging.keep(rescue, old)
-    begun = merging.begin_forward(session.branch, old, made)
-    try:
-        merging.move(session.branch, made, old, f"rebase onto {base}")
-    except BaseException:
-        git_forward.end(begun, has_moved=False)
-        raise
-    git_forward.end(begun, has_moved=True)
+    begun = merging.begin_forward(session.branch, old, new)
+    with checkouts_following(merger, session.branch, new, begun):
+        merging.move(session.branch, new, old, f"rebase onto {base}")
     merging.settle()
-    found = result.replace(after=made, commits=merging.store.count_commits(made, onto), rescue=SAVED + rescue)
+    result = result.replace(after=new, commits=merging.store.count_commits(new, onto), rescue=SAVED + rescue)
     with merger.ctx.db.write() as db:
-        publish(db, "worktree.rebased", agent, found.as_dict(), actor=merger.actor, at=merger.ctx.now())
-    return found
+        publish(db, "worktree.rebased", agent, result.as_dict(), actor=merger.actor, at=merger.ctx.now())
+    return result
 
 
 def _check_clean(merger: Merger, path: str, branch: str) -> None:
@@ -89,5 +85,5 @@ def _check_clean(merger: Merger, path: str, branch: str) -> None:
         raise InvalidState(f"a {step} is under way in {path}", hint=f"finish it, or `git {step} --abort` there")
     changes = here.status().changes
     if changes:
-        named = ", ".join(each.path for each in changes[:3])
-        raise DirtyCheckout(f"{path} has changes that are not committed: {named}", hint="commit them first")
+        paths = ", ".join(change.path for change in changes[:3])
+        raise DirtyCheckout(f"{path} has changes that are not committed: {paths}", hint="commit them first")

@@ -1,4 +1,4 @@
-"""The tables of landing. Every change of an entry is a compare-and-set, and says its event."""
+"""The tables of landing. Every change of an entry is a compare-and-set, and publishes its event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rookery.merge.model import MERGE as MERGE_STRATEGY
 
 _COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"
-"""Urgent first, then old; every attempt that failed counts as one step less urgent."""
+"""Urgent first, then old; every failed attempt counts as one step less urgent."""
 
 
 def resolve(db: Database, text: str) -> str:
@@ -61,9 +61,9 @@ def insert(db: Database, entry: Entry) -> None:
 
 
 def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **changes: Any) -> Entry:
-    """Take an entry one step on, if it is still as the caller saw it; raises LookupError otherwise."""
+    """Take an entry one step on, if it is still as the caller read it; raises LookupError otherwise."""
     if "state" in changes:
-        raise ValueError("the step says which state follows")
+        raise ValueError("the step determines the state")
     changes = {"state": next_state(step, entry), "updated_at": at, **changes}
     stored = changes | ({"files": json.dumps(changes["files"])} if "files" in changes else {})
     columns = ", ".join(f"{name} = ?" for name in stored)
@@ -78,24 +78,24 @@ def change(db: Database, entry: Entry, step: str, *, actor: str, at: str, **chan
 
 
 def force(db: Database, entry: Entry, *, actor: str, at: str) -> Entry:
-    """A person wants a queued entry to land whatever became of its task."""
+    """Mark that a person wants a queued entry to land whatever became of its task."""
     db.execute("UPDATE merges SET forced = 1 WHERE id = ?", (entry.id,))
     publish(db, "merge.forced", entry.id, {"branch": entry.branch}, actor=actor, at=at)
     return entry.replace(forced=True)
 
 
 def mark_undoing(db: Database, entry: Entry, kind: str | None) -> None:
-    """It is about to be taken back, or (None) it is not after all."""
+    """Mark that an entry is being undone, or (None) that it is not."""
     db.execute("UPDATE merges SET kind = ? WHERE id = ?", (kind, entry.id))
 
 
 def undoing(db: Database) -> list[Entry]:
-    """What is being taken back, or was when somebody was killed."""
+    """The entries that are being undone, or were when their process was killed."""
     return list(_entries(db, "kind = 'undoing'"))
 
 
 def mark_cleaned(db: Database, entry: Entry, at: str) -> None:
-    """Its worktree has been seen to."""
+    """Its worktree is removed, or stays for a reason."""
     db.execute("UPDATE merges SET cleaned_at = ? WHERE id = ?", (at, entry.id))
 
 
@@ -115,12 +115,6 @@ def queue(db: Database, base: str | None = None) -> list[Entry]:
     return list(_entries(db, f"{condition} ORDER BY {_ORDER}", QUEUED, WAITING, *values))
 
 
-def open_entry(db: Database, branch: str, base: str) -> Entry | None:
-    """The entry of a branch that is not settled."""
-    condition = f"branch = ? AND base = ? AND state IN ({marks(len(OPEN))})"
-    return next(_entries(db, condition, branch, base, *OPEN), None)
-
-
 def newest(db: Database, branch: str, base: str) -> Entry | None:
     """The entry of a branch that is not settled, else the last one."""
     condition = f"branch = ? AND base = ? ORDER BY state IN ({marks(len(OPEN))}) DESC, seq DESC LIMIT 1"
@@ -133,7 +127,7 @@ def is_candidate(db: Database, commit: str) -> bool:
 
 
 def settled_before(db: Database, count: int) -> dict[str, str]:
-    """All entries but the last so many, save those of which something is under way: ids and states."""
+    """The settled entries without the last so many, and without those that are being undone: ids and states."""
     rows = db.all(
         "SELECT id, state FROM merges WHERE seq <= (SELECT max(seq) FROM merges) - ? "
         f"AND state NOT IN ({marks(len(OPEN))}) AND kind IS NOT 'undoing'",
@@ -148,17 +142,15 @@ def candidates(db: Database) -> dict[str, str]:
 
 
 def landed_tips(db: Database, base: str) -> set[tuple[str, str]]:
-    """The branches that landed on a base, each with the tip that it had."""
-    return {
-        (row[0], row[1])
-        for row in db.all("SELECT branch, tip FROM merges WHERE base = ? AND state = ?", (base, LANDED))
-    }
+    """The branches that landed on a base, with the tips that they had."""
+    rows = db.all("SELECT branch, tip FROM merges WHERE base = ? AND state = ?", (base, LANDED))
+    return {(branch, tip) for branch, tip in rows}
 
 
 def landings(db: Database, branch: str, base: str) -> tuple[list[tuple[str, str, str]], list[tuple[str, str, str]]]:
-    """What landed on a base, also if it was undone: candidate, what the base was, and tip.
+    """What landed on a base, also if it was undone: candidate, the base before it, and tip.
 
-    First those of one branch, then those of others that are not in the history, because they were squashed or rebased.
+    First those of one branch, then those of others that git's history does not show, as they were squashed or rebased.
     """
     rows = db.all(
         "SELECT branch, candidate, base_before, tip FROM merges WHERE base = ? AND state IN (?, ?) "
@@ -166,8 +158,8 @@ def landings(db: Database, branch: str, base: str) -> tuple[list[tuple[str, str,
         "AND (branch = ? OR strategy <> ?)",
         (base, LANDED, UNDONE, branch, MERGE_STRATEGY),
     )
-    own = [(row[1], row[2], row[3]) for row in rows if row[0] == branch]
-    return own, [(row[1], row[2], row[3]) for row in rows if row[0] != branch]
+    own = [tuple(row[1:]) for row in rows if row[0] == branch]
+    return own, [tuple(row[1:]) for row in rows if row[0] != branch]
 
 
 def has_landing(db: Database, task_id: str) -> bool:
@@ -177,25 +169,25 @@ def has_landing(db: Database, task_id: str) -> bool:
 
 
 def uncleaned(db: Database) -> list[Entry]:
-    """What has landed, and whose worktree has not been seen to."""
+    """What has landed, and may have a worktree that can go."""
     return list(_entries(db, "state = ? AND cleaned_at IS NULL", LANDED))
 
 
 def unfollowed(db: Database, base: str) -> list[Entry]:
-    """What has landed on a base, and of which nobody has been told who would have to rebase."""
+    """What has landed on a base, where the agents that would have to rebase have not been asked yet."""
     return list(_entries(db, "state = 'landed' AND followed_at IS NULL AND base = ? ORDER BY seq", base))
 
 
 def mark_followed(db: Database, entries: Iterable[Entry], at: str) -> None:
-    """Those whose work it touches have been asked to rebase."""
-    db.execute_many("UPDATE merges SET followed_at = ? WHERE id = ?", [(at, each.id) for each in entries])
+    """The agents whose work these touch have been asked to rebase."""
+    db.execute_many("UPDATE merges SET followed_at = ? WHERE id = ?", [(at, entry.id) for entry in entries])
 
 
 def add_outcomes(db: Database, merge_id: str, outcomes: Iterable[FileOutcome], at: str) -> None:
     """Remember what was done to conflicted files."""
     db.execute_many(
         "INSERT INTO merge_files (merge_id, path, kind, tier, outcome, why, hunks, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [(merge_id, one.path, one.kind, one.tier, one.outcome, one.why, json.dumps(one.hunks), at) for one in outcomes],
+        [(merge_id, *outcome.as_tuple()[:-1], json.dumps(outcome.hunks), at) for outcome in outcomes],
     )
 
 
@@ -213,45 +205,38 @@ def past_outcomes(db: Database, paths: Sequence[str], limit: int = 20) -> list[F
 
 def _outcomes(db: Database, condition: str, values: Sequence[object]) -> list[FileOutcome]:
     rows = db.all(f"SELECT path, kind, tier, outcome, why, hunks FROM merge_files WHERE {condition}", values)
-    return [
-        FileOutcome(path, kind, tier, outcome, why, tuple(json.loads(hunks)))
-        for path, kind, tier, outcome, why, hunks in rows
-    ]
+    return [FileOutcome(*row).replace(hunks=tuple(json.loads(row[-1]))) for row in rows]
 
 
-def add_gate_run(db: Database, found: GateRun, command: str) -> None:
-    """Remember a gate's run; its log is named relative to the project's root."""
-    log = to_stored(root_of(db.path), found.log)
+def add_gate_run(db: Database, run: GateRun, command: str, *, actor: str, at: str) -> None:
+    """Remember a gate's run, unless it is known already; its log is named relative to the project's root."""
+    if gate_runs(db, tree=run.tree, command=command, at=run.at, limit=1):
+        return  # the process that remembered it was killed before it deleted the job
+    log = to_stored(root_of(db.path), run.log)
     db.execute(
         "INSERT INTO gate_runs (tree, command, name, verdict, status, seconds, log, at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (found.tree, command, found.name, found.verdict, found.status, found.seconds, log, found.at),
+        (run.tree, command, run.name, run.verdict, run.status, run.seconds, log, run.at),
     )
-
-
-def has_gate_run(db: Database, tree: str, command: str, at: str) -> bool:
-    """True if that very run is remembered."""
-    condition = "tree = ? AND command = ? AND at = ?"
-    return db.value(f"SELECT 1 FROM gate_runs WHERE {condition} LIMIT 1", (tree, command, at)) is not None
+    data = {"tree": run.tree, "verdict": run.verdict, "seconds": run.seconds, "log": log}
+    publish(db, f"gate.{run.verdict}", run.name, data, actor=actor, at=at)
 
 
 def last_gate_run(db: Database, tree: str, command: str) -> GateRun | None:
     """The last run of a command on a tree."""
-    found = _gate_runs(db, "tree = ? AND command = ? ORDER BY seq DESC LIMIT 1", (tree, command))
-    return found[0] if found else None
+    return next(iter(gate_runs(db, tree=tree, command=command, limit=1)), None)
 
 
-def gate_runs(db: Database, *, tree: str | None = None, limit: int = 100) -> list[GateRun]:
-    """Runs of gates, the newest first."""
-    if tree is not None:
-        return _gate_runs(db, "tree = ? ORDER BY seq DESC LIMIT ?", (tree, limit))
-    return _gate_runs(db, "1 = 1 ORDER BY seq DESC LIMIT ?", (limit,))
-
-
-def _gate_runs(db: Database, condition: str, values: Sequence[object]) -> list[GateRun]:
-    rows = db.all(f"SELECT name, tree, verdict, status, seconds, log, at FROM gate_runs WHERE {condition}", values)
+def gate_runs(db: Database, *, limit: int = 100, **columns: str) -> list[GateRun]:
+    """Runs of gates, the newest first: all, or those with these values in their columns."""
+    where, values = equals(columns)
+    rows = db.all(
+        "SELECT name, tree, verdict, status, seconds, log, at FROM gate_runs "
+        f"WHERE {' AND '.join(where) or '1 = 1'} ORDER BY seq DESC LIMIT ?",
+        (*values, limit),
+    )
     root = root_of(db.path)
-    return [found.replace(log=from_stored(root, found.log)) for found in (GateRun(*row) for row in rows)]
+    return [run.replace(log=from_stored(root, run.log)) for run in (GateRun(*row) for row in rows)]
 
 
 def recent_failures(db: Database, count: int) -> tuple[int, int]:

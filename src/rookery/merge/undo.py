@@ -1,4 +1,4 @@
-"""Taking a landing back: the base moves back where it is still the tip, else the change is reversed on top of it.
+"""Undoing a landing: the base moves back if the landing is still its tip, else a commit on top reverses the change.
 
 The commit stays kept under `refs/rookery/merge/<id>`, and what the base was under `refs/rookery/rescue/undo/<id>`.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rookery.base.errors import InvalidState, StorageFailed
+from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import service as gates
-from rookery.merge.landing import land, news, settle
+from rookery.merge.landing import completion, messages
+from rookery.merge.landing.land import checkouts_following
 from rookery.merge.lease import Holder, Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
-from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.landed import UNDO_TRAILER
-from rookery.vcs.git.moves import Fenced, keep_refs
+from rookery.vcs.git.moves import keep_refs
 from rookery.vcs.ref_names import HEADS, RESCUE_UNDO, SAVED, UNDOINGS, undone_name
 
 MOVED_BACK, REVERTED = "moved back", "reverted"
@@ -28,7 +28,7 @@ MOVED_BACK, REVERTED = "moved back", "reverted"
 
 @dataclass(frozen=True, slots=True)
 class Undone(Record):
-    """A landing that was taken back."""
+    """A landing that was undone."""
 
     entry: Entry
     how: str
@@ -44,29 +44,29 @@ class Undone(Record):
 
 
 def undo(merger: Merger, entries: Sequence[Entry]) -> list[Undone]:
-    """Take landings of one base back, the newest first; the first that cannot be ends it, with the reason."""
+    """Undo landings of one base, the newest first; stops at the first that cannot be undone, and raises the reason."""
     for entry in entries:
         if entry.state != LANDED or entry.candidate is None or entry.base_before is None:
-            raise InvalidState(f"{entry.id} is {entry.state}", hint="only what has landed here can be taken back")
-    done: list[Undone] = []
-    for entry in sorted(entries, key=lambda each: (each.landed_at or "", each.id), reverse=True):
+            raise InvalidState(f"{entry.id} is {entry.state}", hint="only what Rookery has landed can be undone")
+    undone: list[Undone] = []
+    for entry in sorted(entries, key=lambda entry: (entry.landed_at or "", entry.id), reverse=True):
         lease = leases.acquire(merger, entry.base)
         if isinstance(lease, Holder):
             raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {entry.base} just now", hint="try again soon")
         try:
-            done.append(_undo(merger, lease, entry))
+            undone.append(_undo(merger, lease, entry))
         finally:
             leases.release(merger, lease)
-    return done
+    return undone
 
 
 def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
-    merging = merger.merging
-    tip = merging.tip(entry.base)
-    if tip is None or entry.candidate is None or entry.base_before is None:
-        raise InvalidState(f"there is no branch {entry.base} any more", hint="its commits are kept by refs/rookery")
+    merging, base = merger.merging, entry.base
+    tip = merging.tip(base)
+    if tip is None:
+        raise InvalidState(f"there is no branch {base} any more", hint="its commits are kept by refs/rookery")
     can_move_back = tip == entry.candidate and not _is_elsewhere(merger, entry)
-    new, how = (entry.base_before, MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
+    new, how = (str(entry.base_before), MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
     if how == REVERTED or _is_within_a_batch(merger, new):
         _gate(merger, lease, entry, new, tip)
     rescue = RESCUE_UNDO + entry.id
@@ -74,28 +74,17 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
     with leases.writing(merger, lease) as db:
         store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
-    begun = merging.begin_forward(entry.base, tip, new)
-    try:
+    begun = merging.begin_forward(base, tip, new)
+    with checkouts_following(merger, base, new, begun):
         leases.check(merger.ctx.db, lease)
         steps.reached("undo checked")
-        merging.move(entry.base, new, tip, f"undo {entry.branch}", fence=lease.fence)
+        merging.move(base, new, tip, f"undo {entry.branch}", fence=lease.fence)
         steps.reached("undo moved")
         with leases.writing(merger, lease):
             undone = _record(merger, entry, how)
-    except BaseException as error:
-        has_moved = merging.tip(entry.base) == new
-        git_forward.end(begun, has_moved=has_moved)
-        if isinstance(error, Fenced):
-            raise leases.lost(lease) from None
-        if has_moved and isinstance(error, StorageFailed):
-            raise land.unrecorded(error, entry.base, new) from error
-        raise
-    try:
         steps.reached("undo written")
-    finally:  # also when interrupted: with the lease let go, no later command would look for this
-        git_forward.end(begun, has_moved=True)
-        merging.settle()
-    _bring_branch_back(merger, entry)
+    merging.settle()
+    _restore_branch(merger, entry)
     return Undone(undone, how, new, SAVED + rescue)
 
 
@@ -104,16 +93,15 @@ def _is_elsewhere(merger: Merger, entry: Entry) -> bool:
     return bool(merger.merging.refs_with(str(entry.candidate)) - {HEADS + entry.base})
 
 
-def _bring_branch_back(merger: Merger, entry: Entry) -> None:
+def _restore_branch(merger: Merger, entry: Entry) -> None:
     """A branch that was removed because the base contained it is needed again."""
     if merger.merging.tip(entry.branch) is None:
         merger.vcs.create_branch(entry.branch, entry.tip)
 
 
 def _record(merger: Merger, entry: Entry, how: str) -> Entry:
-    now = store.get(merger.ctx.db, entry.id)
-    undone = merger.change(now, "undo", kind=None, reason=f"{how} by {merger.actor}")
-    news.tell_undone(merger, undone, is_open_again=settle.reopen_task(merger, undone))
+    undone = merger.change(store.get(merger.ctx.db, entry.id), "undo", kind=None, reason=f"{how} by {merger.actor}")
+    messages.tell_undone(merger, undone, is_task_reopened=completion.reopen_task(merger, undone))
     return undone
 
 
@@ -126,34 +114,34 @@ def recover(merger: Merger, lease: Lease) -> None:
         tip = merging.tip(entry.base)
         new = merging.store.find_commit(SAVED + UNDOINGS + entry.id)
         how = MOVED_BACK if new == entry.base_before else REVERTED
-        is_through = tip is not None and new is not None and merging.store.contains(new, tip)
+        has_moved = tip is not None and new is not None and merging.store.contains(new, tip)
         if how == MOVED_BACK:
-            is_through = is_through and not merging.store.contains(str(entry.candidate), str(tip))
-        if is_through:  # before the rows: killed in between, the next one comes here again
-            _bring_branch_back(merger, entry)
+            has_moved = has_moved and not merging.store.contains(str(entry.candidate), str(tip))
+        if has_moved:  # before the rows: after a kill in between, the next recovery gets here again
+            _restore_branch(merger, entry)
         with leases.writing(merger, lease) as db:
-            if is_through:
+            if has_moved:
                 _record(merger, entry, how)
             else:
                 store.mark_undoing(db, entry, None)
 
 
 def _is_within_a_batch(merger: Merger, commit: str) -> bool:
-    """True if a commit was never the base by itself, only a step on the way to one."""
-    if not store.is_candidate(merger.ctx.db, commit):
+    """True if a commit was never the base by itself, only a step on the way to one, and has not passed the gates."""
+    if not merger.ctx.config.gates or not store.is_candidate(merger.ctx.db, commit):
         return False
-    tree = merger.merging.tree(commit)
-    return bool(merger.ctx.config.gates) and not any(run.is_ok for run in store.gate_runs(merger.ctx.db, tree=tree))
+    return not any(run.is_ok for run in store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit)))
 
 
 def _gate(merger: Merger, lease: Lease, entry: Entry, new: str, tip: str) -> None:
-    """Raise unless the base may be what it would be."""
+    """Raise unless the gates pass on what the base would be."""
     beat = leases.Renewal(merger, lease)
-    verdict = gates.run_gates(merger, new, base=entry.base, at=tip, retries=merger.ctx.config.merge.retries, beat=beat)
-    if verdict.failed is not None:
+    retries = merger.ctx.config.merge.retries
+    failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries, beat=beat).failed
+    if failed is not None:
         raise InvalidState(
-            f"without {entry.branch}, {entry.base} does not pass {verdict.failed.name}; nothing was changed",
-            hint=f"see {verdict.failed.log}",
+            f"without {entry.branch}, {entry.base} does not pass {failed.name}; nothing was changed",
+            hint=f"see {failed.log}",
         )
 
 
@@ -163,20 +151,20 @@ def _revert(merger: Merger, entry: Entry, tip: str) -> str:
     candidate, before = str(entry.candidate), str(entry.base_before)
     if not merging.store.contains(candidate, tip):
         raise InvalidState(
-            f"{entry.base} no longer contains {candidate[:12]}", hint="it was rewritten; nothing is left to take back"
+            f"{entry.base} no longer contains {candidate[:12]}", hint="it was rewritten; there is nothing to undo"
         )
     merged = merging.merge_trees(candidate, tip, before)
     if not merged.is_clean:
-        paths = ", ".join(each.path for each in merged.conflicts[:5])
+        paths = ", ".join(conflict.path for conflict in merged.conflicts[:5])
         raise InvalidState(
-            f"later work changed the same lines in {paths}, so {entry.branch} cannot be taken back by itself",
-            hint="take the later landings back first (`rook merge list --all`), or revert it by hand",
+            f"later work changed the same lines in {paths}, so {entry.branch} cannot be undone by itself",
+            hint="undo the later landings first (`rook merge list --all`), or revert it by hand",
         )
     if merged.tree == merging.tree(tip):
         raise InvalidState(
             f"{entry.base} has lost {entry.branch} already: a later commit reverted it",
             hint=f"`rook merge --branch {entry.branch}` lands it again; `rook task reopen` opens its task",
         )
-    # Git's own words, so that everybody who reads the history knows it for a revert.
+    # Git's own words, so that every reader of the history recognises a revert.
     message = f"Revert: {entry.branch}\n\nThis reverts commit {candidate}.\n\n{UNDO_TRAILER}{entry.id}\n"
     return merging.commit(merged.tree, [tip], message)

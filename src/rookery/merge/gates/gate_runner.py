@@ -1,8 +1,8 @@
 """The process around one gate: it starts the command, keeps its output and its bounds, and writes a journal.
 
 It outlives the merger that started it, and never opens the database. It is started as
-`python … rookery.merge.gates.gate_runner ROOT JOURNAL
-ORDER`: the last two are open files, the journal with its lock and what to do.
+`python … rookery.merge.gates.gate_runner ROOT JOURNAL ORDER`: the last two are open files, the journal with its lock
+and the order.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from shutil import disk_usage
 from typing import Any
 
 from rookery.base.errors import RookError
@@ -26,12 +27,12 @@ _TICK = 0.2
 _TAIL = 16_000
 _LAST_LINES = 40
 # Both streams in one, no core files, and no single file beyond the bound (counted in blocks of 512 bytes).
-_WRAP = 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"'
+_SHELL = ("/bin/sh", "-c", 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh -c "$2"', "sh")
 
 
 @dataclass(frozen=True, slots=True)
 class Order(Record):
-    """Everything that the process has to know."""
+    """Everything that the process needs to know."""
 
     root: str
     owner: tuple[int, str]
@@ -57,31 +58,29 @@ def main() -> None:
 
 
 def work(order: Order) -> dict[str, Any]:
-    """Run the gate, to its end or to its bounds: how it ended."""
+    """Run the gate to its end or to its bounds, and return how it ended."""
     output = _Output(order.log, order.output * _MEGABYTE, Mask(secret_values(order.env)))
     began = time.monotonic()
-    verdict, status = _run(order, output)
+    blocks = order.disk * _MEGABYTE // 512
+    try:
+        child = start([*order.cage, *_SHELL, str(blocks), order.run], cwd=order.folder, env=order.env)
+    except RookError as error:
+        output.add(error.message.encode())
+        verdict, status = FAILED_GATE, None
+    else:
+        with ended_with_block(child, (order.mark[0], order.mark[1])):
+            verdict, status = _follow(order, child, output)
     output.close()
     seconds = round(time.monotonic() - began, 3)
     return {"verdict": verdict, "status": status, "seconds": seconds, "last_lines": output.last_lines}
 
 
-def _run(order: Order, output: _Output) -> tuple[str, int | None]:
-    blocks = order.disk * _MEGABYTE // 512
-    argv = (*order.cage, "/bin/sh", "-c", _WRAP, "sh", str(blocks), order.run)
-    try:
-        child = start(argv, cwd=order.folder, env=order.env)
-    except RookError as error:
-        output.add(error.message.encode())
-        return FAILED_GATE, None
-    with ended_with_block(child, (order.mark[0], order.mark[1])):
-        return _follow(order, child, output)
-
-
 def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | None]:
-    deadline = time.monotonic() + order.timeout
-    disk = _DiskWatch(os.path.dirname(order.folder), order.disk * _MEGABYTE)
+    """Read the gate's output to its end, or until it overruns its time or its disk space."""
+    folder, limit = os.path.dirname(order.folder), order.disk * _MEGABYTE
+    free = disk_usage(folder).free
     looked = time.monotonic()
+    deadline = looked + order.timeout
     for chunk in child.chunks(lambda: _TICK):
         output.add(chunk)
         if time.monotonic() - looked < _TICK:
@@ -90,7 +89,8 @@ def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | Non
         if looked > deadline:
             output.add(f"\n{order.name} did not end within {order.timeout:g} s\n".encode())
             return TIMEOUT, None
-        if disk.is_overrun():
+        # The free space is cheap to ask for. Other processes write too, so in the end the folder's own size counts.
+        if free - disk_usage(folder).free >= limit and tree_size(folder) > limit:
             output.add(f"\n{order.name} wrote more than {order.disk} MB (merge.gate_disk)\n".encode())
             return OVERRAN, None
     status = child.wait(_TICK)
@@ -98,7 +98,7 @@ def _follow(order: Order, child: Child, output: _Output) -> tuple[str, int | Non
 
 
 class _Output:
-    """What a gate prints, without credentials, kept in a file up to a bound."""
+    """The output of a gate, without credentials, kept in a file up to a bound."""
 
     def __init__(self, path: str, limit: int, mask: Mask) -> None:
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed by `close`
@@ -107,7 +107,7 @@ class _Output:
         self._mask = mask
 
     def add(self, chunk: bytes) -> None:
-        """Take in some more."""
+        """Keep some more."""
         self._keep(self._mask.take(chunk))
 
     def _keep(self, chunk: bytes) -> None:
@@ -120,32 +120,13 @@ class _Output:
 
     @property
     def last_lines(self) -> str:
-        """The end, for a message."""
+        """The end of the output, for a message."""
         return "\n".join(self._tail.decode("utf-8", "replace").replace("\0", "").splitlines()[-_LAST_LINES:]).strip()
 
     def close(self) -> None:
         """The gate has ended."""
         self._keep(self._mask.end())
         self._file.close()
-
-
-class _DiskWatch:
-    """Whether a folder grows beyond a bound: the free space tells it cheaply, and then the folder is asked."""
-
-    def __init__(self, folder: str, limit: int) -> None:
-        self._folder = folder
-        self._limit = limit
-        self._free = self._free_now()
-
-    def is_overrun(self) -> bool:
-        if self._free - self._free_now() < self._limit:
-            return False
-        # Others write too. From now on only what the folder has grown by counts.
-        return tree_size(self._folder) > self._limit
-
-    def _free_now(self) -> int:
-        found = os.statvfs(self._folder)
-        return found.f_bavail * found.f_frsize
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the runners of jobs have in common: the journal, and a loop that settles the job if nobody waits for it."""
+"""What the runners of jobs have in common: the journal, and a loop that settles the job if its merger is gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rookery.turns.loop_keeper import start_loop
 
 
 def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Do the job that this process was started for. `work` gets the order and says how it ended."""
+    """Do the job that this process was started for. `work` gets the order and returns how it ended."""
     forget_runner()
     file = int(sys.argv[2])
     os.set_inheritable(file, False)

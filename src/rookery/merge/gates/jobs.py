@@ -1,13 +1,12 @@
-"""Jobs of a merger: gates, and agents that resolve a conflict. Each has a runner, which outlives the merger.
+"""Jobs of a merger: gates, and agents that resolve a conflict. Every job has a runner, which outlives the merger.
 
-A job's name says what is done to what. So a merger that comes after one that was killed finds the job under way, waits
-for it and takes its result; if none comes, the loop settles it. The runner never opens the database: it reports in a
-journal (`sessions/journal.py`), and whoever holds the journal's lock after it settles the job.
+A job's name derives from its work. So a merger that comes after one that was killed finds the job under way, waits for
+it and takes its result; if none comes, the loop settles it. The runner never opens the database: it reports in a
+journal (`sessions/journal.py`). The process that locks the journal after the runner settles the job.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.config import layout
 from rookery.environment.service import own_environ
-from rookery.processes import memory_file
+from rookery.processes import locks, memory_file
 from rookery.processes.holder import process_of, read
 from rookery.processes.inotify import CLOSED, MODIFIED, watch_folders
 from rookery.processes.proctable import RUNNER
@@ -32,12 +31,12 @@ ABOUT = "job"
 """The first line of a job's journal: what it is, and the scratch folder (`place`) that it works in."""
 _SOON, _SHORT = 0.01, 0.05
 _LOOK_AGAIN = 0.2
-"""How often to look where nothing tells of files that change."""
+"""How often to look where the system does not report changed files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken(Record):
-    """A job whose runner has ended, locked: nobody else settles it."""
+    """A job whose runner has ended, locked: no other process settles it."""
 
     root: str
     name: str
@@ -47,23 +46,27 @@ class Taken(Record):
     """How it ended; None if its runner was killed."""
 
     def drop(self) -> None:
-        """It is settled: nothing of it is needed any more."""
+        """Delete the journal of a settled job."""
         journal.remove(self.root, self.name)
         os.close(self.file)
 
     def leave(self) -> None:
-        """Let somebody else settle it."""
+        """Let another process settle it."""
         os.close(self.file)
 
 
 def name_of(kind: str, *parts: object) -> str:
-    """The name of the job that does this to that."""
-    text = json.dumps(parts).encode("utf-8", "surrogateescape")
-    return f"{kind}-{hashlib.sha256(text).hexdigest()[:32]}"
+    """The name of a job, from all that its work depends on."""
+    return f"{kind}-{digest(*parts)}"
+
+
+def digest(*parts: object) -> str:
+    """A short name for some values together."""
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[str, Any]) -> bool:
-    """Start a job's runner; False if the job is there already."""
+    """Start a job's runner; False if the job exists already."""
     try:
         file = journal.create(root, name)
     except FileExistsError:
@@ -90,7 +93,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
 def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: str = "") -> None:
     """Wait for the end of a job's runner, and while another process settles it.
 
-    `tick` is called when a file in the folder `log` has grown, and at least so often.
+    `tick` is called when a file in the folder `log` has grown, and at least every so many seconds.
     """
     journals = journal.make_folder(root)
     watch = watch_folders({journals: CLOSED} | ({log: MODIFIED} if log else {}))
@@ -104,7 +107,7 @@ def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: s
             elif not calls.wait([watch.fileno()], pause):
                 pause = min(2 * pause, every)
             elif any(folder == journals for folder, _ in watch.read() or ()):
-                pause = _SOON  # that a file was closed is told just before its lock is free
+                pause = _SOON  # inotify reports that a file was closed just before its lock is free
             else:
                 calls.sleep(_SHORT)  # a gate may print very much
     finally:
@@ -113,27 +116,22 @@ def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: s
 
 
 def take(root: str, name: str) -> Taken | None:
-    """A job that has ended; None if it runs, if somebody else settles it, or if that is done."""
+    """A job that has ended; None if it runs, if another process settles it, or if that is done."""
     try:
         file = os.open(journal.path_of(root, name), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not locks.hold(file) or os.fstat(file).st_nlink == 0:  # without a link: settled just now
         os.close(file)
         return None
-    if os.fstat(file).st_nlink == 0:  # settled just now
-        os.close(file)
-        return None
-    found = about(root, name)
-    return Taken(root, name, file, found, journal.find(root, name, journal.ENDED) if found else None)
+    known = about(root, name)
+    return Taken(root, name, file, known, journal.find(root, name, journal.ENDED) if known else None)
 
 
 def end(root: str, name: str) -> None:
     """End a job's runner, so that it reports nothing. What it has started carries the mark of its scratch folder."""
-    found = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
-    runner = None if found is None else process_of(read(found["pid"], found["start"]))
+    entry = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
+    runner = None if entry is None else process_of(read(entry["pid"], entry["start"]))
     if runner is not None:
         end_tree(runner, None, 0)
 
@@ -145,12 +143,12 @@ def is_there(root: str, name: str) -> bool:
 
 def about(root: str, name: str) -> dict[str, Any]:
     """What is known of a job; nothing if it was killed before it began, or if its folder has no plain name."""
-    found = journal.find(root, name, ABOUT) or {}
-    place = found.get("place")
+    entry = journal.find(root, name, ABOUT) or {}
+    place = entry.get("place")
     is_plain = isinstance(place, str) and os.path.basename(place) == place not in ("", os.curdir, os.pardir)
-    return found if is_plain else {}
+    return entry if is_plain else {}
 
 
 def places(root: str) -> set[str]:
     """The scratch folders that jobs need."""
-    return {found["place"] for each in journal.jobs(root) if (found := about(root, each))}
+    return {known["place"] for name in journal.jobs(root) if (known := about(root, name))}

@@ -1,7 +1,7 @@
-"""Scratch folders: a candidate checked out apart, provisioned as agents' worktrees are, and thrown away afterwards.
+"""Scratch folders: a candidate checked out apart, provisioned as agents' worktrees are, and deleted afterwards.
 
-Each lies in `.rookery/scratch/<name>`, with a note of its holder (`processes/owned_folders.py`), to find what a kill
-left. Beside them lie the temporary folders of git (`vcs/temporary.py`), which are swept together with them.
+They are in `.rookery/scratch/<name>`, with a note of their holder (`processes/owned_folders.py`), to find what a kill
+left. Beside them are the temporary folders of git (`vcs/temporary.py`), which are swept together with them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Scratch(Record):
 
 @contextmanager
 def open_scratch(merger: Merger, name: str, commit: str, *, base: str, at: str) -> Iterator[Scratch]:
-    """Check a commit out apart, under a name of its own, and provision it; whatever happens, nothing of it stays."""
+    """Check a commit out in a folder of its own and provision it; afterwards, also on an error, delete the folder."""
     top = merger.scratch(name)
     folder = folder_of(merger, name)
     private, temporary = (os.path.join(top, part) for part in ("private", "tmp"))
@@ -69,7 +69,7 @@ def open_scratch(merger: Merger, name: str, commit: str, *, base: str, at: str) 
         )
         yield Scratch(name, folder, _environ(merger, top, folder, temporary, provided), _mark(top), _cage(merger, top))
     finally:
-        _throw_away(top)
+        _delete(top)
 
 
 def _cage(merger: Merger, top: str) -> tuple[str, ...]:
@@ -80,40 +80,41 @@ def _cage(merger: Merger, top: str) -> tuple[str, ...]:
     mode = merger.ctx.config.sandbox.mode
     if mode == OFF:
         return ()
-    found = probe(merger.ctx.root)
-    if not found.works:
+    bubblewrap = probe(merger.ctx.root)
+    if not bubblewrap.works:
         if mode == ON:
-            raise NoSandbox(f"sandbox.mode is on, and nothing can be sandboxed: {found.reason}", hint=found.hint)
+            reason = f"sandbox.mode is on, and nothing can be sandboxed: {bubblewrap.reason}"
+            raise NoSandbox(reason, hint=bubblewrap.hint)
         return ()
     root = os.path.realpath(merger.ctx.root)
     store = os.path.dirname(merger.merging.store.objects)
-    linked = [os.path.join(root, os.path.normpath(each.removesuffix("?"))) for each in merger.ctx.config.provision.link]
-    words = [found.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
-    words += [word for place in dict.fromkeys((root, store)) for word in ("--ro-bind", place, place)]
-    words += [word for place in (*linked, os.path.realpath(top)) for word in ("--bind-try", place, place)]
+    linked = [os.path.join(root, os.path.normpath(path.removesuffix("?"))) for path in merger.ctx.config.provision.link]
+    words = [bubblewrap.words[0], "--dev-bind", "/", "/", "--die-with-parent"]
+    words += [word for path in dict.fromkeys((root, store)) for word in ("--ro-bind", path, path)]
+    words += [word for path in (*linked, os.path.realpath(top)) for word in ("--bind-try", path, path)]
     return (*words, "--")
 
 
 def sweep(merger: Merger) -> None:
-    """Throw away what killed processes left and no job needs."""
+    """Delete what killed processes left and no job needs."""
     for name in names(merger.ctx):
         drop_left(merger, name)
 
 
 def names(ctx: Context) -> list[str]:
-    """Every folder that no job needs: one that a job needs goes when the job is settled."""
-    found = owned_folders.names(ctx.path(layout.SCRATCH))
-    needed = jobs.places(ctx.root) if found else set()
-    return [name for name in found if name not in needed]
+    """Every folder that no job needs; the others go when their job is settled."""
+    folders = owned_folders.names(ctx.path(layout.SCRATCH))
+    needed = jobs.places(ctx.root) if folders else set()
+    return [name for name in folders if name not in needed]
 
 
 def drop_left(merger: Merger, name: str) -> None:
-    """Throw away a folder whose owner is gone, once what was spent there is counted."""
+    """Delete a folder whose owner is gone, once what was spent there is counted."""
     top = merger.scratch(name)
     if is_left(merger.ctx, name):
         end_tree(None, _mark(top), 0)
         spending.end(merger, name)
-        _throw_away(top)
+        _delete(top)
 
 
 def folder_of(merger: Merger, name: str) -> str:
@@ -127,7 +128,7 @@ def is_left(ctx: Context, name: str) -> bool:
 
 
 def drop_all(top: str) -> None:
-    """Delete the scratch folders of a copy of the project. What runs in the original's is none of its business."""
+    """Delete the scratch folders of a copy of the project. What runs in those of the original goes on."""
     for name in owned_folders.names(top):
         delete_tree(os.path.join(top, name))
         owned_folders.forget(os.path.join(top, name))
@@ -138,7 +139,7 @@ def _mark(top: str) -> tuple[str, str]:
     return MARK, os.path.realpath(top)
 
 
-def _throw_away(top: str) -> None:
+def _delete(top: str) -> None:
     end_tree(None, _mark(top), 0)
     try:
         delete_tree(top)

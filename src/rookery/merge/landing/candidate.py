@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from rookery.base.record import Record
 from rookery.base.text import one_line
-from rookery.merge.landing.approval import reviewer_of
-from rookery.merge.landing.landed import Start, start_of
+from rookery.events.store import last_actor
+from rookery.mail import store as mail
+from rookery.merge.landing.history import Start, start_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
+from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
+from rookery.tasks.model import APPROVED
 from rookery.vcs.git.landed import reverted_commits
 from rookery.vcs.git.merge_tree import Conflict, Merged
 from rookery.vcs.git.merging import Merging
@@ -25,14 +28,14 @@ class Candidate(Record):
 
     entry: Entry
     onto: str
-    """What it stands on: the base, or the candidate before it in a batch."""
+    """Its parent: the base, or the candidate before it in a batch."""
     commit: str
     tier: str = CLEAN
 
 
 @dataclass(frozen=True, slots=True)
 class Clash(Record):
-    """A branch that does not go together with what it would stand on."""
+    """A branch that conflicts with the commit that it would land on."""
 
     entry: Entry
     onto: str
@@ -41,7 +44,7 @@ class Clash(Record):
     @property
     def paths(self) -> tuple[str, ...]:
         """The files that conflict."""
-        return tuple(each.path for each in self.merged.conflicts)
+        return tuple(conflict.path for conflict in self.merged.conflicts)
 
 
 def build(merger: Merger, entry: Entry, onto: str) -> Candidate | Clash:
@@ -61,14 +64,14 @@ def merge(merger: Merger, entry: Entry, onto: str, start: Start | None = None) -
     """
     start = start or start_of(merger, entry.branch, entry.tip, entry.base)
     merging, tree = merger.merging, onto
-    for each in start.redo:
-        again = merging.merge_trees(each.old, tree, each.new)
+    for redo in start.redo:
+        again = merging.merge_trees(redo.old, tree, redo.new)
         if not again.is_clean:
             break
         tree = again.tree
     else:
         if start.redo or start.before is None:
-            known = (onto, *start.hidden, *(each.brings for each in start.redo))
+            known = (onto, *start.hidden, *(redo.brings for redo in start.redo))
             return merging.merge(onto if known == (onto,) else merging.pose(tree, *known), entry.tip)
     # In one merge from before all of it, so that a tier that resolves a conflict sees both sides.
     return merging.merge(merging.pose(onto, *start.known(onto)), entry.tip)
@@ -78,31 +81,29 @@ def commit_tree(
     merger: Merger, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN, start: Start | None = None
 ) -> str:
     """The commit that gives the base a tree, by the strategy that the configuration names."""
-    strategy = merger.ctx.config.merge.strategy
-    known = (
-        (start or start_of(merger, entry.branch, entry.tip, entry.base)).known(onto)
-        if strategy in (SQUASH, REBASE)
-        else (onto,)
-    )
-    title, trailers = _title(merger, entry), _trailers(merger, entry, tier)
+    merging, strategy = merger.merging, merger.ctx.config.merge.strategy
+    task = tasks.existing(merger.ctx.db, entry.task_id)
+    title = entry.branch if task is None else one_line(task.title, _SUBJECT)
+    trailers = _trailers(merger, entry, tier)
+    if strategy not in (SQUASH, REBASE):
+        return merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+    known = (start or start_of(merger, entry.branch, entry.tip, entry.base)).known(onto)
     if strategy == REBASE and tier == CLEAN:
-        replayed = replay(merger.merging, onto, merger.merging.own_commits(known, entry.tip), trailers)
+        replayed = replay(merging, onto, merging.own_commits(known, entry.tip), trailers)
         # Commits that do not apply one by one, though their sum does, land as that sum.
-        if isinstance(replayed, str) and merger.merging.tree(replayed) == tree:
+        if isinstance(replayed, str) and merging.tree(replayed) == tree:
             return replayed
-    if strategy in (SQUASH, REBASE):
-        return merger.merging.commit_landing(tree, [onto], f"{title}\n\n{_told(merger, entry, known)}\n{trailers}")
-    return merger.merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
+    return merging.commit_landing(tree, [onto], f"{title}\n\n{_summary(merging, entry, known)}\n{trailers}")
 
 
-def _told(merger: Merger, entry: Entry, known: Sequence[str]) -> str:
-    """What the commits of a branch say, in one message: their subjects, and what they revert."""
-    messages = merger.merging.own_messages(known, entry.tip)
-    named = [each for message in messages for each in reverted_commits(message.text)]
-    # A revert within the branch of something of its own is of no concern to the base.
-    outside = [each for each in dict.fromkeys(named) if not any(own.commit.startswith(each) for own in messages)]
-    lines = [f"- {each.subject}\n" for each in messages] + [f"\nThis reverts commit {each}.\n" for each in outside]
-    return "".join(lines)
+def _summary(merging: Merging, entry: Entry, known: Sequence[str]) -> str:
+    """The messages of a branch's commits in one: their subjects, and what they revert."""
+    messages = merging.own_messages(known, entry.tip)
+    reverted = [commit for message in messages for commit in reverted_commits(message.text)]
+    # The base has nothing to do with a revert of something that the branch itself brought.
+    outside = [name for name in dict.fromkeys(reverted) if not any(own.commit.startswith(name) for own in messages)]
+    subjects = [f"- {message.subject}\n" for message in messages]
+    return "".join((*subjects, *(f"\nThis reverts commit {name}.\n" for name in outside)))
 
 
 def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = "") -> str | tuple[Conflict, ...]:
@@ -122,19 +123,31 @@ def replay(merging: Merging, onto: str, commits: Sequence[str], trailers: str = 
     return onto
 
 
-def _title(merger: Merger, entry: Entry) -> str:
-    task = tasks.existing(merger.ctx.db, entry.task_id)
-    return entry.branch if task is None else one_line(task.title, _SUBJECT)
-
-
 def _trailers(merger: Merger, entry: Entry, tier: str) -> str:
-    named = {
+    trailers = {
         "Branch": entry.branch,
         "Task": entry.task_id,
         "Agent": entry.agent,
-        "Reviewed-by": reviewer_of(merger, entry),
+        "Reviewed-by": _reviewer(merger, entry),
         "Merge-Id": entry.id,
+        "Conflicts-Resolved": None if tier == CLEAN else tier,
     }
-    if tier != CLEAN:
-        named["Conflicts-Resolved"] = tier
-    return "".join(f"{name}: {value}\n" for name, value in named.items() if value)
+    return "".join(f"{name}: {value}\n" for name, value in trailers.items() if value)
+
+
+def _reviewer(merger: Merger, entry: Entry) -> str | None:
+    """Who approved the task, else who said by mail that the branch is checked and may land; None without a review.
+
+    An approval is of one commit: later commits have no review. And an agent's approval of its own work does not count.
+    """
+    db, author = merger.ctx.db, entry.agent
+    task = tasks.existing(db, entry.task_id)
+    if task is None or author is None or task.commit not in (None, entry.tip):
+        return None
+    if task.state == APPROVED:
+        approver = last_actor(db, "task.approved", task.id)
+        if approver not in (None, author):
+            return approver
+    # The last sender of a `merge_ready` since the session began in which the work was done.
+    sessions = [session for session in agents.sessions(db, agent=author) if session.branch == entry.branch]
+    return mail.endorser(db, entry.branch, author=author, since=sessions[-1].created_at) if sessions else None

@@ -1,15 +1,16 @@
-"""The step that cannot be taken by halves: the base moves, and everything that follows from it is written down.
+"""The step that happens as a whole or not at all: the base moves, and everything that follows from it is recorded.
 
 What is about to happen is recorded first. Then the files of the base's checkouts change, then the base by
 compare-and-set: in one transaction of git's that also keeps the commits and fails if the lease was lost. Then the rows
-follow, and the indexes. Killed anywhere, `recover` finds out from git whether the base has moved, and finishes or takes
-back the rest.
+follow, and the indexes. After a kill, `recover` asks git whether the base has moved, and finishes the rest or puts the
+entries back.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,9 +20,9 @@ from rookery.config import steps
 from rookery.merge import lease as leases
 from rookery.merge import store
 from rookery.merge.gates import scratch
-from rookery.merge.landing import after, news, settle
-from rookery.merge.landing.attempts import Withdrawn, check_current
+from rookery.merge.landing import cleanup, completion, messages, rebase_requests
 from rookery.merge.landing.candidate import Candidate
+from rookery.merge.landing.eligibility import Withdrawn, why_refused
 from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDING, QUEUED, TESTING, WAITING, Entry
@@ -29,25 +30,22 @@ from rookery.ops.state_owner import keep_answer, last_answer
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git.forward import Forward, InTheWay
 from rookery.vcs.git.moves import Fenced
-from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Record):
-    """A landing that has to wait for a person: a checkout has files in the way or is busy, or a hook refuses."""
+    """A landing that has to wait for a person: a checkout has files that block it or is busy, or a hook refuses."""
 
     reason: str
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Moved(Record):
-    """Somebody else moved the base, so the candidate is out of date."""
+def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held:
+    """Move the base to the last of a stack of candidates, and record every one as landed; all, or none.
 
-
-def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry] | Held | Moved:
-    """Move the base to the last of a stack of candidates, and record every one as landed; all, or none."""
+    Raises RefMoved if another process has moved the base, so that the candidates are out of date.
+    """
     old, new = stack[0].onto, stack[-1].commit
     entries = _announce(merger, lease, stack)
     steps.reached("landing recorded")
@@ -56,105 +54,101 @@ def land(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry
     except InTheWay as error:
         return Held(error.message, error.paths)
     except InvalidState as error:
-        return Held(error.message, ())  # another git is at work in a checkout, or its files cannot be written
+        return Held(error.message)  # another git is at work in a checkout, or its files cannot be written
     answer = last_answer(merger.ctx.root)  # while the index is locked
     steps.reached("checkouts forwarded")
     try:
-        _move(merger, lease, entries, old, new)
-        landed = _record(merger, lease, entries)
-    except BaseException as error:
-        has_moved = not isinstance(error, RefMoved | Fenced) and merger.merging.tip(lease.base) == new
-        git_forward.end(begun, has_moved=has_moved)
-        if isinstance(error, RefMoved):
-            return Moved()
-        if isinstance(error, Fenced):
-            raise leases.lost(lease) from None
-        if isinstance(error, ProgramFailed) and not has_moved:
-            return Held(error.message, ())  # a hook of the user's has something against it
-        if isinstance(error, StorageFailed) and has_moved:
-            raise unrecorded(error, lease.base, new) from error
-        raise
-    try:
-        steps.reached("landing written")
-    finally:  # also when interrupted: with the lease let go, no later command would look for this
-        _finish(begun, merger.ctx.root, answer)
+        with checkouts_following(merger, lease.base, new, begun, answer):
+            _move(merger, lease, entries, old, new)
+            with leases.writing(merger, lease):  # if the lease was lost just now, its new holder records this
+                now = merger.ctx.now()
+                landed = [record_landed(merger, entry, now) for entry in entries]
+            steps.reached("landing written")
+    except ProgramFailed as error:
+        if merger.merging.tip(lease.base) == new:
+            raise
+        return Held(error.message)  # a hook of the user's refuses it
     steps.reached("indexes follow")
     merger.merging.settle()
     return landed
 
 
+@contextmanager
+def checkouts_following(
+    merger: Merger, base: str, new: str, begun: Sequence[Forward], answer: bytes | None = None
+) -> Iterator[None]:
+    """The block moves a branch whose checkouts have the new files already, and records that.
+
+    Then the indexes follow; if the branch has not moved, the files are put back. Also on an interrupt: once the lease
+    is free, no later command would look for it. `answer` says that the project's index had nothing of Rookery's state;
+    it has nothing of it now either, since no candidate may bring that.
+    """
+    root = merger.ctx.root
+    try:
+        yield
+    except BaseException as error:
+        has_moved = merger.merging.tip(base) == new
+        git_forward.end(begun, has_moved=has_moved)
+        if isinstance(error, Fenced):
+            raise leases.lost(base) from None
+        if isinstance(error, StorageFailed) and has_moved:
+            raise StorageFailed(
+                f"{base} is now at {new[:12]}, but that could not be recorded: {error.message}",
+                hint="make room on the disk, or remove what stops the database; the next `rook` command records it",
+                code=error.code,
+            ) from error
+        raise
+    for forward in begun:
+        if answer is not None and forward.folder == os.path.realpath(root):
+            forward.finish(while_locked=partial(keep_answer, root, answer, forward.own_index))
+        else:
+            forward.finish()
+
+
 def _announce(merger: Merger, lease: Lease, stack: Sequence[Candidate]) -> list[Entry]:
+    """Record what is about to land; raises Withdrawn if one of the entries may not land any more."""
     strategy = merger.ctx.config.merge.strategy
+    entries = []
     with leases.writing(merger, lease) as db:
-        entries = [store.get(db, each.entry.id) for each in stack]
-        check_current(db, entries)
-        return [
-            merger.change(
-                _taken(merger, entry, each.entry.tip),
-                "go ahead",
-                **{"candidate": each.commit, "base_before": each.onto, "tier": each.tier, "strategy": strategy},
-            )
-            for entry, each in zip(entries, stack, strict=True)
-        ]
-
-
-def _taken(merger: Merger, entry: Entry, tip: str) -> Entry:
-    """The entry, taken from the queue unless it was before; raises Withdrawn if it is not there any more."""
-    if entry.state == TESTING:
-        return entry
-    if entry.state not in (QUEUED, WAITING):
-        raise Withdrawn(f"{entry.branch} was taken out of the queue", hint="`rook merge list --all` shows it")
-    return merger.change(entry, "take", tip=tip)
+        for candidate in stack:
+            entry = store.get(db, candidate.entry.id)
+            is_withdrawn = entry.state not in (QUEUED, WAITING, TESTING)
+            reason = "it was taken out of the queue" if is_withdrawn else why_refused(db, entry)
+            if reason:
+                hint = "`rook merge list --all` shows what became of it"
+                raise Withdrawn(f"{entry.branch} may not land: {reason}", hint=hint)
+            if entry.state != TESTING:
+                entry = merger.change(entry, "take", tip=candidate.entry.tip)
+            changes = {"candidate": candidate.commit, "base_before": candidate.onto, "tier": candidate.tier}
+            entries.append(merger.change(entry, "go ahead", strategy=strategy, **changes))
+    return entries
 
 
 def _move(merger: Merger, lease: Lease, entries: Sequence[Entry], old: str, new: str) -> None:
     leases.check(merger.ctx.db, lease)
     steps.reached("lease checked")
-    why = f"land {', '.join(each.branch for each in entries)}"
-    commits = {LANDINGS + each.id: str(each.candidate) for each in entries}
+    why = f"land {', '.join(entry.branch for entry in entries)}"
+    commits = {LANDINGS + entry.id: str(entry.candidate) for entry in entries}
     merger.merging.move(lease.base, new, old, why, fence=lease.fence, kept=commits)
     steps.reached("base moved")
 
 
-def _record(merger: Merger, lease: Lease, entries: Sequence[Entry]) -> list[Entry]:
-    """The base has moved. If the lease was lost just after that, its new holder writes this down."""
-    with leases.writing(merger, lease):
-        now = merger.ctx.now()
-        return [record_landed(merger, each, now) for each in entries]
-
-
-def unrecorded(error: StorageFailed, base: str, commit: str) -> StorageFailed:
-    """Git has moved the base, and the database could not be told."""
-    return StorageFailed(
-        f"{base} is now at {commit[:12]}, but that could not be recorded: {error.message}",
-        hint="make room on the disk, or remove what else stops the database; the next `rook` command records it",
-        code=error.code,
-    )
-
-
 def record_landed(merger: Merger, entry: Entry, now: str) -> Entry:
-    """Within a transaction: the base contains the candidate, as git says. What landed at once has one time."""
-    note = settle.complete_task(merger, entry)
-    changes = {"landed_at": now, "kind": None, "reason": note or None, "files": ()}
+    """Within a transaction: git says that the base contains the candidate. What landed at once has one time."""
+    remark = completion.complete_task(merger, entry)
+    changes = {"landed_at": now, "kind": None, "reason": remark or None, "files": ()}
     landed = store.change(merger.ctx.db, entry, "land", actor=merger.actor, at=now, **changes)
-    news.tell_landed(merger, landed)
-    after.mark_settled(merger, landed, now)
+    messages.tell_landed(merger, landed)
+    # Most work concerns no other agent and leaves nothing to clean: then no later step has to look.
+    if not rebase_requests.may_be_needed(merger):
+        store.mark_followed(merger.ctx.db, [landed], now)
+    if not cleanup.has_worktree(merger, landed):
+        store.mark_cleaned(merger.ctx.db, landed, now)
     return landed
 
 
-def _finish(begun: Sequence[Forward], root: str, answer: bytes | None) -> None:
-    """Let the indexes follow. If the project's own had nothing of the state in it, it has nothing of it now: the
-    candidate brings nothing of that (`protected`), so the next command need not ask git.
-    """
-    for each in begun:
-        if answer is not None and each.folder == os.path.realpath(root):
-            each.finish(while_locked=partial(keep_answer, root, answer, each.own_index))
-        else:
-            each.finish()
-
-
 def recover(merger: Merger, lease: Lease) -> list[Entry]:
-    """Settle what a killed merger left on this base; what was not through goes back into the queue."""
+    """Settle what a killed merger left on this base; entries that had not landed go back into the queue."""
     # A checkout that could not be settled at once may be all that is left.
     has_settled = merger.merging.repair_checkouts(lease.base)
     left = store.select(merger.ctx.db, states=(TESTING, LANDING), base=lease.base)
@@ -163,14 +157,10 @@ def recover(merger: Merger, lease: Lease) -> list[Entry]:
     tip = merger.merging.tip(lease.base)
     settled = []
     for entry in left:
-        through = (
-            entry.state == LANDING
-            and entry.candidate is not None
-            and tip is not None
-            and merger.merging.store.contains(entry.candidate, tip)
-        )
+        is_announced = entry.state == LANDING and tip is not None
+        has_landed = is_announced and merger.merging.store.contains(str(entry.candidate), str(tip))
         with leases.writing(merger, lease):
-            if through:
+            if has_landed:
                 settled.append(record_landed(merger, entry, merger.ctx.now()))
             else:
                 settled.append(merger.change(entry, "put back"))

@@ -1,4 +1,4 @@
-"""What we offer of the radar."""
+"""The operation of the radar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rookery.ops.operation import AGENTS, BRANCHES, NOTHING, PROCESS, Doc, Ref, 
 @op("radar", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="merges.radar")
 def radar(
     ctx: Context,
-    name: Annotated[str | None, Ref(AGENTS), Doc("Only what meets this branch, or this agent's.")] = None,
+    name: Annotated[str | None, Ref(AGENTS), Doc("Only what overlaps with this branch, or this agent's.")] = None,
     *,
     into: Annotated[
         str | None, Ref(BRANCHES), Doc("The branch that they land on, instead of the project's base.")
@@ -21,8 +21,8 @@ def radar(
 ) -> Scan:
     """Show which unlanded branches changed the same files, and which of them would conflict.
 
-    An agent's last snapshot counts, so that work which is not committed yet is seen too. Agents whose work meets are
-    warned by mail, once for each file.
+    An agent's last snapshot counts, so that work which is not committed yet is seen too. Agents whose work overlaps
+    are warned by mail, once for each file.
     """
     merger = Merger(ctx, ctx.actor)
     return scan(merger, merger.base(into), only=name)

@@ -1,4 +1,4 @@
-"""The tables of the radar: what is known of commits, and of which overlaps agents were warned."""
+"""The tables of the radar: what commits changed, where they conflict, and the overlaps that agents were warned of."""
 
 from __future__ import annotations
 

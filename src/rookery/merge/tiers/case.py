@@ -8,9 +8,8 @@ from typing import Any
 
 from rookery.base.record import Record
 from rookery.merge import store
-from rookery.merge.gates.service import Verdict
 from rookery.merge.merger import Merger
-from rookery.merge.model import DECLINED, REFUSED, RESOLVED, SAID, Entry, FileOutcome
+from rookery.merge.model import DECLINED, REFUSED, RESOLVED, VERDICTS, Entry, FileOutcome, GateRun
 from rookery.merge.resolve.files import Settings, lineage_of, resolve
 from rookery.merge.resolve.markers import has_markers, parses
 from rookery.merge.resolve.model import Declined, Hunk, Resolved, Sides
@@ -53,10 +52,9 @@ class Case(Record):
         with merger.ctx.db.write() as db:
             store.add_outcomes(db, self.entry.id, self.outcomes, merger.ctx.now())
 
-    def refuse(self, merger: Merger, verdict: Verdict) -> None:
-        """Keep that the gates turned it down."""
-        failed = verdict.failed
-        why = "the gates turned it down" if failed is None else f"the gate {failed.name} {SAID[failed.verdict]}"
+    def refuse(self, merger: Merger, failed: GateRun) -> None:
+        """Keep that a gate turned it down."""
+        why = f"the gate {failed.name} {VERDICTS[failed.verdict]}"
         turned_down = [
             each.replace(outcome=REFUSED, why=f"{each.why}; {why}") if each.outcome == RESOLVED else each
             for each in self.outcomes

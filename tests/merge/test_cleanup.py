@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import git
-from rookery.merge.landing import kept
+from rookery.merge.landing import cleanup
 
 from .yard import Yard
 
@@ -24,9 +24,9 @@ def prune(yard: Yard) -> None:
     """Let go of everything but the last two."""
     merger = yard.merger()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept, "_KEPT", 2)
-        patch.setattr(kept, "_SLACK", 0)
-        kept.prune(merger)
+        patch.setattr(cleanup, "_MOST_ENTRIES", 2)
+        patch.setattr(cleanup, "_SLACK", 0)
+        cleanup.prune_refs(merger)
     merger.ctx.db.close()
 
 
@@ -131,7 +131,7 @@ def test_an_undo_that_was_cut_off_keeps_its_refs(yard: Yard) -> None:
 @pytest.mark.slow
 def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None:
     tips = {}
-    for number in range(kept._KEPT + kept._SLACK + 3):
+    for number in range(cleanup._MOST_ENTRIES + cleanup._SLACK + 3):
         merge = f"mrg_{number:026}"
         tips[merge] = yard.main()
     lines = "".join(f"create refs/rookery/merge/{name} {tip}\n" for name, tip in tips.items())
@@ -154,5 +154,5 @@ def test_few_are_left_alone_and_many_are_pruned_by_a_landing(yard: Yard) -> None
     yard.branch("two", two_txt="two\n")
     assert yard.merge("--branch", "two").status == 0
     left = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/rookery/merge/").splitlines()
-    assert len(left) < kept._KEPT
+    assert len(left) < cleanup._MOST_ENTRIES
     assert len([each for each in left if "mrg_0000" not in each]) == 2

@@ -16,14 +16,14 @@ from rookery.vcs.git.landed import UNDO_TRAILER, Evidence, Landing
 
 
 class Unclear(InvalidState):
-    """The base went through the tip of a branch and reverted it, and nothing tells where its work began."""
+    """The base went through the tip of a branch and reverted it, and nothing says where its work began."""
 
     code = "unclear_branch"
 
 
 @dataclass(frozen=True, slots=True)
 class Redo(Record):
-    """Work that landed and was reverted: the difference of two commits has it."""
+    """Work that landed and was reverted, as the difference of two commits."""
 
     old: str
     new: str
@@ -33,16 +33,16 @@ class Redo(Record):
 
 @dataclass(frozen=True, slots=True)
 class Start(Record):
-    """Where the work of a branch begins that its base lacks. Usually git sees that by itself."""
+    """Where the work of a branch begins that its base lacks. Usually git finds that by itself."""
 
     redo: tuple[Redo, ...] = ()
-    """What landed of it and was reverted, the oldest first: all of that is to land again."""
+    """Its landings that were reverted, the oldest first: all of them land again."""
     before: str | None = None
-    """What the base was before the first of these."""
+    """The base before the first of these."""
     hidden: tuple[str, ...] = ()
-    """What the base has squashed or rebased, so that the history does not show it."""
+    """Commits whose work the base has squashed or rebased, so that its history does not show them."""
     settled: tuple[str, ...] = ()
-    """Those of these that hold nothing of what was reverted."""
+    """Those of the hidden commits that hold nothing of what was reverted."""
 
     def known(self, onto: str) -> tuple[str, ...]:
         """The commits whose history does not count as the branch's own work when it lands on a commit."""
@@ -59,7 +59,7 @@ def landed_branches(merger: Merger, tips: Mapping[str, str], base: str) -> set[s
     """Of several branches, those with all of their work on a base."""
     onto = merger.merging.tip(base)
     if len(tips) == 1 and onto is not None:
-        # One git answers this, and all that is asked when the branch is built.
+        # One git command says this together with everything that building the candidate asks for.
         maybe = {name for name, tip in tips.items() if git_landed.compare(merger.merging.store, tip, onto).is_contained}
     else:
         maybe = merger.merging.landed_branches(base)
@@ -72,29 +72,29 @@ def landed_branches(merger: Merger, tips: Mapping[str, str], base: str) -> set[s
 
 
 def start_of(merger: Merger, branch: str, tip: str, base: str) -> Start:
-    """Where the work of a branch begins that its base lacks; raises Unclear if nothing tells."""
+    """Where the work of a branch begins that its base lacks; raises Unclear if nothing says so."""
     git, onto = merger.merging.store, merger.merging.tip(base)
     if onto is None:
         return Start()
-    found = git_landed.landings(git, tip, onto, _evidence(merger, branch, base))
-    undone = git_landed.undone(git, found)
-    if any(not each.before for each in undone):
+    landings = git_landed.landings(git, tip, onto, _evidence(merger, branch, base))
+    undone = git_landed.undone(git, landings)
+    if any(not landing.before for landing in undone):
         raise Unclear(
-            f"{base} has reverted {branch}, and nothing tells where its work began",
+            f"{base} has reverted {branch}, and nothing says where its work began",
             hint=f"`git revert` the revert on a branch of its own, and land that; {undone[-1].reverted_by} reverted it",
         )
-    standing = [each.brings for each in found if each.reverted_by is None]
-    hidden = tuple(each for each in dict.fromkeys(standing) if not git.contains(each, onto))
+    standing = [landing.brings for landing in landings if landing.reverted_by is None]
+    hidden = tuple(commit for commit in dict.fromkeys(standing) if not git.contains(commit, onto))
     if not undone:
         return Start(hidden=hidden, settled=hidden)
-    settled = [each for each in hidden if not any(git.contains(other.brings, each) for other in undone)]
+    settled = [commit for commit in hidden if not any(git.contains(landing.brings, commit) for landing in undone)]
     # What came together with the work of others is not brought back as a whole.
-    redo = [_redo(merger, each) for each in undone] if all(each.is_whole for each in undone) else []
+    redo = [_redo(merger, landing) for landing in undone] if all(landing.is_whole for landing in undone) else []
     return Start(tuple(redo), undone[0].before, hidden, tuple(settled))
 
 
 def _redo(merger: Merger, landing: Landing) -> Redo:
-    """How to bring a landing back: by the inverse of our undo, as it was then, else as it landed.
+    """How to bring a landing back: by the inverse of our undo where it was ours, else as it landed.
 
     A person's revert may change more than that.
     """
@@ -105,11 +105,8 @@ def _redo(merger: Merger, landing: Landing) -> Redo:
 
 
 def _evidence(merger: Merger, branch: str, base: str) -> Evidence:
+    """Where an agent's or a task's branch began, and our records of what landed."""
+    sessions = agents.sessions(merger.ctx.db, branch=branch)
+    began = sessions[0].base_commit if sessions else tasks.start_of_branch(merger.ctx.db, branch)
     own, hidden = (tuple(Landing(*row) for row in rows) for rows in store.landings(merger.ctx.db, branch, base))
-    return Evidence(_since(merger, branch), own, hidden)
-
-
-def _since(merger: Merger, branch: str) -> str | None:
-    """Where the work of an agent's or a task's branch began."""
-    first = agents.sessions(merger.ctx.db, branch=branch)[:1]
-    return first[0].base_commit if first else tasks.start_of_branch(merger.ctx.db, branch)
+    return Evidence(began, own, hidden)

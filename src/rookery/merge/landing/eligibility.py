@@ -1,0 +1,129 @@
+"""Which branches may land: the current attempt of a task that is in review or approved.
+
+A task can have branches of earlier attempts, and be given up while its branch is still there. Such work lands only when
+a person forces it, and then completes nothing. No branch may change Rookery's own folder, whose settings decide what
+the next agent can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rookery.base.errors import InvalidState
+from rookery.base.record import Record
+from rookery.config.project import is_own_name
+from rookery.db.database import Database
+from rookery.merge import store
+from rookery.merge.landing.history import landed_branches
+from rookery.merge.merger import Merger
+from rookery.merge.model import CANCELLED as TAKEN_OUT
+from rookery.merge.model import FAILED as DID_NOT_LAND
+from rookery.merge.model import OPEN, UNDONE, Entry, Skipped
+from rookery.sessions import store as agents
+from rookery.sessions.model import COMPLETED, Session
+from rookery.tasks import store as tasks
+from rookery.tasks.model import APPROVED, CANCELLED, FAILED, IN_PROGRESS, NEEDS_REBASE, PENDING, PENDING_REVIEW, Task
+from rookery.vcs.ref_names import AGENT_BRANCHES
+
+_IN_REVIEW = (PENDING_REVIEW, APPROVED)
+_UNFINISHED = (PENDING, IN_PROGRESS, NEEDS_REBASE)
+
+
+class Withdrawn(InvalidState):
+    """Work that was queued may not land any more: its task was given up, or has a later attempt."""
+
+    code = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Survey(Record):
+    """The branches that are not on the base."""
+
+    ready: tuple[str, ...]
+    """Branches of agents that are finished."""
+    queued: tuple[Entry, ...] = ()
+    """What is queued besides, and lands with them."""
+    skipped: tuple[Skipped, ...] = ()
+
+
+def protected_paths(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of some paths of a repository that are in Rookery's folder, on any file system."""
+    return tuple(path for path in paths if is_own_name(path.partition("/")[0]))
+
+
+def objection(db: Database, branch: str, task_id: str | None) -> str:
+    """Why a branch lands only by force; empty if it may land."""
+    task = tasks.existing(db, task_id)
+    if task is None:
+        return ""
+    if task.state in (CANCELLED, FAILED):
+        return f"its task {task.id} is {task.state}"
+    if task.branch not in (None, branch):
+        return f"a later attempt replaced it: {task.branch}"
+    return ""
+
+
+def why_refused(db: Database, entry: Entry) -> str:
+    """Why an entry may not land; empty if it may, also by force."""
+    return "" if entry.forced else objection(db, entry.branch, entry.task_id)
+
+
+def survey(merger: Merger, base: str) -> Survey:
+    """Every branch that is queued, or that an agent made, and that the base lacks: which land, and why the rest do not.
+
+    Queued work of an unfinished task has to be named to land.
+    """
+    db = merger.ctx.db
+    sessions = {session.branch: session for session in agents.sessions(db)}
+    entries = {entry.branch: entry for entry in store.select(db, states=OPEN, base=base)}
+    task_ids = (*(session.task_id for session in sessions.values()), *(entry.task_id for entry in entries.values()))
+    tasks_by_id = tasks.get_many(db, filter(None, task_ids))
+    tips = {name: tip for name, tip in merger.vcs.branches(AGENT_BRANCHES).items() if name in sessions}
+    landed = landed_branches(merger, tips, base)
+    ready, queued, skipped = [], [], []
+    for branch, tip in tips.items():
+        session = sessions[branch]
+        task = tasks_by_id.get(session.task_id or "")
+        has_work = tip != session.base_commit and branch not in landed
+        if not has_work and (task is None or task.state not in _IN_REVIEW):
+            continue  # nothing is expected of it
+        reason = _why_not_ready(db, session, task, tip, base)
+        if not reason:
+            ready.append(branch)
+        elif branch not in entries:
+            skipped.append(Skipped(branch, session.agent, session.task_id, reason))
+    for branch, entry in entries.items():
+        task = tasks_by_id.get(entry.task_id or "")
+        if branch in ready:
+            continue
+        if entry.forced or task is None or task.state not in _UNFINISHED:
+            queued.append(entry)
+        else:
+            reason = f"it is queued, but its task {task.id} is {task.state}; `rook merge run` lands it"
+            skipped.append(Skipped(branch, entry.agent or "", entry.task_id, reason))
+    return Survey(tuple(ready), tuple(queued), tuple(skipped))
+
+
+def _why_not_ready(db: Database, session: Session, task: Task | None, tip: str, base: str) -> str:
+    if session.is_alive:
+        return f"{session.agent} is still {session.state}"
+    if tip == session.base_commit:
+        return "it holds no commit of its own"
+    reason = objection(db, session.branch, session.task_id)
+    if reason:
+        return reason
+    if task is None and session.outcome != COMPLETED:
+        return f"{session.agent} {session.outcome} before it was done"
+    newest = store.select(db, base=base, branch=session.branch, limit=1)
+    if newest and newest[0].tip == tip:
+        reasons = {
+            UNDONE: f"it was undone; `rook merge --branch {session.agent}` lands it again",
+            DID_NOT_LAND: f"it failed: {newest[0].reason}; `rook merge retry {session.agent}` tries again",
+            TAKEN_OUT: f"it was taken out of the queue; `rook merge retry {session.agent}` puts it back",
+        }
+        if newest[0].state in reasons:
+            return reasons[newest[0].state]
+    if task is not None and task.state not in _IN_REVIEW:
+        return f"its task {task.id} is {task.state}, not in review"
+    return ""

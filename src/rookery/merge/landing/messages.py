@@ -1,0 +1,84 @@
+"""Mail about landings, to the agent that did the work and its lead; sent in the transaction that records the fact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from rookery.base.errors import Refused
+from rookery.base.text import one_line
+from rookery.mail import service as mail
+from rookery.merge.merger import Merger
+from rookery.merge.model import Entry
+
+_SHOWN_FILES = 50
+_SHOWN_CHARACTERS = 4000
+
+
+def tell_landed(merger: Merger, entry: Entry) -> None:
+    """A branch has landed."""
+    subject = f"{entry.branch} has landed on {entry.base}"
+    body = f"{subject} as {str(entry.candidate)[:12]} ({entry.tier})."
+    _send(
+        merger, entry, subject, body, type="merged", payload={"branch": entry.branch, "commit": entry.candidate or ""}
+    )
+
+
+def tell_failed(merger: Merger, entry: Entry, output: str = "") -> None:
+    """A branch could not land: why, in which files, and the last lines of the failed gate's output."""
+    files = [path for path in entry.files if path][:_SHOWN_FILES]
+    parts = [f"{entry.branch} could not land on {entry.base}: {entry.reason}"]
+    if files:
+        parts.append(f"Files:\n{_list(files)}")
+    if output:
+        parts.append(f"The last lines of the gate's output:\n{output[-_SHOWN_CHARACTERS:]}")
+    parts.append(
+        f"Fix it on the branch (bring {entry.base} in first: `rook worktree rebase {entry.agent or 'NAME'}`, or merge "
+        f"it), commit, and ask for another try: `rook merge retry {entry.id}`."
+    )
+    subject = one_line(f"{entry.branch} could not land: {entry.reason}", 200)
+    payload = {"branch": entry.branch, "reason": one_line(str(entry.reason), 500), "files": files}
+    _send(merger, entry, subject, "\n\n".join(parts), type="merge_failed", priority="high", payload=payload)
+
+
+def tell_undone(merger: Merger, entry: Entry, *, is_task_reopened: bool) -> None:
+    """A landing was undone."""
+    subject = f"the landing of {entry.branch} on {entry.base} was undone"
+    task = ", and its task is open again" if is_task_reopened else ""
+    body = f"It was {entry.reason}. The work is still on {entry.branch}{task}."
+    _send(merger, entry, subject, body, priority="high")
+
+
+def ask_to_rebase(merger: Merger, agent: str, branch: str, base: str, files: Sequence[str]) -> None:
+    """Something landed that overlaps with the work of a running agent."""
+    body = (
+        f"Work has landed on {base} that touches the same files as yours:\n{_list(files)}\n\n"
+        f"When you are at a good place, commit and run `rook worktree rebase {agent}`."
+    )
+    payload = {"branch": branch, "base": base}
+    _send(merger, agent, f"{base} has moved; please rebase {branch}", body, type="rebase_request", payload=payload)
+
+
+def warn_of_overlap(
+    merger: Merger, agent: str, branch: str, other: str, files: Sequence[str], *, is_conflict: bool
+) -> None:
+    """Two agents work on the same files."""
+    verb = "would conflict with" if is_conflict else "touches the same files as"
+    body = (
+        f"As it is now, {branch} {verb} the branch of {other}:\n{_list(files)}\n\n"
+        f"Speak with {other} by mail before you go on there, or keep your changes in these files small."
+    )
+    _send(merger, agent, f"Your work {verb} {other}'s", body, priority="high" if is_conflict else "normal")
+
+
+def _list(files: Sequence[str]) -> str:
+    return "\n".join(f"- {path}" for path in files[:_SHOWN_FILES])
+
+
+def _send(merger: Merger, to: Entry | str, subject: str, body: str, **more: Any) -> None:
+    """Send a message to one agent, or to the agent and the lead of an entry."""
+    names = [to] if isinstance(to, str) else dict.fromkeys(name for name in (to.agent, to.lead) if name)
+    for name in names:
+        with suppress(Refused):  # no agent of that name is known any more
+            mail.send_from_system(merger.ctx.db, name, subject, body, now=merger.ctx.now(), **more)

@@ -1,0 +1,57 @@
+"""Asking running agents to rebase after a landing that touches their files; may be done later, or again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rookery.base.errors import ProgramFailed
+from rookery.config import steps
+from rookery.merge import store
+from rookery.merge.landing import messages
+from rookery.merge.merger import Merger
+from rookery.merge.model import Entry
+from rookery.merge.radar import service as radar
+from rookery.sessions import store as agents
+
+
+def may_be_needed(merger: Merger) -> bool:
+    """True if some agent might have to rebase: one runs, and the settings want it to be asked."""
+    return merger.ctx.config.merge.rebase != "none" and bool(agents.sessions(merger.ctx.db, alive=True))
+
+
+def follow_up(merger: Merger, base: str) -> None:
+    """Ask running agents to rebase where what has landed touches files that they have changed too; each once."""
+    landed = store.unfollowed(merger.ctx.db, base)
+    if not landed:
+        return
+    steps.reached("to be followed up")
+    try:
+        touched = _touched_agents(merger, base, landed)
+    except ProgramFailed as error:  # git has no answer, now or later: the landing stands without it
+        merger.say(f"cannot find out which agents would have to rebase on {base}: {error.message}\n")
+        touched = []
+    with merger.ctx.db.write() as db:
+        if [entry.id for entry in store.unfollowed(db, base)] != [entry.id for entry in landed]:
+            return  # another process follows it up, or some of it was undone
+        for agent, branch, files in touched:
+            messages.ask_to_rebase(merger, agent, branch, base, files)
+        store.mark_followed(db, landed, merger.ctx.now())
+    steps.reached("followed up")
+
+
+def _touched_agents(merger: Merger, base: str, landed: Sequence[Entry]) -> list[tuple[str, str, list[str]]]:
+    """The running agents that have to rebase, with their branches and the files that overlap."""
+    if not may_be_needed(merger):
+        return []
+    asks_all = merger.ctx.config.merge.rebase == "all"
+    pairs = [(entry.base_before, entry.candidate) for entry in landed if entry.base_before and entry.candidate]
+    changed = {path for paths in merger.merging.changed_paths(pairs) for path in paths}
+    own = {entry.branch for entry in landed}
+    touched = []
+    for branch in radar.unlanded_branches(merger):
+        if branch.name in own or not branch.is_alive:
+            continue
+        overlap = changed if asks_all else changed & radar.changed_files(merger, [branch], base)[branch.name]
+        if overlap:
+            touched.append((branch.agent, branch.name, sorted(overlap)))
+    return touched
