@@ -100,7 +100,7 @@ def check_refusal(code: str, message: str, hint: str, words: list[str]) -> None:
         ] or ["people"]
         assert all(each in message for each in mays), (words, message)
     else:
-        owners = ("ada", "bee", "drone", "queen", "human", "merle", "is nobody's yet", "makes no epics", "to land")
+        owners = ("ada", "bee", "drone", "queen", "human", "merle", "has no owner yet", "makes no epics", "to land")
         assert any(owner in message for owner in owners), (words, message)
 
 

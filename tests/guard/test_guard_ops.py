@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Rook
 from den import Den
-from rookery.guard.explain import explain
+from rookery.guard.explanation import explain_role
 from rookery.roles.catalog import builtin_roles
 from rookery.roles.model import PROFILES
 from support import run_rook
@@ -105,7 +105,7 @@ def test_a_role_is_explained(rook: Rook, role: str) -> None:
 
 def test_what_is_explained_follows_from_role_and_profile() -> None:
     def names(role: str, profile: str, kind: str) -> str:
-        return " ".join(point.what for point in getattr(explain(builtin_roles()[role], profile), kind))
+        return " ".join(point.what for point in getattr(explain_role(builtin_roles()[role], profile), kind))
 
     assert "writing in its worktree" in names("builder", "yolo", "allowed")
     assert "changing any file" in names("scout", "yolo", "denied")

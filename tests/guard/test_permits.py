@@ -22,7 +22,7 @@ from rookery.guard.decide import decide
 from rookery.guard.model import ALLOW
 from rookery.guard.model import Call as ToolCall
 from rookery.guard.ownership import check_one
-from rookery.guard.permits import NotPermitted, check_permitted
+from rookery.guard.permits import check_permitted
 from rookery.hooks import service as hooks
 from rookery.hooks import tool_events as tool_hooks
 from rookery.hooks.model import DENIED
@@ -34,7 +34,7 @@ from rookery.ops.model import PERSON
 from rookery.ops.operation import Op
 from rookery.roles.catalog import builtin_roles
 from rookery.roles.permissions import OWN, PERMISSIONS, PROGRAM
-from rookery.roles.rights import reach_of
+from rookery.roles.rights import NotPermitted, reach_of
 from rookery.tasks import learnings
 from support import AUTHOR, NOW, write_role
 
@@ -106,9 +106,9 @@ def test_a_refusal_names_the_owner_and_how_to_ask(scene: Scene) -> None:
         assert refused is not None
         assert owner in refused.message
         assert f"rook mail send {owner} " in refused.hint
-    nobodys = permit(scene.agents["bee"], scene.words("task start {epic}"))
-    assert nobodys is not None
-    assert "nobody's yet" in nobodys.message
+    unowned = permit(scene.agents["bee"], scene.words("task start {epic}"))
+    assert unowned is not None
+    assert "has no owner yet" in unowned.message
 
 
 @pytest.mark.parametrize("command", ["vcs commit -m x", "task start {bee.task} --checkout"])

@@ -1,4 +1,4 @@
-"""What the guard is asked and what it answers."""
+"""What the guard judges, and its answer."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Bounds(Record):
     task_id: str | None = None
     agent: str = ""
     temp: tuple[str, ...] = ("/tmp", "/var/tmp")  # noqa: S108
-    """Folders outside of the project that anybody may write to."""
+    """Folders outside of the project that every agent may write to."""
     cwd: str = ""
-    """Where the shell stands; the worktree if empty."""
+    """The folder of the shell; the worktree if empty."""
     tools: tuple[str, ...] = (ALL,)
-    """The only tools of its role that it was slung with."""
+    """The tools of its role that it was slung with."""
     check_own: Callable[[Op, Mapping[str, Any], str, str], None] | None = None
-    """Asks the state: raises, as `ownership.check_owned` does, if a call changes what is another's. It is given the
-    operation, its values, the folder and the reach. Without it, `rook` changes nothing that may be somebody's."""
+    """Asks the state: raises, as `ownership.check_owned` does, if a call changes what is another's. Its arguments are
+    the operation, its values, the folder and the reach. Without it, `rook` changes nothing that may have an owner."""
 
 
 @dataclass(frozen=True, slots=True)

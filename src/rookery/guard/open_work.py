@@ -1,11 +1,12 @@
 """What an agent must have done before it may say that it is finished.
 
-A lead answers for its workers: it cannot end while one of them works, waits for an answer, or has handed over a branch
-that nobody was told of.
+A lead answers for its workers: it cannot end while one of them works, waits for an answer, or has finished a branch
+that no `merge_ready` message names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.errors import Refused
@@ -28,58 +29,47 @@ class NotFinished(Refused):
 
 
 def check_call(db: Database, caller: Caller, values: dict[str, Any]) -> None:
-    """Raise if the agent says by this call that its work, or its own task, is finished, and it is not."""
+    """Raise NotFinished, with everything that is open, if the call ends the agent's work or its own task."""
     task = values.get("task")
-    if caller.session_id is not None and (task is None or tasks.resolve(db, str(task)) == caller.task_id):
-        check_finished(db, store.session(db, caller.session_id))
-
-
-def check_finished(db: Database, session: Session) -> None:
-    """Raise NotFinished with everything that is still open."""
-    open_matters = _open_matters(db, session)
-    if open_matters:
+    if caller.session_id is None or (task is not None and tasks.resolve(db, str(task)) != caller.task_id):
+        return
+    session = store.session(db, caller.session_id)
+    open_work = list(_open_work(db, session))
+    if open_work:
+        lines = [f"- {problem}" for problem, _ in open_work]
         raise NotFinished(
-            f"{session.agent} is not finished:\n" + "\n".join(f"- {matter}" for matter, _ in open_matters),
-            hint="; ".join(dict.fromkeys(what for _, what in open_matters)),
+            "\n".join([f"{session.agent} is not finished:", *lines]),
+            hint="; ".join(dict.fromkeys(hint for _, hint in open_work)),
         )
 
 
-def _open_matters(db: Database, session: Session) -> list[tuple[str, str]]:
+def _open_work(db: Database, session: Session) -> Iterator[tuple[str, str]]:
     """What is open, and what to do about it."""
-    found = []
     children = store.sessions(db, parent=session.agent)
-    workers = [each for each in children if each.created_at >= session.created_at]
     announced = messages.branches_announced(db, session.id)
-    for worker in workers:
-        has_said_so = mail.terminal_message(db, worker) is not None
-        if worker.is_alive and not has_said_so:
-            found.append(
-                (
-                    f"{worker.agent} is still {worker.state}",
-                    f"end your turn and wait for its mail, or `rook stop {worker.agent}`",
-                )
-            )
-        elif has_said_so and worker.branch not in announced and _is_to_land(db, worker):
-            found.append(
-                (
-                    f"nobody was told that {worker.branch} may land",
-                    f"`rook mail send {session.parent} --type merge_ready --subject … --payload "
-                    f'\'{{"branch": "{worker.branch}", "task_id": "{worker.task_id}"}}\'`',
-                )
-            )
-    living = {each.id for each in children if each.is_alive}
-    for asked in messages.unanswered(db, session.agent, session.created_at):
-        if asked.session_id in living:
-            what = f"{asked.sender} asked “{asked.subject}” and has no answer"
-            found.append((what, f"`rook mail reply {asked.id} --body …`"))
-    return found
+    for worker in children:
+        if worker.created_at < session.created_at:
+            continue
+        is_done = mail.terminal_message(db, worker) is not None
+        if worker.is_alive and not is_done:
+            hint = f"end your turn and wait for its mail, or `rook stop {worker.agent}`"
+            yield f"{worker.agent} is still {worker.state}", hint
+        elif is_done and worker.branch not in announced and _must_land(db, worker):
+            payload = f'{{"branch": "{worker.branch}", "task_id": "{worker.task_id}"}}'
+            hint = f"`rook mail send {session.parent} --type merge_ready --subject … --payload '{payload}'`"
+            yield f"no merge_ready message names {worker.branch}", hint
+    alive = {worker.id for worker in children if worker.is_alive}
+    for question in messages.unanswered(db, session.agent, session.created_at):
+        if question.session_id in alive:
+            hint = f"`rook mail reply {question.id} --body …`"
+            yield f"{question.sender} asked “{question.subject}” and has no answer", hint
 
 
-def _is_to_land(db: Database, worker: Session) -> bool:
-    """True if the worker's role makes commits that others land, and its task is not over and done with already."""
+def _must_land(db: Database, worker: Session) -> bool:
+    """True if the worker's role makes commits that others land, and its task is not finished."""
     try:
         role = read_role(root_of(db.path), worker.role)
-    except Refused:  # its file cannot be used just now; what it made before may well have to land
+    except Refused:  # its file cannot be used just now; its earlier work may still have to land
         role = None
     if (role is not None and (role.can_land or not role.can_write)) or worker.task_id is None:
         return False

@@ -1,4 +1,4 @@
-"""What we offer of the guard: to try a call, and to read what a role may do."""
+"""The operations of the guard: try a call, and read what a role may do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 from rookery.base.errors import InvalidInput, NotInitialised
 from rookery.guard.decide import decide
-from rookery.guard.explain import Explanation
-from rookery.guard.explain import explain as put_in_words
+from rookery.guard.explanation import Explanation, explain_role
 from rookery.guard.model import Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
 from rookery.ops.context import Context
@@ -40,15 +39,15 @@ def try_call(
 
     In the worktree of an agent its own bounds hold: its branch, its task and its file scope.
     """
-    found = find_role(_root(ctx), role)
-    return decide(found, profile or found.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
+    judged = find_role(_root(ctx), role)
+    return decide(judged, profile or judged.profile, _bounds(ctx, worktree), Call(tool, _read(input)))
 
 
 @op("guard explain", needs="guard.read", view="guard.explanation")
 def explain(ctx: Context, role: RoleArg, *, profile: ProfileOption = None) -> Explanation:
     """Show what the guard allows, asks and denies to a role."""
-    found = find_role(_root(ctx), role)
-    return put_in_words(found, profile or found.profile)
+    explained = find_role(_root(ctx), role)
+    return explain_role(explained, profile or explained.profile)
 
 
 def _root(ctx: Context) -> str | None:
@@ -60,16 +59,14 @@ def _root(ctx: Context) -> str | None:
 
 
 def _read(text: str) -> dict[str, Any]:
+    example = """`rook guard test builder Bash '{"command": "git push"}'`"""
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"the input is not JSON: {error}", hint=_EXAMPLE) from error
-    if not isinstance(found, dict):
-        raise InvalidInput("the input of a tool is a JSON object", hint=_EXAMPLE)
-    return found
-
-
-_EXAMPLE = """`rook guard test builder Bash '{"command": "git push"}'`"""
+        raise InvalidInput(f"the input is not JSON: {error}", hint=example) from error
+    if not isinstance(values, dict):
+        raise InvalidInput("the input of a tool is a JSON object", hint=example)
+    return values
 
 
 def _bounds(ctx: Context, worktree: str | None) -> Bounds:
@@ -78,23 +75,24 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
         raise InvalidInput(f"there is no folder {folder}", hint="--worktree names a checkout")
     vcs = open_vcs(folder, ctx.config.vcs)
     bounds = Bounds(vcs.main_root(), os.path.realpath(vcs.root), vcs.current_branch() or "", vcs.default_branch() or "")
+    caller = Caller("", None, worktree=bounds.worktree)  # no agent works here: it would have nothing of its own
     session = _session(ctx, bounds.worktree)
-    who = Caller("", None, worktree=bounds.worktree)  # no agent works here: it would have nothing of its own
     if session is not None:
-        scope = tuple(session.settings.files)
-        bounds = bounds.replace(branch=session.branch, scope=scope, task_id=session.task_id, agent=session.agent)
-        bounds = bounds.replace(tools=session.settings.tools or bounds.tools)
-        who = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
+        settings = session.settings
+        bounds = bounds.replace(branch=session.branch, task_id=session.task_id, agent=session.agent)
+        bounds = bounds.replace(scope=tuple(settings.files), tools=settings.tools or bounds.tools)
+        caller = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
 
-    def check_own(operation: Op, values: Mapping[str, Any], place: str, reach: str) -> None:
-        check_owned(ctx.db, who, operation, values, place, reach)
+    def check_own(operation: Op, values: Mapping[str, Any], cwd: str, reach: str) -> None:
+        check_owned(ctx.db, caller, operation, values, cwd, reach)
 
     return bounds.replace(cwd=folder, check_own=check_own)
 
 
 def _session(ctx: Context, worktree: str) -> Session | None:
+    """The last session that worked there."""
     try:
-        lives = store.sessions(ctx.db)
+        sessions = store.sessions(ctx.db)
     except NotInitialised:
         return None
-    return next((each for each in reversed(lives) if os.path.realpath(each.worktree) == worktree), None)
+    return next((session for session in reversed(sessions) if os.path.realpath(session.worktree) == worktree), None)

@@ -1,4 +1,4 @@
-"""Whose something is: an agent changes what is its own, who leads others also what is under its task or answers to it.
+"""Who owns what: an agent changes what is its own, one that leads others also what is under its task or answers to it.
 
 `permits` asks this where an operation is called, the guard before that, with the same answer. How far a role reaches is
 in `rights`, what an operation changes is declared with it (`Op.owns`).
@@ -7,7 +7,7 @@ in `rights`, what an operation changes is declared with it (`Op.owns`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rookery.base.errors import Refused
@@ -23,7 +23,7 @@ _NOWHERE = "none"
 
 
 class NotYours(Refused):
-    """What is to be changed is another's; the code names what it is, such as `foreign_task`."""
+    """The call would change what is another's; the code names what it is, such as `foreign_task`."""
 
     code = "foreign"
 
@@ -36,13 +36,12 @@ def check_owned(db: Database, caller: Caller, operation: Op, values: Mapping[str
                 _check_checkout(caller, cwd)
             continue
         value = values.get(param)
-        given = value if isinstance(value, list | tuple) else [value]
-        for each in given:
-            check_one(db, caller, kind, None if each is None else str(each), reach)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            check_one(db, caller, kind, None if item is None else str(item), reach)
 
 
 def changes_checkout(operation: Op, values: Mapping[str, Any]) -> bool:
-    """True if the call changes the checkout that the caller stands in."""
+    """True if the call changes the checkout of the folder that it comes from."""
     return any(kind == CHECKOUTS and _is_meant(param, values) for param, kind in (operation.owns or {}).items())
 
 
@@ -72,14 +71,12 @@ def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach:
 
 
 def _check_root(caller: Caller, reach: str) -> None:
-    if reach == ANY:
-        return
-    own = caller.task_id or "TASKS"
-    raise NotYours(
-        f"{caller.name} makes no epics: a task without a parent is one",
-        hint=f"put it under your own: --parent {own}; or ask: {_ask(caller.parent)}",
-        code=f"foreign_{TASKS}",
-    )
+    if reach != ANY:
+        raise NotYours(
+            f"{caller.name} makes no epics: a task without a parent is one",
+            hint=f"put it under your own: --parent {caller.task_id or 'TASKS'}; or ask: {_ask(caller.parent)}",
+            code=f"foreign_{TASKS}",
+        )
 
 
 def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: str = "") -> None:
@@ -88,30 +85,28 @@ def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: st
     task = tasks.get(db, task_id)
     if task.assignee == caller.name:
         return
-    if reach == BENEATH and caller.task_id in {each.id for each in tasks.ancestors(db, task)}:
+    if reach == BENEATH and caller.task_id in {ancestor.id for ancestor in tasks.ancestors(db, task)}:
         return
     owner = task.assignee
-    whose = f"belongs to {owner}" if owner else "is nobody's yet"
-    raise _not_yours(TASKS, f"{what}{task_id} {whose}, and not {caller.name}'s to change", owner or caller.parent)
+    whose = f"belongs to {owner}" if owner else "has no owner yet"
+    raise _not_yours(TASKS, f"{what}{task_id} {whose}: {caller.name} may not change it", owner or caller.parent)
 
 
 def _check_agent(db: Database, caller: Caller, name: str, reach: str) -> None:
-    above = _parent(db, name)
-    if name == caller.name or above is None:  # that there is none of that name, the operation says best
-        return
-    seen = {name}
-    parent: str | None = above
-    while reach == BENEATH and parent is not None and parent not in seen:
-        if parent == caller.name:
-            return
-        seen.add(parent)
-        parent = _parent(db, parent)
-    raise _not_yours(AGENTS, f"{name} answers to {above}, not to {caller.name}", above)
+    leaders = list(_leaders(db, name))
+    if not leaders or name == caller.name or (reach == BENEATH and caller.name in leaders):
+        return  # if there is none of that name, the operation says so best
+    raise _not_yours(AGENTS, f"{name} answers to {leaders[0]}, not to {caller.name}", leaders[0])
 
 
-def _parent(db: Database, name: str) -> str | None:
+def _leaders(db: Database, name: str) -> Iterator[str]:
+    """The agent that an agent answers to, the one that this answers to, and so on."""
+    seen: set[str] = set()
     session = sessions.latest(db, name)
-    return None if session is None else session.parent
+    while session is not None and session.parent not in seen:
+        yield session.parent
+        seen.add(session.parent)
+        session = sessions.latest(db, session.parent)
 
 
 def _check_group(db: Database, caller: Caller, name: str) -> None:

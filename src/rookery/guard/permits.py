@@ -1,4 +1,4 @@
-"""What a caller may call: a person everything, an agent what `rights` says of its role, and on what is its own.
+"""What a caller may call: a person everything, an agent what `rights` allows its role, on what is its own.
 
 Every interface asks here before it runs an operation.
 """
@@ -14,21 +14,14 @@ from rookery.guard.ownership import check_owned
 from rookery.ops.context import Context
 from rookery.ops.operation import PATH, Op
 from rookery.roles.catalog import read_role
-from rookery.roles.model import Role
 from rookery.roles.permissions import is_for_programs
-from rookery.roles.rights import reach_of, refuse
+from rookery.roles.rights import NotPermitted, check_may_call, reach_of
 
-SPEAKING = ("mail send", "mail reply")
-
-
-class NotPermitted(Refused):
-    """The agent's role does not allow that."""
-
-    code = "not_permitted"
+_MAIL = ("mail send", "mail reply")
 
 
 class OutOfSandbox(Refused):
-    """What is asked from within a sandbox would reach out of it."""
+    """A call from within a sandbox would reach out of it."""
 
     code = "out_of_sandbox"
 
@@ -56,24 +49,18 @@ def check_permitted(ctx: Context, operation: Op, values: dict[str, Any]) -> None
         raise NotPermitted("settings are changed by people: -c is not for agents", hint="call `rook` as it is")
     check_acts_itself(caller.name, operation, values)
     if is_for_programs(operation.needs):
-        return  # an agent's program tells how it goes even while its role's file cannot be used
+        return  # an agent's program reports its events even while its role's file cannot be used
     role = read_role(ctx.root, caller.role)
-    refusal = refuse(role, operation)
-    if refusal is not None:
-        raise NotPermitted(refusal.reason, hint=refusal.hint)
+    check_may_call(role, operation)
     if operation.owns:
         check_owned(ctx.db, caller, operation, values, ctx.cwd, reach_of(role, operation.needs))
-    if operation.name == "task complete" or (operation.name in SPEAKING and _ends(role, values.get("type"))):
+    ends = role.can_spawn and operation.name in _MAIL and values.get("type") in role.ends_with
+    if ends or operation.name == "task complete":
         check_call(ctx.db, caller, values)
 
 
-def _ends(role: Role, type: str | None) -> bool:
-    """True if an agent that leads others says by such a message that its work is finished."""
-    return role.can_spawn and type in role.ends_with
-
-
 def check_acts_itself(name: str, operation: Op, values: Mapping[str, Any]) -> None:
-    """Raise NotPermitted if an agent is to act as another one by an option."""
+    """Raise NotPermitted if an option would let an agent act as another one."""
     for param in operation.params:
         if param.acts_as and values.get(param.name) not in (None, name):
             raise NotPermitted(

@@ -6,33 +6,33 @@ import textwrap
 from typing import Any
 
 from rookery.cli.document import Block, Fields, Line, Paragraph, line, text
-from rookery.guard.explain import Explanation, Point
+from rookery.guard.explanation import Explanation, Point
 from rookery.guard.model import Verdict
 
 _STYLES = {"allow": "good", "ask": "busy", "deny": "bad"}
 _WIDTH = 100
 
 
-def verdict(found: Verdict, _values: dict[str, Any]) -> list[Block]:
+def verdict(answer: Verdict, _values: dict[str, Any]) -> list[Block]:
     """One answer."""
     rows: list[tuple[str, Line]] = [
-        ("verdict", line((found.verdict, _STYLES[found.verdict]))),
-        ("reason", line(found.reason)),
+        ("verdict", line((answer.verdict, _STYLES[answer.verdict]))),
+        ("reason", line(answer.reason)),
     ]
-    if found.rule:
-        rows.append(("rule", line((found.rule, "dim"))))
-    if found.hint:
-        rows.append(("instead", line(found.hint)))
+    if answer.rule:
+        rows.append(("rule", line((answer.rule, "dim"))))
+    if answer.hint:
+        rows.append(("instead", line(answer.hint)))
     return [Fields(tuple(rows))]
 
 
-def explanation(found: Explanation, _values: dict[str, Any]) -> list[Block]:
+def explanation(role: Explanation, _values: dict[str, Any]) -> list[Block]:
     """A role, and what it may do."""
-    blocks: list[Block] = [text(f"A {found.role}, {found.profile}", "title")]
+    blocks: list[Block] = [text(f"A {role.role}, {role.profile}", "title")]
     for heading, style, points in (
-        ("allowed", "good", found.allowed),
-        ("asked, which means denied where nobody can answer", "busy", found.asked),
-        ("denied", "bad", found.denied),
+        ("allowed", "good", role.allowed),
+        ("asked: denied where no person can answer", "busy", role.asked),
+        ("denied", "bad", role.denied),
     ):
         if points:
             blocks.append(Paragraph((line(), line((heading, style)))))

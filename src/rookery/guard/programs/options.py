@@ -1,4 +1,4 @@
-"""The options and operands of a command, in the way that most programs read them."""
+"""The options and operands of a command, as most programs read them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""Judges calls of `rook` itself: by the table of rights and by whose something is, as `permits` does, only earlier.
+"""Judges calls of `rook` itself: by the table of rights and by who owns what, as `permits` does, only earlier.
 
-The words are read as the command line reads them, and the state is asked whose something is (`Bounds.check_own`), so
-that both say the same. The module of the operation is loaded when such a call is seen, and only then. What a word will
-be only when it runs is denied where it matters, or left to `permits`.
+It reads the words as the command line reads them, and asks the state who owns what (`Bounds.check_own`), so that both
+say the same. It loads the module of an operation only when it sees such a call. A word that is only known when it runs
+is denied where it matters, or left to `permits`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rookery.base.errors import RookError, UsageError
@@ -19,12 +20,12 @@ from rookery.ops import index
 from rookery.ops.command_line import Globals, HelpAsked, read_globals, read_words
 from rookery.ops.operation import FLAG, TEXT, Op
 from rookery.roles.permissions import OWN
-from rookery.roles.rights import reach_of, refuse
+from rookery.roles.rights import check_may_call, reach_of
 
 _POLLED = names("mail status inspect events feed logs task agents run trace")
 _READING = names("check list get show status")
 _WAIT = "end your turn: mail wakes you; or wait with `rook mail wait`"
-_ELSEWHERE = ("`rook` with -C or -c acts for another place or with other settings", "call `rook` as it is")
+_ELSEWHERE = ("`rook` with -C or -c acts on another project or with other settings", "call `rook` as it is")
 _PLACES = frozenset("Cc")
 _UNKNOWN = "\0"
 """Stands in a word for what is only known when it runs; no word of a command can hold it."""
@@ -46,9 +47,7 @@ def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
         _check_acts_itself(judge, operation, values)
         if operation.changes_state:
             _check_owned(judge, operation, values, shell)
-    group = words[0].text
-    name = words[1].text if len(words) > 1 else ""
-    _check_waiting(judge, group, name, words, shell)
+    _check_waiting(judge, [word.text for word in words], shell)
 
 
 def _read_globals(judge: Judge, words: list[Word]) -> tuple[Globals, list[Word]]:
@@ -56,11 +55,11 @@ def _read_globals(judge: Judge, words: list[Word]) -> tuple[Globals, list[Word]]
         settings, rest = read_globals([_text(word) for word in words])
     except UsageError as error:
         judge.deny("rook", error.message, error.hint)
-    before = words[: len(words) - len(rest)]
-    if not all(word.known for word in before):
+    at = len(words) - len(rest)
+    if not all(word.known for word in words[:at]):
         judge.deny_unknown("an option of rook")
     _check_place(judge, settings)
-    return settings, words[len(before) :]
+    return settings, words[at:]
 
 
 def _check_place(judge: Judge, settings: Globals) -> None:
@@ -69,7 +68,7 @@ def _check_place(judge: Judge, settings: Globals) -> None:
 
 
 def _may_be_elsewhere(text: str) -> bool:
-    """True if what is known of a word may be the beginning of -C or -c, also behind other letters."""
+    """True if the known beginning of a word may be -C or -c, also behind other letters."""
     if text.startswith("--"):
         return text.partition("=")[0] in ("--directory", "--config")
     return text.startswith("-") and not _PLACES.isdisjoint(text)
@@ -77,25 +76,23 @@ def _may_be_elsewhere(text: str) -> bool:
 
 def _find(judge: Judge, words: list[Word]) -> tuple[Op | None, list[Word]]:
     """The operation that is called, and the words behind its name; None for a group alone, which shows its help."""
-    group = words[0].text
+    group, second = words[0].text, words[1] if len(words) > 1 else Word("")
     if group not in index.GROUPS:
         judge.deny("rook", f"there is no `rook {group}` for agents", "`rook --help` lists the commands")
-    name = words[1].text if len(words) > 1 else ""
-    if len(words) > 1 and not words[1].known and any(" " in each.name for each in index.load_group(group)):
+    if not second.known and any(" " in operation.name for operation in index.load_group(group)):
         judge.deny_unknown("rook's command")
     operation, length = index.find([word.text for word in words[:2] if word.known])
-    if operation is None and name and not name.startswith("-"):
-        judge.deny("rook", f"there is no `rook {group} {name}`", f"`rook {group} --help` lists the commands")
+    if operation is None and second.text and not second.text.startswith("-"):
+        judge.deny("rook", f"there is no `rook {group} {second.text}`", f"`rook {group} --help` lists the commands")
     return operation, words[length:]
 
 
 def _read(judge: Judge, operation: Op, words: list[Word], before: Globals) -> dict[str, Any] | None:
     """The values that the words give, as the command line reads them; None if they ask for help."""
     is_known = all(word.known and not word.glob for word in words)
+    target = operation if is_known else _accept_unknown(operation)
     try:
-        values, settings = read_words(
-            operation if is_known else _take_any(operation), [_text(word) for word in words], before
-        )
+        values, settings = read_words(target, [_text(word) for word in words], before)
     except HelpAsked:
         if is_known:
             return None
@@ -111,14 +108,12 @@ def _read(judge: Judge, operation: Op, words: list[Word], before: Globals) -> di
     # What is not known may be an option, several words, or the `--` behind which nothing is one.
     if operation.owns or any(param.acts_as for param in operation.params):
         _check_role(judge, operation)
-        judge.deny_unknown(f"what `rook {operation.name}` is told")
+        judge.deny_unknown(f"an argument of `rook {operation.name}`")
     return {}
 
 
 def _check_role(judge: Judge, operation: Op) -> None:
-    refusal = refuse(judge.role, operation, as_command=True)
-    if refusal is not None:
-        judge.deny("rook", refusal.reason, refusal.hint)
+    _ask(judge, partial(check_may_call, judge.role, operation, as_command=True))
 
 
 def _text(word: Word) -> str:
@@ -129,22 +124,22 @@ def _text(word: Word) -> str:
     return f"{option}={_UNKNOWN}" if equals and option.startswith("--") else _UNKNOWN
 
 
-def _take_any(operation: Op) -> Op:
+def _accept_unknown(operation: Op) -> Op:
     """The operation with parameters that take the mark, too."""
     params = [param.replace(choices=(), kind=param.kind if param.kind == FLAG else TEXT) for param in operation.params]
     return operation.replace(params=tuple(params))
 
 
 def _is_unknown(value: Any) -> bool:
-    values = value if isinstance(value, list | tuple) else [value]
-    return any(isinstance(each, str) and _UNKNOWN in each for each in values)
+    items = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(item, str) and _UNKNOWN in item for item in items)
 
 
 def _check_acts_itself(judge: Judge, operation: Op, values: dict[str, Any]) -> None:
     if any(param.acts_as and _is_unknown(values.get(param.name)) for param in operation.params):
         judge.deny_unknown("who acts")
     if judge.bounds.agent:
-        _ask(judge, check_acts_itself, judge.bounds.agent, operation, values)
+        _ask(judge, partial(check_acts_itself, judge.bounds.agent, operation, values))
 
 
 def _check_owned(judge: Judge, operation: Op, values: dict[str, Any], shell: Shell) -> None:
@@ -156,28 +151,29 @@ def _check_owned(judge: Judge, operation: Op, values: dict[str, Any], shell: She
         judge.deny_unknown(f"the {owns[name]}")
     if not known:
         return
-    check_own, asked = judge.bounds.check_own, operation.replace(owns=known)
+    check_own = judge.bounds.check_own
     if check_own is None:
-        judge.deny("rook", f"nobody can say whose it is that `rook {operation.name}` changes", "leave it as it is")
+        judge.deny("rook", f"it is not known who owns what `rook {operation.name}` changes", "leave it as it is")
     for folder in shell.cwds or [None]:
         if folder is None and changes_checkout(operation, values):
             judge.deny_unknown("the folder")
-        _ask(judge, check_own, asked, values, folder or "", reach)
+        _ask(judge, partial(check_own, operation.replace(owns=known), values, folder or "", reach))
 
 
-def _ask(judge: Judge, check: Callable[..., None], *about: Any) -> None:
+def _ask(judge: Judge, check: Callable[[], None]) -> None:
     """Deny what a check raises for, with its own words."""
     try:
-        check(*about)
+        check()
     except RookError as error:
         rule = error.code.replace("_", "-") if error.code.startswith("foreign") else "rook"
         judge.deny(rule, error.message, error.hint)
 
 
-def _check_waiting(judge: Judge, group: str, name: str, words: list[Word], shell: Shell) -> None:
-    looks = group in _POLLED and (name in _READING or group not in ("mail", "task", "run"))
-    if looks and (shell.loop == WHILE or (shell.loop != MAIN and group == "mail")):
-        judge.deny("polling", "asking again and again keeps your turn open, and mail from waking you", _WAIT)
-    follows = any(word.text in ("--follow", "-f") for word in words) or (group == "feed" and "--limit" not in name)
+def _check_waiting(judge: Judge, texts: list[str], shell: Shell) -> None:
+    group, name = texts[0], texts[1] if len(texts) > 1 else ""
+    polls = group in _POLLED and (name in _READING or group not in ("mail", "task", "run"))
+    if polls and (shell.loop == WHILE or (shell.loop != MAIN and group == "mail")):
+        judge.deny("polling", "polling keeps your turn open, and mail cannot wake you", _WAIT)
+    follows = "--follow" in texts or "-f" in texts or (group == "feed" and "--limit" not in name)
     if follows and not shell.may_block:
         judge.deny("polling", f"`rook {group}` would follow without end", _WAIT)

@@ -14,7 +14,7 @@ from rookery.ops.index import load_all
 from rookery.roles import tools
 from rookery.roles.model import RELAXED, STRICT, Role
 from rookery.roles.permissions import ANY
-from rookery.roles.rights import reach_of, refuse
+from rookery.roles.rights import may_call, reach_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,72 +36,66 @@ class Explanation(Record):
     denied: tuple[Point, ...]
 
 
-def explain(role: Role, profile: str) -> Explanation:
+def explain_role(role: Role, profile: str) -> Explanation:
     """What the guard says to an agent of that role."""
-    writes = role.can_write
+    allowed, asked, denied = _allowed(role), list[Point](), _denied(role)
     checks = Point("the project's own tests and checks", ("pytest", "npm test", "cargo test", "make check", "…"))
-    reaching = (
+    by_profile = {STRICT: denied, RELAXED: asked}.get(profile, allowed)
+    by_profile += (
         Point("tools that reach beyond the project, and other programs' MCP tools", _sorted(tools.OUTSIDE)),
         Point("programs that use the network, and containers", _sorted(programs.NETWORK | programs.CONTAINERS)),
     )
-    allowed, asked, denied = list(_allowed(writes)), list[Point](), list(_denied(role, writes))
-    by_profile = {STRICT: denied, RELAXED: asked}.get(profile, allowed)
-    by_profile += reaching
-    if writes:
-        unknown = Point("other programs, and what they do inside is the sandbox's business", ("python", "node", "make"))
-        (asked if profile == STRICT else allowed).append(unknown)
+    unless_strict = asked if profile == STRICT else allowed
+    if role.can_write:
+        unless_strict.append(Point("other programs; the sandbox bounds what they do", ("python", "node", "make")))
         allowed.append(checks)
-    elif role.runs_checks:
-        (asked if profile == STRICT else allowed).append(checks)
     else:
-        by_profile.append(checks)
+        (unless_strict if role.runs_checks else by_profile).append(checks)
     return Explanation(role.name, profile, tuple(allowed), tuple(asked), tuple(denied))
 
 
-def _allowed(writes: bool) -> tuple[Point, ...]:
-    reading = (
+def _allowed(role: Role) -> list[Point]:
+    reading = [
         Point("reading every file but secrets", _sorted(tools.READERS)),
         Point("programs that only read", _sorted(programs.PLAIN | programs.CAREFUL.keys())),
         Point("git that only reads", _sorted(READS)),
         Point("tools of its own session", _sorted(tools.HARMLESS)),
         Point("`rook`, as far as its permissions go"),
         Point("writing to temporary folders"),
-    )
-    if not writes:
-        return reading
-    return (
-        *reading,
+    ]
+    writing = [
         Point("writing in its worktree, within its file scope", _sorted(tools.WRITERS)),
         Point("git on its own branch, and taking in the base", _sorted(WRITES)),
-    )
+    ]
+    return [*reading, *(writing if role.can_write else ())]
 
 
-def _denied(role: Role, writes: bool) -> tuple[Point, ...]:
+def _denied(role: Role) -> list[Point]:
     operations = load_all()
-    refused = [each.name for each in operations if refuse(role, each, as_command=True)]
-    owned = [each.name for each in operations if each.owns and reach_of(role, each.needs) not in ("", ANY)]
+    refused = [op.name for op in operations if not may_call(role, op, as_command=True)]
+    owned = [op.name for op in operations if op.owns and reach_of(role, op.needs) not in ("", ANY)]
     beyond = "what is not its own" + (" or under it" if role.can_spawn else "")
-    reading = (
+    writing = [
         Point("changing any file of the repository, by tool or command", _sorted(tools.WRITERS)),
         Point("git that changes anything", _sorted(WRITES)),
         Point("programs that are not known only to read"),
-    )
-    missing = [each for each in sorted(tools.USABLE) if not tools.has_tool(role.tools, each)]
-    return (
-        *((Point("tools that the role does not have", tuple(missing)),) if missing else ()),
-        *(() if writes else reading),
+    ]
+    missing = [tool for tool in tools.USABLE if not tools.has_tool(role.tools, tool)]
+    return [
+        *([Point("tools that the role does not have", _sorted(missing))] if missing else ()),
+        *(() if role.can_write else writing),
         Point("writing outside of the worktree and the scope"),
         Point("what steers agents and version control", _sorted(ANYWHERE | AT_THE_TOP)),
-        Point("secrets", (*(f"~/{each}" for each in secret_paths.IN_HOME), *secret_paths.OF_THE_SYSTEM)),
+        Point("secrets", (*(f"~/{path}" for path in secret_paths.IN_HOME), *secret_paths.OF_THE_SYSTEM)),
         Point("tools of the agent program that go around Rookery", _sorted(tools.FORBIDDEN)),
         Point("git beyond the own branch", _sorted(DENIED)),
         Point("programs", _sorted(programs.FORBIDDEN)),
         Point("`rook` commands", tuple(refused)),
-        *((Point(f"`rook` commands on {beyond}", tuple(owned)),) if owned else ()),
+        *([Point(f"`rook` commands on {beyond}", tuple(owned))] if owned else ()),
         Point("its identity: setting or unsetting ROOKERY_*"),
         Point("waiting in a loop, and sleeping"),
         Point("commands that cannot be read for sure before they run"),
-    )
+    ]
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
