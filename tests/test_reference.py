@@ -101,10 +101,6 @@ def test_checking_is_a_command() -> None:
 
 
 _GUIDES = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guides").glob("*.md")]
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs/guides").glob("*.md")),
-]
 _MODULE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
 
 
