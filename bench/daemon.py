@@ -19,7 +19,7 @@ from bench.cold import program_words
 from bench.project import Size
 from bench.table import Figure, Table
 from bench.timing import percentile
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.base.clock import stamp
 from rookery.client import frames
 from rookery.config.environ import read_environ

@@ -82,9 +82,8 @@ class _Programs:
 
     def _watch(self) -> None:
         while not self._is_over:
-            for name in os.listdir(journal.folder_of(self._repo)):
-                turn_id = journal.turn_of(name)
-                if turn_id is None or turn_id in self._seen:
+            for turn_id in filter(journal.is_turn, journal.owners(self._repo)):
+                if turn_id in self._seen:
                     continue
                 found = journal.find(self._repo, turn_id, journal.CHILD)
                 if found is not None:

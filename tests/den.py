@@ -16,7 +16,7 @@ from daemons import kill_daemon_at, loops_of
 from rookery.flows import loop
 from rookery.processes.proctree import Identity, marked
 from rookery.processes.python import module_command
-from rookery.turns.interrupt import find_runner
+from rookery.sessions.journal import find_runner
 from support import IN_DAEMON, die_at, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
@@ -87,7 +87,7 @@ class Den:
         if IN_DAEMON:
             kill_daemon_at(step, self.folder)
             return
-        die_at(step, [*module_command("rookery.flows.loop_start"), str(self.folder)], self.folder)
+        die_at(step, [*module_command("rookery.flows.loop_program"), str(self.folder)], self.folder)
 
     @contextmanager
     def without_loop(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.project import database_path

@@ -163,7 +163,7 @@ USES_PROCESS_GLOBALS = {
     "rookery.turns.interrupt": "is the runner's, a program of its own",
     "rookery.sessions.journal": "its writer is the runner's, a program of its own",
     "rookery.turns.runner": "is a program of its own",
-    "rookery.turns.loop_keeper": "is a part of such programs",
+    "rookery.turns.loop_supervisor": "is a part of such programs",
     "rookery.sandbox.wrap": "asks the system for the home of a user who is named, as in `~ada`",
     "rookery.merge.tiers.bounds": "is a program of its own: the hook of an agent that resolves",
     "rookery.runtimes.scripted_agent.__main__": "is a program of its own",

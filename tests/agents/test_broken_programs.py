@@ -40,7 +40,7 @@ RESULT = json.dumps({"type": "result", "subtype": "success", "is_error": False, 
 def test_one_that_dies_before_it_reads_its_prompt(den: Den) -> None:
     play(den, "echo 'no such model' >&2; exit 7")
     den.sling(den.task("Die"), "--name", "bee")
-    assert den.wait_for("bee", "crashed")["reason"] == "exit status 7: no such model"
+    assert den.wait_for("bee", "crashed")["reason"] == "exited with status 7: no such model"
     den.assert_no_process()
 
 

@@ -20,7 +20,7 @@ from rookery.processes.proctree import Identity, is_alive
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.turns import stop
-from rookery.turns.service import start_turn
+from rookery.turns.headless import start_turn
 from rookery.vcs.git.processes import at_work
 from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 

@@ -132,8 +132,8 @@ def test_a_turn_that_ends_without_the_last_message_leaves_the_agent_waiting_and_
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        ([{"crash": 3}], "exit status 3"),
-        ([{"signal": "SIGKILL"}], "exit status -9"),
+        ([{"crash": 3}], "exited with status 3"),
+        ([{"signal": "SIGKILL"}], "exited with status -9"),
         ([{"fail": "overloaded"}], "overloaded"),
     ],
 )

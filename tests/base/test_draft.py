@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rookery.base.draft import draft_name, write_whole
-from rookery.hooks.settings import _replace
+from rookery.hooks.settings import _write
 from rookery.tasks.transfer import _write_whole
 from rookery.vcs import cage
 from served import Served, make_call
@@ -46,7 +46,7 @@ def test_writers_that_meet_just_before_the_end_do_not_harm_each_other(
     monkeypatch.setattr(os, "replace", replace)
     for write in (
         lambda: cage.keep(str(tmp_path), "ada", ["bwrap"], "/common"),
-        lambda: _replace(str(tmp_path / "settings.json"), "{}"),
+        lambda: _write(str(tmp_path / "settings.json"), "{}"),
         lambda: _write_whole(str(tmp_path / "export.json"), "{}"),
     ):
         threads = [Served(make_call(), write) for _ in range(2)]

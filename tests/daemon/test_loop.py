@@ -20,7 +20,7 @@ from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.processes.proctree import is_alive, marked
 from rookery.sessions import journal
-from rookery.turns.interrupt import find_runner
+from rookery.sessions.journal import find_runner
 from selection import Sample
 from support import wait_until
 

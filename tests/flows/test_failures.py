@@ -112,13 +112,13 @@ def test_what_was_given_up_is_tried_again_once_something_new_has_happened(
         clock[0] += 300
     assert flow.tries == MOST_FAILURES
     flow.read = lambda _home: "broken, and there is mail"
-    found = loop.look(ctx)
+    found = loop.assess(ctx)
     assert [each.name for each in found.plan.actions] == ["repair"]
     for _ in range(3):  # without anything new it is tried once
         loop.run_once(ctx, lambda _text: None)
         clock[0] += 300
     assert flow.tries == MOST_FAILURES + 1
-    assert loop.look(ctx).plan == Plan()
+    assert loop.assess(ctx).plan == Plan()
     ctx.db.close()
 
 

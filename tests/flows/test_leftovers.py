@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Rook, git
-from rookery.flows.need import is_needed
+from rookery.flows.workload import is_needed
 from rookery.processes import owned_folders
 from support import IN_DAEMON, child_environ, rook_argv, wait_until
 from templates import init_project

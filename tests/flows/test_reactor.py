@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rookery.flows import reactor
-from rookery.flows.loop import Look
+from rookery.flows.loop import Assessment
 from rookery.flows.loop_process import open_project
 from rookery.flows.reactor import Reactor
 
@@ -16,9 +16,9 @@ from rookery.flows.reactor import Reactor
 def test_without_watches_it_looks_every_second(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reactor, "watch_folders", lambda _folders: None)
     said: list[str] = []
-    looks: list[Look] = []
+    looks: list[Assessment] = []
 
-    def is_enough(look: Look) -> bool:
+    def is_enough(look: Assessment) -> bool:
         looks.append(look)
         return len(looks) == 3
 

@@ -140,6 +140,6 @@ def test_a_damaged_database_does_not_disturb_a_persons_session(project: Path) ->
 
 def test_prime_for_a_person_and_for_an_unknown_agent(project: Path) -> None:
     rook = Rook(project)
-    assert "Nobody is at work" in rook("prime").out.decode()
+    assert "No agent is at work" in rook("prime").out.decode()
     assert "rook sling" not in rook("prime", "--compact").out.decode()
     assert rook.json("prime", "--agent", "nobody").error["code"] == "no_such_agent"

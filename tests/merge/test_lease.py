@@ -20,7 +20,7 @@ from rookery.processes import holder as holders
 from rookery.processes import owned_folders, proctable
 from rookery.processes.holder import HolderId
 from rookery.processes.proctree import Identity
-from rookery.turns.stop import is_abandoned
+from rookery.turns.stop import is_abandoned, read_stopper
 from rookery.vcs.git.index_claim import Claim
 from served import Served, make_call
 
@@ -121,17 +121,17 @@ def test_an_agent_that_is_stopped_from_elsewhere_is_not_taken_for_abandoned_at_o
     for age, is_over in ((1, False), (3600, True)):
         session: Any = SimpleNamespace(reason=reason, updated_at=stamp(now - age))
         assert is_abandoned(merger.ctx, session) is is_over
-        facts = _facts(state="working", updated=now - age, stopper=sessions._stopper(reason))
+        facts = _facts(state="working", updated=now - age, stopper=sessions._driver(read_stopper(reason)))
         assert [each.name for each in sessions.decide([facts], now).actions] == ["finish stop"] * is_over
     merger.ctx.db.close()
 
 
 def test_a_sling_from_elsewhere_is_left_to_it() -> None:
     for holder in away():
-        driver = sessions._driver(holder.pid, holder.text)
+        driver = sessions._driver(holder)
         facts = _facts(state="booting", step="reserved", driver=driver)
         assert sessions.decide([facts], 1e9).actions == ()
-    gone = sessions._driver(4_000_000, f"{proctable.this_boot()}-123")
+    gone = sessions._driver(holders.read(4_000_000, f"{proctable.this_boot()}-123"))
     facts = _facts(state="booting", step="reserved", driver=gone)
     assert [each.name for each in sessions.decide([facts], 1e9).actions] == ["undo sling"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import git
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.base.ids import TURN, new_id
 from rookery.flows import loop, radar
 from rookery.flows.radar import MOST_TRIES

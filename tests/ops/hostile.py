@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config

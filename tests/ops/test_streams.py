@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.config.environ import read_environ
 from rookery.events.telemetry import Telemetry
 from rookery.ops.context import Context

@@ -12,14 +12,14 @@ from rookery.ops import index
 from rookery.ops.operation import Op, declared
 from rookery.roles.catalog import builtin_roles, find_role
 from rookery.roles.messages import TYPES
-from rookery.turns import protocol
+from rookery.turns.instructions import describe_reporting
 
 
 def _texts() -> list[tuple[str, str]]:
     return [
         (
             role.name,
-            role.prompt + protocol.describe(role, agent="bee", parent="queen", task_id="task_1"),
+            role.prompt + describe_reporting(role, agent="bee", parent="queen", task_id="task_1"),
         )
         for role in builtin_roles().values()
     ]
@@ -62,7 +62,7 @@ def test_an_ending_in_the_protocol_is_a_valid_message() -> None:
     for role in builtin_roles().values():
         for ending in role.ends_with:
             required = {each.name for each in TYPES[ending].fields if each.required}
-            text = protocol.describe(role, agent="bee", parent="queen", task_id=None)
+            text = describe_reporting(role, agent="bee", parent="queen", task_id=None)
             line = next(each for each in text.splitlines() if f"--type {ending}" in each)
             assert all(f'"{name}"' in line for name in required)
 

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import git
 from process_tools import Mark, wait_until, written_pid
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.base.errors import InvalidInput
 from rookery.config.environ import read_environ
 from rookery.config.layout import FOLDER

@@ -152,7 +152,7 @@ def test_stop_ends_everything_within(cell: Cell) -> None:
 @pytest.mark.slow
 def test_a_program_that_dies_is_told_with_its_status(cell: Cell) -> None:
     cell.sling(cell.task("Die", [{"crash": 7}]), "--name", "bee")
-    assert "exit status 7" in str(cell.wait_for("bee", "crashed")["reason"])
+    assert "exited with status 7" in str(cell.wait_for("bee", "crashed")["reason"])
 
 
 @pytest.mark.slow
@@ -168,7 +168,7 @@ def test_a_program_in_a_hidden_place_is_shown_with_every_link_to_it(cell: Cell, 
     (tmp_path / "links/claude").symlink_to("../more/claude")
     cell.configure(agents={"runtime": "claude"}, claude={"program": str(tmp_path / where)})
     cell.sling(cell.task("Run"), "--name", "bee")
-    assert cell.wait_for("bee", "crashed")["reason"] == "exit status 7: it was started"
+    assert cell.wait_for("bee", "crashed")["reason"] == "exited with status 7: it was started"
 
 
 @pytest.mark.slow

@@ -68,7 +68,6 @@ def test_a_turn_that_is_interrupted_while_its_end_is_recorded_stays_interrupted(
         store.change_turn(db, turn, state="interrupted", ended_at=ctx.now())
 
     monkeypatch.setattr(interactive, "take_snapshot", interrupt)
-    monkeypatch.setattr(interactive, "find_work", lambda *_: None)
     interactive.end_turn(ctx, agent.session_id)
     assert store.turn(db, turn.id).state == "interrupted"
     assert read(db, kinds=("turn.ended",)) == []

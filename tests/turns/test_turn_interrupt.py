@@ -113,7 +113,7 @@ def test_an_interrupt_of_a_turn_whose_runner_was_killed_is_refused(den: Den) -> 
     with den.without_loop():
         send(den.runner("bee"), signal.SIGKILL)
         refused = den.rook.json("interrupt", "bee").error
-        assert "nobody runs" in refused["message"]
+        assert "no process runs" in refused["message"]
     den.rook("loop", "run")
     den.wait_for("bee", "completed")
     assert [state for state, _ in turns(den)] == ["lost", "done"]

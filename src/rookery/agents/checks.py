@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
@@ -21,28 +22,18 @@ _CATEGORY = "agents"
 
 @contextmanager
 def open_for_checks(place: Place) -> Iterator[Context | None]:
-    """The project, for checks; None where there is none, or where other checks say why it cannot be used."""
-    if place.root is None or not is_project(place.root):
-        yield None
-        return
-    try:
-        db = Database.open(database_path(place.root))
-    except RookError:
-        yield None
-        return
-    try:
-        try:
-            ctx = Context.at(place.root, db)
-        except RookError:
-            yield None
-            return
+    """The project, for checks; None if there is none, or if other checks say why it cannot be used."""
+    ctx: Context | None = None
+    with ExitStack() as stack:
+        if place.root is not None and is_project(place.root):
+            with suppress(RookError):
+                db = stack.enter_context(closing(Database.open(database_path(place.root))))
+                ctx = Context.at(place.root, db)
         yield ctx
-    finally:
-        db.close()
 
 
 def check_agents(place: Place) -> Iterator[Finding]:
-    """No process outlived its agent, and every worktree has one."""
+    """No process outlived its agent, and every worktree has an agent."""
     with open_for_checks(place) as ctx:
         if ctx is None:
             return
@@ -53,16 +44,15 @@ def check_agents(place: Place) -> Iterator[Finding]:
 
 def _orphans(ctx: Context) -> Iterator[Finding]:
     for session in store.sessions(ctx.db):
-        if session.is_alive or not _left_by(ctx, session.id):
-            continue
-        yield Finding(
-            _CATEGORY,
-            f"processes of {session.agent}",
-            WARNING,
-            "processes outlived the agent that started them",
-            "run `rook doctor --fix`",
-            lambda session_id=session.id: _end(ctx, session_id),  # type: ignore[misc]
-        )
+        if not session.is_alive and _left_by(ctx, session.id):
+            yield Finding(
+                _CATEGORY,
+                f"processes of {session.agent}",
+                WARNING,
+                "processes have outlived the agent that started them",
+                "run `rook doctor --fix`",
+                partial(_end, ctx, session.id),
+            )
 
 
 def _strays(ctx: Context) -> Iterator[Finding]:
@@ -70,34 +60,30 @@ def _strays(ctx: Context) -> Iterator[Finding]:
     folder = ctx.path(layout.WORKTREES)
     strays = [name for name in os.listdir(folder) if name not in known] if os.path.isdir(folder) else []
     if strays:
-        yield Finding(
-            _CATEGORY,
-            "worktrees",
-            WARNING,
-            f"no agent is known for {', '.join(sorted(strays))}",
-            f"look into {folder} and remove what you do not need",
-        )
+        message = f"no agent is known for {', '.join(sorted(strays))}"
+        hint = f"see what is in {folder}, and remove what you do not need"
+        yield Finding(_CATEGORY, "worktrees", WARNING, message, hint)
 
 
 def _left_by(ctx: Context, session_id: str) -> list[Identity]:
     """Processes of a session in this very project: the sessions of a copy have the same ids as the original's."""
-    return [each for each in marked(MARK, session_id) if _belongs_to(ctx, each)]
+    return [process for process in marked(MARK, session_id) if _belongs_to(ctx, process)]
 
 
 def _belongs_to(ctx: Context, process: Identity) -> bool:
     start = "ROOKERY_ROOT="
     try:
-        roots = [each.removeprefix(start) for each in environ_of(process.pid) if each.startswith(start)]
+        roots = [text.removeprefix(start) for text in environ_of(process.pid) if text.startswith(start)]
         return not roots or os.path.samefile(layout.path(roots[0]), ctx.path())
     except OSError:
         return False
 
 
 def _end(ctx: Context, session_id: str) -> str:
-    found = _left_by(ctx, session_id)
-    for process in found:
+    processes = _left_by(ctx, session_id)
+    for process in processes:
         end_tree(process, None, ctx.config.agents.stop_grace)
-    return f"ended {len(found)} processes"
+    return f"ended {len(processes)} processes"
 
 
 CHECKS = (check_agents,)

@@ -23,7 +23,7 @@ def check_environment(place: Place) -> Iterator[Finding]:
         if ctx is None:
             return
         alive = sessions.sessions(ctx.db, alive=True)
-        runtimes = sorted({ctx.config.agents.runtime, *(each.runtime for each in alive)})
+        runtimes = sorted({ctx.config.agents.runtime, *(session.runtime for session in alive)})
     try:
         stored = store.read(ctx.root)
     except EnvironmentUnusable as error:
@@ -31,22 +31,22 @@ def check_environment(place: Place) -> Iterator[Finding]:
         return
     if stored is None:
         if alive:
-            said = f"nothing is recorded, and {len(alive)} agents are alive: they get only PATH, HOME and the like"
-            yield Finding(_CATEGORY, "record", WARNING, said, EnvironmentUnusable.default_hint)
+            message = f"nothing is recorded, and {len(alive)} agents are alive: they get only PATH, HOME and the like"
+            yield Finding(_CATEGORY, "record", WARNING, message, EnvironmentUnusable.default_hint)
         else:
             yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")
         return
     count = len(stored.variables.whole)
     yield Finding(_CATEGORY, "record", OK, f"{count} variables, {len(stored.names)} of them credentials, {stored.at}")
-    yield from (_program(ctx, stored, each) for each in runtimes)
+    yield from (_program(ctx, stored, runtime) for runtime in runtimes)
 
 
 def _program(ctx: Context, stored: Stored, runtime: str) -> Finding:
     try:
         open_runtime(runtime).check_installed(section(ctx.config, runtime), stored.variables.plain.get("PATH", ""))
     except RookError as error:
-        said = f"{error.message} by the recorded PATH"
-        return Finding(_CATEGORY, runtime, WARNING, said, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")
+        message = f"{error.message} by the recorded PATH"
+        return Finding(_CATEGORY, runtime, WARNING, message, f"{EnvironmentUnusable.default_hint}; or: {error.hint}")
     return Finding(_CATEGORY, runtime, OK, "the recorded PATH has its program")
 
 

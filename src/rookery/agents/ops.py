@@ -1,4 +1,4 @@
-"""What we offer of agents: bring to life, stop, remind."""
+"""Operations of agents: sling, stop, remind."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import Annotated
 
-from rookery.agents.reserve import Request
+from rookery.agents.reservation import Request
 from rookery.agents.sling import sling as sling_agent
-from rookery.base.errors import InvalidInput, InvalidState
+from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.mail import service as mail
 from rookery.mail.model import Draft
@@ -32,7 +32,7 @@ from rookery.roles.model import PROFILES
 from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
-from rookery.sessions.model import NoSuchAgent, Session, Settings
+from rookery.sessions.model import Session, Settings
 from rookery.tasks.work import base_commit
 from rookery.turns.stop import stop as stop_agent
 from rookery.worktrees.cleaning import clean_worktrees
@@ -42,7 +42,7 @@ NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
 
 @dataclass(frozen=True, slots=True)
 class Stopped(Record):
-    """Who was stopped, and what became of the worktrees."""
+    """The agents that were stopped, and the worktrees that were removed."""
 
     ended: tuple[Session, ...]
     cleaned: tuple[str, ...]
@@ -59,7 +59,7 @@ class Nudged(Record):
 @op("sling", needs="agent.write", long=True, touches=PROCESS, view="agents.slung")
 def sling(
     ctx: Context,
-    task: Annotated[str, Owns(TASKS), Doc("The task that it is to do.")],
+    task: Annotated[str, Owns(TASKS), Doc("The task that it does.")],
     *,
     role: Annotated[
         str, Ref(ROLES), Doc("What kind of agent (builder); `rook agents discover` lists the roles.")
@@ -75,12 +75,12 @@ def sling(
     spec: Annotated[
         str | None, FILE, Doc("A file with its specification; by default what `rook spec write` keeps for the task.")
     ] = None,
-    parent: Annotated[str | None, Ref(AGENTS), Doc("Who it answers to; by default the caller.")] = None,
+    parent: Annotated[str | None, Ref(AGENTS), Doc("The agent that it answers to; by default the caller.")] = None,
     base: Annotated[
         str | None, Ref(BRANCHES), Doc("The branch or commit that it starts from (config: project.base).")
     ] = None,
-    headless: Annotated[bool, Doc("It lives turn by turn, without a terminal.")] = False,
-    tmux: Annotated[bool, Doc("It lives interactively in tmux.")] = False,
+    headless: Annotated[bool, Doc("It runs turn by turn, without a terminal.")] = False,
+    tmux: Annotated[bool, Doc("It runs interactively in tmux.")] = False,
     profile: Annotated[str | None, Choices(PROFILES), Doc("How much it may do unasked; by default the role's.")] = None,
     tools: Annotated[tuple[str, ...], Doc("A tool of its role that it may use; without any, all of them.")] = (),
     sibling: Annotated[tuple[str, ...], Ref(AGENTS), Doc("An agent that works beside it.")] = (),
@@ -88,20 +88,20 @@ def sling(
     max_agents: Annotated[int | None, Doc("For a lead: how many agents it may sling in all.")] = None,
     instructions: Annotated[str | None, LONG_TEXT, Doc("More that it should know, this time only.")] = None,
 ) -> Session:
-    """Bring an agent to life on a task, in a worktree and on a branch of its own.
+    """Start an agent on a task, in a worktree and on a branch of its own.
 
     A headless agent's first turn is queued and the command returns at once; in tmux it returns when the agent is
     ready and has its task. If anything fails, everything is undone.
     """
     if headless and tmux:
         raise InvalidInput("headless and tmux exclude each other", hint="give one of them, or none")
-    caller = ctx.caller.name
     ctx.react()  # an agent that a kill has left half made may hold the name or the task
+    base = base or ctx.config.project.base
     request = Request(
         task=task,
         role=role,
-        caller=caller,
-        base_commit=_base_commit(ctx, base),
+        caller=ctx.caller.name,
+        base_commit=base_commit(ctx.vcs(), base),
         name=name,
         runtime=runtime or "",
         model=model or "",
@@ -116,7 +116,7 @@ def sling(
             skip_review=skip_review,
             max_agents=max_agents,
             instructions=instructions or "",
-            base=base or ctx.config.project.base,
+            base=base,
         ),
     )
     return sling_agent(ctx, request)
@@ -130,13 +130,11 @@ def stop(
     clean: Annotated[bool, Doc("Also remove its worktree; uncommitted work is saved first.")] = False,
     reason: Annotated[str | None, Doc("Why.")] = None,
 ) -> Stopped:
-    """Stop an agent with its whole process tree, and every agent beneath it. What it made is kept."""
+    """Stop an agent with its whole process tree, and every agent below it. Its work is kept."""
     caller = ctx.caller.name
     ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
-    cleaned: list[str] = []
-    if clean:
-        cleaned = [each.path for each in clean_worktrees(ctx, names=[one.agent for one in ended])]
-    return Stopped(tuple(ended), tuple(cleaned))
+    cleaned = clean_worktrees(ctx, names=[session.agent for session in ended]) if clean else []
+    return Stopped(tuple(ended), tuple(worktree.path for worktree in cleaned))
 
 
 @op("nudge", needs="agent.write", long=True, touches=PROCESS, owns=NOTHING, view="agents.nudged")
@@ -146,22 +144,15 @@ def nudge(
     message: Annotated[str | None, LONG_TEXT, Doc("What to say (asks for a status).")] = None,
 ) -> Nudged:
     """Remind an agent: it gets a message at its next turn, and a waiting one is woken."""
-    if store.living(ctx.db, name) is None:
-        if store.latest(ctx.db, name) is None:
-            raise NoSuchAgent(f"no agent {name}", hint="`rook status` shows who is there")
-        raise InvalidState(f"{name} has ended", hint="`rook sling` brings one to life")
-    words = message or "Please say with a status message where you are and what you wait for."
-    sent = mail.send(ctx.db, ctx.caller, Draft((name,), "How is it going?", words, "health_check"), ctx.now())
+    store.find_living(ctx.db, name)
+    body = message or "Please say with a status message where you are and what you wait for."
+    sent = mail.send(ctx.db, ctx.caller, Draft((name,), "How is it going?", body, "health_check"), ctx.now())
     return Nudged(name, sent.messages[0].id)
 
 
 def _split(texts: tuple[str, ...]) -> tuple[str, ...]:
     """An option that can be given several times, or once with commas."""
-    return tuple(each.strip() for text in texts for each in text.split(",") if each.strip())
-
-
-def _base_commit(ctx: Context, base: str | None) -> str:
-    return base_commit(ctx.vcs(), base or ctx.config.project.base)
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def _spec_path(ctx: Context, spec: str | None) -> str | None:
@@ -169,7 +160,6 @@ def _spec_path(ctx: Context, spec: str | None) -> str | None:
         return None
     path = os.path.join(ctx.cwd, spec)
     if not os.path.isfile(path):
-        raise InvalidInput(
-            f"no specification {path}", hint="`rook spec write TASK` keeps one, or give an existing file"
-        )
+        hint = "`rook spec write TASK` keeps one, or give an existing file"
+        raise InvalidInput(f"no specification {path}", hint=hint)
     return path

@@ -1,4 +1,4 @@
-"""What we offer of runs and specifications."""
+"""Operations of runs and specifications."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import LONG_TEXT, NOTHING, PROCESS, RUNS, TASKS, Doc, Owns, Ref, op
 from rookery.sessions import store
 from rookery.sessions.model import Run
-from rookery.status import service as look
+from rookery.status import service as status
 from rookery.tasks import store as tasks
 
 RunArg = Annotated[
@@ -41,22 +41,22 @@ def list_runs(ctx: Context) -> list[Run]:
 
 
 @op("run show", needs="agent.read", view="runs.report")
-def show(ctx: Context, run: RunArg = None) -> look.RunReport:
-    """Show a run: who was slung in it, what came of it, what it cost."""
-    return look.run_report(ctx, look.find_run(ctx.db, run))
+def show(ctx: Context, run: RunArg = None) -> status.RunReport:
+    """Show a run: which agents were slung in it, how they ended, what it cost."""
+    return status.run_report(ctx, status.find_run(ctx.db, run))
 
 
 @op("run complete", needs="run.write", long=True, touches=PROCESS, owns=NOTHING, view="runs.one")
 def complete(ctx: Context, run: RunArg = None) -> Run:
     """End a run; the next sling begins a new one."""
     with ctx.db.write() as db:
-        found = look.find_run(ctx.db, run)
-        if found.completed_at is not None:
-            raise InvalidState(f"{found.id} is over already")
-        alive = [each.agent for each in store.sessions(db, alive=True, run_id=found.id)]
+        row = status.find_run(ctx.db, run)
+        if row.completed_at is not None:
+            raise InvalidState(f"{row.id} is over already")
+        alive = [session.agent for session in store.sessions(db, alive=True, run_id=row.id)]
         if alive:
             raise InvalidState(f"{', '.join(alive)} are still alive", hint="`rook stop` them, or wait")
-        return store.complete_run(db, found, actor=ctx.actor, at=ctx.now())
+        return store.complete_run(db, row, actor=ctx.actor, at=ctx.now())
 
 
 @op("spec write", needs="spec.write", view="runs.spec")
@@ -66,10 +66,10 @@ def write_spec(
     *,
     body: Annotated[str, LONG_TEXT, Doc("The specification; Markdown.")],
 ) -> Spec:
-    """Keep a task's specification, for whoever is slung on it."""
+    """Keep a task's specification, for the agent that is slung on it."""
     check_text("the specification", body)
     if not body.strip():
-        raise InvalidInput("the specification is empty", hint="say what is wanted and how one sees that it is done")
+        raise InvalidInput("the specification is empty", hint="say what is wanted and how to see that it is done")
     task_id = tasks.resolve(ctx.db, task)
     path = ctx.path(layout.SPECS, f"{task_id}.md")
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -1,7 +1,7 @@
-"""`rook sling` as a saga: reserve, check out, provision, instruct, launch. Each step is recorded when it is done.
+"""`rook sling` as a saga: reserve, check out, provision, instruct, launch. Every step is recorded when it is done.
 
-A failure undoes what was done and tells the real cause. A kill in between is found by the loop, which undoes it, or
-carries on where the agent's life has begun already.
+A failure undoes what was done and raises the real cause. After a kill in between, the loop undoes it, or carries on
+if the agent has begun to work already.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rookery.agents.reserve import Request, reserve
+from rookery.agents.reservation import Request, reserve
 from rookery.base.draft import write_whole
 from rookery.base.errors import RookError
 from rookery.base.json import dumps
@@ -31,16 +31,16 @@ from rookery.sessions import store
 from rookery.sessions.credentials import agent_environ
 from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, RESERVED, Session
 from rookery.tasks import service
-from rookery.turns import overlay
-from rookery.turns.ending import end_session
+from rookery.turns import instructions
 from rookery.turns.launch import launch_of, start_terminal
+from rookery.turns.settlement import end_session
 from rookery.worktrees import provision
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
 
 
 def sling(ctx: Context, request: Request) -> Session:
-    """Bring an agent to life on a task, or leave everything as it was."""
+    """Start an agent on a task, or leave everything as it was."""
     check_can_run_agents(ctx.root, ctx.db)
     name = request.runtime or find_role(ctx.root, request.role).runtime or ctx.config.agents.runtime
     open_runtime(name).check_installed(section(ctx.config, name), sling_path(ctx.root, request.caller))
@@ -50,30 +50,32 @@ def sling(ctx: Context, request: Request) -> Session:
     try:
         if request.caller == HUMAN:
             record_sling(ctx.root, ctx.now())
-        return carry_out(ctx, session)
+        return _carry_out(ctx, session)
     except BaseException as error:
         reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
         undo(ctx, store.session(ctx.db, session.id), reason)
         raise
 
 
-def carry_out(ctx: Context, session: Session) -> Session:
-    """Do the steps that are left."""
-    if session.step == RESERVED:
-        _check_out(ctx, session)
-        session = _done(ctx, session, CHECKED_OUT)
-    if session.step == CHECKED_OUT:
-        session = _provision(ctx, session)
-    if session.step == PROVISIONED:
-        instruct(ctx, session)
-        session = _done(ctx, session, INSTRUCTED)
-    if session.step == INSTRUCTED:
-        session = _launch(ctx, session)
-    return session
+def _carry_out(ctx: Context, session: Session) -> Session:
+    """Do the steps that follow the reservation."""
+    with marked_children(SLING, session.id):
+        worktrees.create(
+            ctx.root, ctx.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
+        )
+    session = _provision(ctx, _record(ctx, session, CHECKED_OUT))
+    instruct(ctx, session)
+    session = _record(ctx, session, INSTRUCTED)
+    if session.mode == HEADLESS:
+        # This very record queues the first turn: the loop starts it.
+        return _record(ctx, session, READY, runner_pid=None, runner_start=None)
+    session = _record(ctx, session, LAUNCHED)
+    program = start_terminal(ctx, session)
+    return _record(ctx, session, READY, runner_pid=program.pid, runner_start=program.text)
 
 
 def undo(ctx: Context, session: Session, reason: str) -> None:
-    """Take back a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
+    """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     kept = worktrees.undo(
@@ -89,26 +91,14 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
     end_session(ctx, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
 
 
-def _done(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
+def _record(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
+    """Record that a step is done."""
     with ctx.db.write() as db:
-        session = store.change_session(
-            db,
-            store.session(db, session.id),
-            f"agent.{step}",
-            actor=session.parent,
-            at=ctx.now(),
-            step=step,
-            **changes,
-        )
+        session = store.session(db, session.id)
+        kind, at = f"agent.{step}", ctx.now()
+        session = store.change_session(db, session, kind, actor=session.parent, at=at, step=step, **changes)
     steps.reached(step)
     return session
-
-
-def _check_out(ctx: Context, session: Session) -> None:
-    with marked_children(SLING, session.id):
-        worktrees.create(
-            ctx.root, ctx.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
-        )
 
 
 def _provision(ctx: Context, session: Session) -> Session:
@@ -127,11 +117,11 @@ def _provision(ctx: Context, session: Session) -> Session:
         enclose=_enclosing(ctx, session),
     )
     _write_private(ctx, session, layout.SESSION_ENVIRONMENT, dumps(provided))
-    return _done(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
+    return _record(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 
 
 def _enclosing(ctx: Context, session: Session) -> Enclose | None:
-    """What puts a command that belongs to the agent into its sandbox, if it has one."""
+    """Puts a command that belongs to the agent into its sandbox; None if it has none."""
     if session.settings.sandbox != BUBBLEWRAP:
         return None
 
@@ -146,20 +136,11 @@ def instruct(ctx: Context, session: Session) -> None:
     """Write the instructions where the runtime reads them, out of sight of commits."""
     role = read_role(ctx.root, session.role)
     view = None if session.task_id is None else service.get(ctx.db, session.task_id)
-    text = overlay.compose(session, role, root=ctx.root, view=view, spec=_read_spec(ctx, session))
+    text = instructions.compose(session, role, root=ctx.root, view=view, spec=_read_spec(ctx, session))
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
     _write_private(ctx, session, layout.SESSION_INSTRUCTIONS, text)
     runtime.prepare(launch_of(ctx, session))
-
-
-def _launch(ctx: Context, session: Session) -> Session:
-    if session.mode == HEADLESS:
-        # This very record queues the first turn: the loop starts it.
-        return _done(ctx, session, READY, runner_pid=None, runner_start=None)
-    session = _done(ctx, session, LAUNCHED)
-    program = start_terminal(ctx, session)
-    return _done(ctx, session, READY, runner_pid=program.pid, runner_start=program.text)
 
 
 def _read_spec(ctx: Context, session: Session) -> str | None:
@@ -171,5 +152,4 @@ def _read_spec(ctx: Context, session: Session) -> str | None:
 
 
 def _write_private(ctx: Context, session: Session, name: str, text: str) -> None:
-    path = os.path.join(ctx.session_folder(session.id), name)
-    write_whole(path, text)
+    write_whole(os.path.join(ctx.session_folder(session.id), name), text)

@@ -11,11 +11,10 @@ import sys
 from typing import NoReturn
 
 from rookery.config.environ import HUMAN, Environ, read_environ
-from rookery.flows.loop_process import start
-from rookery.flows.need import is_needed
-from rookery.hooks.person import at_event
-from rookery.hooks.service import handle
+from rookery.flows.workload import is_needed
+from rookery.hooks.service import handle, inform_person
 from rookery.ops.state import open_state
+from rookery.turns.loop_supervisor import start_loop
 
 DENIED = 2
 _ENDS = ("stop", "session-end")
@@ -67,7 +66,7 @@ def _react(root: str) -> None:
     db = open_state(root)
     try:
         if is_needed(root, db):
-            start(root)
+            start_loop(root)
     finally:
         db.close()
 
@@ -75,7 +74,7 @@ def _react(root: str) -> None:
 def _persons(environ: Environ, event: str, payload: bytes) -> tuple[int, str, str]:
     if event not in ("session-start", "prompt", "pre-compact"):
         return 0, "", ""
-    return 0, at_event(environ, event, payload), ""
+    return 0, inform_person(environ, event, payload), ""
 
 
 def _failed(event: str, error: BaseException) -> tuple[int, str, str]:

@@ -23,7 +23,7 @@ from rookery.cli.help import show_help
 from rookery.cli.parse import parse_operation
 from rookery.cli.render import print_error, print_stream, print_view
 from rookery.config.environ import read_environ
-from rookery.flows.need import is_needed
+from rookery.flows.workload import is_needed
 from rookery.guard.permits import check_confined, check_permitted
 from rookery.ops import index
 from rookery.ops.command_line import Globals, read_globals

@@ -29,7 +29,7 @@ from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.loop_thread import LoopThread
 from rookery.daemon.server import Daemon
-from rookery.flows.need import is_anything_alive
+from rookery.flows.workload import is_anything_alive
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import check_state
 from rookery.processes.proctable import RUNNER
@@ -123,7 +123,7 @@ def _should_follow(root: str, loaded: Fingerprint) -> bool:
 
 def _successor_command(root: str) -> list[str]:
     """The command that starts the project's daemon if it is needed."""
-    return [*module_command("rookery.flows.loop_start", alone=True), root, "--if-needed"]
+    return [*module_command("rookery.flows.loop_program", alone=True), root, "--if-needed"]
 
 
 def _has_died_too_often(root: str) -> bool:

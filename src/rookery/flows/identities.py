@@ -1,4 +1,4 @@
-"""Identity files that are older than the last session of their agent: whatever ended it could not write the file."""
+"""Identity files that are older than the last session of their agent: its end could not write them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NAME = "identities"
 
 @dataclass(frozen=True, slots=True)
 class Facts(Record):
-    """One file that is to be written."""
+    """One file that has to be written."""
 
     agent: str
     session_id: str
-    """The session that has ended since."""
+    """The session that ended after it was written."""
 
 
 def read(ctx: Context) -> list[Facts]:
@@ -27,15 +27,10 @@ def read(ctx: Context) -> list[Facts]:
     return [Facts(agent, session_id) for agent, session_id in store.identities_due(ctx.db).items()]
 
 
-def decide(facts: list[Facts], now: float) -> Plan:
-    """Write each of them."""
-    del now
-    return Plan(
-        tuple(
-            Action(NAME, "write identity", each.agent, "its last session has ended", seen=repr(each.as_dict()))
-            for each in facts
-        )
-    )
+def decide(facts: list[Facts], _now: float) -> Plan:
+    """Write all of them."""
+    why = "its last session has ended"
+    return Plan(tuple(Action(NAME, "write identity", stale.agent, why, seen=repr(stale.as_dict())) for stale in facts))
 
 
 ACTIONS = {"write identity": renew_identity}

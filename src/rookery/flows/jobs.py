@@ -1,11 +1,11 @@
-"""Gates and resolving agents whose merger was killed: their results are kept, and what is left of them goes."""
+"""Gates and resolving agents whose merger was killed: the loop keeps their results, and removes what is left."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.flows.model import Action, Plan
+from rookery.flows.model import Action, Plan, visible_process
 from rookery.mail.model import SYSTEM
 from rookery.merge import store as merges
 from rookery.merge.gates import jobs, scratch
@@ -14,7 +14,6 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import OPEN
 from rookery.merge.tiers import oneshot
 from rookery.ops.context import Context
-from rookery.processes import holder as holders
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
 
@@ -31,9 +30,9 @@ class Facts(Record):
     is_left: bool
     """The merger that started it is gone."""
     owner: Identity | None
-    """That merger's process, where it is alive and on this host."""
+    """That merger's process, if it is alive and on this host."""
     is_wanted: bool = False
-    """It is an agent's answer for something that is still to land: that was paid for."""
+    """It is an agent's answer for an entry that may still land: that was paid for."""
 
 
 def read(ctx: Context) -> list[Facts]:
@@ -42,14 +41,17 @@ def read(ctx: Context) -> list[Facts]:
 
 
 def _facts(ctx: Context, name: str) -> Facts:
-    is_running = journal.is_running(ctx.root, name)
     about = jobs.about(ctx.root, name)
-    place = str(about.get("place", ""))
-    is_left = not place or scratch.is_left(ctx, place)
-    owner = None if is_left else scratch.owner_of(ctx, place)
-    process = None if owner is None or holders.is_elsewhere(owner) else owner.identity
-    label = str(about.get("gate") or about.get("agent") or "")
-    return Facts(name, label, is_running, is_left, process, _is_wanted(ctx, name, str(about.get("entry", ""))))
+    folder = str(about.get("place", ""))
+    is_left = not folder or scratch.is_left(ctx, folder)
+    return Facts(
+        name,
+        str(about.get("gate") or about.get("agent") or ""),
+        journal.is_running(ctx.root, name),
+        is_left,
+        None if is_left else visible_process(scratch.owner_of(ctx, folder)),
+        _is_wanted(ctx, name, str(about.get("entry", ""))),
+    )
 
 
 def _is_wanted(ctx: Context, name: str, entry_id: str) -> bool:
@@ -60,26 +62,23 @@ def _is_wanted(ctx: Context, name: str, entry_id: str) -> bool:
     return end is not None and not end["failure"]
 
 
-def decide(facts: list[Facts], now: float) -> Plan:
-    """Settle what has ended and nobody waits for. The end of a runner closes its journal, and is seen by that."""
-    del now
-    ended = [each for each in facts if not each.is_running]
+def decide(facts: list[Facts], _now: float) -> Plan:
+    """Settle jobs that have ended and have no merger. A runner's end is seen by its journal, which is closed then."""
+    ended = [job for job in facts if not job.is_running]
     return Plan(
         tuple(
-            Action(NAME, "settle job", each.name, "its merger was killed", each.label, repr(each.as_dict()))
-            for each in ended
-            if each.is_left and not each.is_wanted
+            Action(NAME, "settle job", job.name, "its merger was killed", job.label, repr(job.as_dict()))
+            for job in ended
+            if job.is_left and not job.is_wanted
         ),
-        processes=tuple(each.owner for each in ended if each.owner is not None),
+        processes=tuple(job.owner for job in ended if job.owner is not None),
     )
 
 
 def settle(ctx: Context, name: str) -> None:
     """Keep its result."""
-    if jobs.about(ctx.root, name).get("agent"):
-        oneshot.settle_left(Merger(ctx, SYSTEM), name)
-    else:
-        gates.settle_left(Merger(ctx, SYSTEM), name)
+    settle_left = oneshot.settle_left if jobs.about(ctx.root, name).get("agent") else gates.settle_left
+    settle_left(Merger(ctx, SYSTEM), name)
 
 
 ACTIONS = {"settle job": settle}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
-from rookery.flows.model import Action, Plan, Timer
+from rookery.flows.model import Action, Plan, Timer, visible_process
 from rookery.mail.model import SYSTEM
 from rookery.merge import lease_store, queue
 from rookery.merge import store as merges
@@ -20,13 +20,13 @@ NAME = "landings"
 
 @dataclass(frozen=True, slots=True)
 class Facts(Record):
-    """A base on which something is under way."""
+    """A base that has a lease, or an entry that is not through."""
 
     base: str
     is_held: bool
-    """A merger that lives, or may live, has the lease."""
+    """A merger that is alive, or may be, has the lease."""
     expires: float
-    """When the lease of a holder elsewhere is over; 0 if that does not matter."""
+    """When the lease of a holder elsewhere is over; 0 for other holders."""
     process: Identity | None
 
 
@@ -37,29 +37,24 @@ def read(ctx: Context) -> list[Facts]:
         leases, bases = lease_store.held(db), merges.unsettled_bases(db)
     facts = {base: Facts(base, False, 0.0, None) for base in sorted(bases)}
     for lease in leases:
-        is_elsewhere = holders.is_elsewhere(lease.process)
-        facts[lease.base] = Facts(
-            lease.base,
-            not holders.is_gone(lease.process, lease_is_over=lease.expires_at <= now),
-            seconds_of(lease.expires_at) if is_elsewhere else 0.0,
-            None if is_elsewhere else lease.process.identity,
-        )
+        process = visible_process(lease.process)
+        is_held = not holders.is_gone(lease.process, lease_is_over=lease.expires_at <= now)
+        expires = seconds_of(lease.expires_at) if process is None else 0.0
+        facts[lease.base] = Facts(lease.base, is_held, expires, process)
     return list(facts.values())
 
 
-def decide(facts: list[Facts], now: float) -> Plan:
+def decide(facts: list[Facts], _now: float) -> Plan:
     """Settle where no merger is at work."""
-    del now
-    left = tuple(
-        Action(NAME, "settle landing", each.base, "its merger was killed", each.base, repr(each.as_dict()))
-        for each in facts
-        if not each.is_held
-    )
-    held = [each for each in facts if each.is_held]
+    held = [base for base in facts if base.is_held]
     return Plan(
-        left,
-        tuple(Timer(each.expires, f"the lease of {each.base} on another host ends") for each in held if each.expires),
-        tuple(each.process for each in held if each.process is not None),
+        tuple(
+            Action(NAME, "settle landing", left.base, "its merger was killed", left.base, repr(left.as_dict()))
+            for left in facts
+            if not left.is_held
+        ),
+        tuple(Timer(base.expires, f"the lease of {base.base} on another host ends") for base in held if base.expires),
+        tuple(base.process for base in held if base.process is not None),
     )
 
 

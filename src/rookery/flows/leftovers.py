@@ -1,4 +1,4 @@
-"""What killed processes left on the disk: scratch folders, temporary folders of git, worktrees half taken away."""
+"""What killed processes left on the disk: scratch folders, temporary folders of git, worktrees half removed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rookery.base.clock import seconds_of
 from rookery.base.record import Record
-from rookery.flows.model import Action, Plan
+from rookery.flows.model import Action, Plan, visible_process
 from rookery.mail.model import SYSTEM
 from rookery.merge.gates import scratch
 from rookery.merge.merger import Merger
@@ -21,55 +21,52 @@ from rookery.worktrees.store import pending
 NAME = "leftovers"
 SCRATCH, CLEANING = "scratch folder", "cleaning"
 _LONGEST = 86_400.0
-"""How long, in seconds, a cleaning is left to a process of which nobody here can see whether it lives."""
+"""How long, in seconds, a cleaning is left to a process that cannot be seen from here."""
 _ACTIONS = {SCRATCH: "remove scratch", CLEANING: "finish cleaning"}
 
 
 @dataclass(frozen=True, slots=True)
 class Facts(Record):
-    """What is to go as soon as its holder no longer needs it."""
+    """What has to go as soon as its holder no longer needs it."""
 
     kind: str
     name: str
-    """Of a scratch folder its name, of a worktree that is being taken away its path."""
+    """The name of a scratch folder, the path of a worktree that is being removed."""
     label: str
     is_left: bool
     """Its holder is gone."""
     owner: Identity | None
-    """The holder's process, where it is alive and on this host."""
+    """The holder's process, if it is alive and on this host."""
 
 
 def read(ctx: Context) -> list[Facts]:
     """Every scratch folder that no job needs, and every cleaning that is not through."""
-    facts = [_scratch(ctx, name) for name in scratch.names(ctx)]
+    facts = [
+        _facts(SCRATCH, name, name, scratch.is_left(ctx, name), scratch.owner_of(ctx, name))
+        for name in scratch.names(ctx)
+    ]
     with ctx.db.read() as db:
         cleanings = pending(db)
-    now = ctx.clock()
-    for each in cleanings:
-        is_left = holders.is_gone(each.holder, lease_is_over=now - seconds_of(each.at) > _LONGEST)
-        facts.append(Facts(CLEANING, each.path, each.agent, is_left, _process(is_left, each.holder)))
+    for cleaning in cleanings:
+        is_over = ctx.clock() - seconds_of(cleaning.at) > _LONGEST
+        is_left = holders.is_gone(cleaning.holder, lease_is_over=is_over)
+        facts.append(_facts(CLEANING, cleaning.path, cleaning.agent, is_left, cleaning.holder))
     return facts
 
 
-def _scratch(ctx: Context, name: str) -> Facts:
-    is_left = scratch.is_left(ctx, name)
-    return Facts(SCRATCH, name, name, is_left, _process(is_left, scratch.owner_of(ctx, name)))
+def _facts(kind: str, name: str, label: str, is_left: bool, holder: HolderId | None) -> Facts:
+    return Facts(kind, name, label, is_left, None if is_left else visible_process(holder))
 
 
-def _process(is_left: bool, holder: HolderId | None) -> Identity | None:
-    return None if is_left or holder is None or holders.is_elsewhere(holder) else holder.identity
-
-
-def decide(facts: list[Facts], now: float) -> Plan:
-    """Remove what is left. What has a holder costs nothing until that ends: no timer, and its end is seen."""
-    del now
+def decide(facts: list[Facts], _now: float) -> Plan:
+    """Remove what is left. The loop sees the end of a holder, so what is held needs no timer."""
     return Plan(
         tuple(
-            Action(NAME, _ACTIONS[each.kind], each.name, "its process was killed", each.label, repr(each.as_dict()))
-            for each in facts
-            if each.is_left
+            Action(NAME, _ACTIONS[left.kind], left.name, "its process was killed", left.label, repr(left.as_dict()))
+            for left in facts
+            if left.is_left
         ),
-        processes=tuple(each.owner for each in facts if each.owner is not None),
+        processes=tuple(left.owner for left in facts if left.owner is not None),
     )
 
 

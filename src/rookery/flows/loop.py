@@ -1,13 +1,12 @@
-"""The loop: read the facts, decide, act, and look again. An event or a timer only means *look again*.
+"""The loop: read the facts, decide, act, and check again. An event or a timer only means *check again*.
 
-There is no other state than the tables, so that a loop may be killed anywhere and another one looks again. An action
-that fails is tried again after a while, ever more slowly; after many failures a person is told, and it is left alone
+It has no state but the tables, so that a loop may be killed anywhere, and another one checks again. It tries an action
+that fails again after a while, more and more slowly; after many failures it tells a person, and leaves the action alone
 until something new happens.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,69 +37,58 @@ class Unchanged(RookError):
 
 
 @dataclass(frozen=True, slots=True)
-class Look(Record):
-    """What one look at the facts has led to."""
+class Assessment(Record):
+    """The facts at one time, and what was decided from them."""
 
     facts: dict[str, Any]
     plan: Plan
-    """Of all flows together; without what is not due yet."""
+    """Of all flows together, without actions that are not due yet."""
     failures: dict[Action, Failure]
-    """What is still to be done, and has failed."""
+    """Actions that are still wanted, and have failed."""
 
     def is_quiet(self, now: float, within: float) -> bool:
         """True if no runner is at work and no timer is due within so many seconds."""
-        return not self.plan.running and not any(each.at - now < within for each in self.plan.timers)
+        return not self.plan.running and not any(timer.at - now < within for timer in self.plan.timers)
 
 
-def look(ctx: Context) -> Look:
+def assess(ctx: Context) -> Assessment:
     """Read the facts of every flow and decide."""
     now = ctx.clock()
     if not can_run_agents(ctx.root, ctx.db):
-        return Look(dict.fromkeys(FLOWS), Plan(), {})  # they are another place's
+        return Assessment(dict.fromkeys(FLOWS), Plan(), {})  # the agents belong to another place
     facts = {name: flow.read(ctx) for name, flow in FLOWS.items()}
     plans = [flow.decide(facts[name], now) for name, flow in FLOWS.items()]
-    wanted = [action for plan in plans for action in plan.actions]
-    failed = store.failures(ctx.db)
-    due = tuple(each for each in wanted if each.key not in failed or _is_due(each, failed[each.key], now))
-    waiting = [(each, failed[each.key]) for each in wanted if each.key in failed and each not in due]
-    return Look(
-        facts,
-        Plan(
-            due,
-            (
-                *(each for plan in plans for each in plan.timers),
-                *(
-                    Timer(failure.next_at, f"try again: {each.name} {each.label or each.subject}")
-                    for each, failure in waiting
-                    if _is_to_be_tried(each, failure)
-                ),
-            ),
-            tuple(each for plan in plans for each in plan.processes),
-            sum(plan.running for plan in plans),
-        ),
-        {each: failed[each.key] for each in wanted if each.key in failed},
-    )
-
-
-def _is_due(action: Action, failure: Failure, now: float) -> bool:
-    is_in_future = failure.next_at - now > wait_after(failure.count)  # the clock was set back
-    return _is_to_be_tried(action, failure) and (now >= failure.next_at or is_in_future)
-
-
-def _is_to_be_tried(action: Action, failure: Failure) -> bool:
-    """False for what was given up, until something new has happened to it, such as mail."""
-    return not failure.is_given_up or action.seen != failure.seen
+    known = store.failures(ctx.db)
+    actions: list[Action] = []
+    timers = [timer for plan in plans for timer in plan.timers]
+    failures: dict[Action, Failure] = {}
+    for action in (action for plan in plans for action in plan.actions):
+        failure = known.get(action.key)
+        if failure is None:
+            actions.append(action)
+            continue
+        failures[action] = failure
+        if failure.is_given_up and action.seen == failure.seen:
+            continue  # until something new has happened to it, such as mail
+        is_in_future = failure.next_at - now > wait_after(failure.count)  # the clock was set back
+        if now >= failure.next_at or is_in_future:
+            actions.append(action)
+        else:
+            timers.append(Timer(failure.next_at, f"try again: {action.title}"))
+    processes = tuple(process for plan in plans for process in plan.processes)
+    plan = Plan(tuple(actions), tuple(timers), processes, sum(plan.running for plan in plans))
+    return Assessment(facts, plan, failures)
 
 
 def act(ctx: Context, action: Action, log: Callable[[str], None]) -> None:
-    """Do it; a failure is written down, and decides when it is tried again."""
+    """Do it; a failure is recorded, and decides when it is tried again."""
     try:
         _do(ctx, action)
     except Exception as error:
-        words = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
-        log(f"cannot {action.name} {action.label or action.subject}: {one_line(words, 500)}")
+        reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
+        log(f"cannot {action.title}: {one_line(reason, 500)}")
         with suppress(RookError):  # a full disk
-            _record_failure(ctx, action, words, needs_person=isinstance(error, NeedsPerson))
+            _record_failure(ctx, action, reason, needs_person=isinstance(error, NeedsPerson))
         return
     if action.key in store.failures(ctx.db):
         with ctx.db.write() as db:
@@ -108,31 +96,36 @@ def act(ctx: Context, action: Action, log: Callable[[str], None]) -> None:
 
 
 def _do(ctx: Context, action: Action) -> None:
-    flow = FLOWS[action.flow]
     with acting_alone():
-        flow.ACTIONS[action.name](ctx, action.subject)
-    if action in flow.decide(flow.read(ctx), ctx.clock()).actions:
+        FLOWS[action.flow].ACTIONS[action.name](ctx, action.subject)
+    if action in _decide_again(ctx, action):
         raise Unchanged("it was done, and everything is as before")
 
 
-def _record_failure(ctx: Context, action: Action, words: str, *, needs_person: bool) -> None:
+def _decide_again(ctx: Context, action: Action) -> tuple[Action, ...]:
+    """What the action's flow decides now."""
     flow = FLOWS[action.flow]
+    return flow.decide(flow.read(ctx), ctx.clock()).actions
+
+
+def _record_failure(ctx: Context, action: Action, reason: str, *, needs_person: bool) -> None:
     # What the failed action itself has changed is nothing new.
-    now_seen = {each.key: each.seen for each in flow.decide(flow.read(ctx), ctx.clock()).actions}
+    seen = next((again.seen for again in _decide_again(ctx, action) if again.key == action.key), "")
     with ctx.db.write() as db:
         before = store.failures(db).get(action.key)
         count = MOST_FAILURES if needs_person else 1 if before is None else before.count + 1
         next_at = ctx.clock() + wait_after(count)
-        failure = Failure(action.key, count, next_at, words[:_LONGEST_ERROR], ctx.now(), now_seen.get(action.key, ""))
+        failure = Failure(action.key, count, next_at, reason[:_LONGEST_ERROR], ctx.now(), seen)
         store.record(db, failure)
     if failure.is_given_up:
-        told = "Only you can repair it" if needs_person else f"It failed {count} times, at last with"
+        problem = "Only you can repair it" if needs_person else f"It failed {count} times, at last with"
+        hint = "`rook loop explain` shows it, `rook loop run` tries again."
         with ctx.db.write() as db:
             mail.send_from_system(
                 db,
                 HUMAN,
-                one_line(f"given up: {action.name} {action.label or action.subject}", 200),
-                f"{action.why}. {told}:\n{failure.error}\n`rook loop explain` shows it, `rook loop run` tries again.",
+                one_line(f"given up: {action.title}", 200),
+                f"{action.why}. {problem}:\n{failure.error}\n{hint}",
                 type="escalation",
                 payload={"severity": "error"},
                 priority="high",
@@ -140,30 +133,29 @@ def _record_failure(ctx: Context, action: Action, words: str, *, needs_person: b
             )
 
 
-def run_once(ctx: Context, log: Callable[[str], None]) -> Look:
-    """Look and act until there is nothing more to do; what is decided again right after it was done is left."""
+def run_once(ctx: Context, log: Callable[[str], None]) -> Assessment:
+    """Assess and act until there is nothing more to do; an action that is decided again after it was done is left."""
     done: set[Action] = set()
     for _ in range(_MOST_ROUNDS):
-        found = look(ctx)
-        new = [each for each in found.plan.actions if each not in done]
+        assessment = assess(ctx)
+        new = [action for action in assessment.plan.actions if action not in done]
         if not new:
-            return found
+            return assessment
         for action in new:
             act(ctx, action, log)
         done.update(new)
-    return look(ctx)
+    return assess(ctx)
 
 
 def take_lock(root: str) -> int | None:
-    """Become the process that runs the loop: the open lock file; None if another one does."""
+    """Become the process that runs the loop: the open lock file; None if another process runs it."""
     journal.make_folder(root)
     return locks.take(layout.path(root, layout.LOOP_LOCK))
 
 
 def sweep_journals(ctx: Context) -> None:
-    """Delete journals that no turn needs any more: their turns were settled by a process that was killed then."""
+    """Delete journals that no turn needs any more: the process that settled their turns was killed right then."""
     needed = {turn.id for turn in running_turns(ctx.db)}
-    for name in os.listdir(journal.make_folder(ctx.root)):
-        turn_id = journal.turn_of(name)
-        if turn_id is not None and turn_id not in needed and not journal.is_running(ctx.root, turn_id):
-            journal.remove(ctx.root, turn_id)
+    for owner in filter(journal.is_turn, journal.owners(ctx.root)):
+        if owner not in needed and not journal.is_running(ctx.root, owner):
+            journal.remove(ctx.root, owner)

@@ -1,7 +1,7 @@
 """Runs the loop at the end of a command, and in a process of its own where a project has no daemon.
 
-Every command ends with one look, unless a loop runs already. If runners are at work then, a process goes on with it as
-long as there are any (`flows/loop_start.py`).
+Every command runs it once at its end, unless a loop runs already. If runners are at work then, a process of its own
+goes on with it as long as there are any (`flows/loop_program.py`).
 """
 
 from __future__ import annotations
@@ -9,72 +9,57 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from rookery.base.clock import stamp
 from rookery.config import layout
-from rookery.config.environ import now, unmarked_environ
+from rookery.config.environ import now
 from rookery.config.project import make_state_folder
 from rookery.flows import loop
 from rookery.flows.reactor import Reactor
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
-from rookery.processes.proctable import RUNNER
-from rookery.processes.python import module_command
-from rookery.processes.spawning import start_detached
+from rookery.turns.loop_supervisor import start_loop
 
 _SOON = 30.0
-"""A timer that is due within so many seconds is worth a process that waits for it."""
+"""A process waits for a timer that is due within so many seconds."""
 
 
 def react(ctx: Context) -> None:
-    """Look once, if no loop runs, and see to it that one does if it is needed."""
+    """Run the loop once, if no process runs it, and start one that goes on if it is needed."""
     file = loop.take_lock(ctx.root)
     if file is None:
         return
     try:
-        found = loop.run_once(ctx, lambda text: _log(ctx.root, text))
+        assessment = loop.run_once(ctx, lambda text: _log(ctx.root, text))
     finally:
         os.close(file)
-    if not found.is_quiet(ctx.clock(), _SOON):
-        start(ctx.root)
-
-
-def start(root: str) -> None:
-    """Start a process that runs the loop as long as it is needed."""
-    start_detached(
-        [*module_command("rookery.flows.loop_start"), root],
-        cwd=root,
-        env=unmarked_environ() | {RUNNER: "loop"},
-        output=_log_path(root),
-    )
+    if not assessment.is_quiet(ctx.clock(), _SOON):
+        start_loop(ctx.root)
 
 
 @contextmanager
 def open_project(root: str) -> Iterator[Context]:
-    """The project, for one look or one action."""
-    db = open_state(root)
-    try:
+    """The project, to assess it once or for one action."""
+    with closing(open_state(root)) as db:
         ctx = Context.at(root, db)
-        _ = ctx.config  # settings that cannot be read stop the whole look, not one action after the other
+        _ = ctx.config  # settings that cannot be read stop the loop at once, not one action after the other
         yield ctx
-    finally:
-        db.close()
 
 
 def run_loop(root: str) -> None:
-    """Run the loop until no runner is at work and nothing is due soon; nothing if another process runs it."""
+    """Run the loop until no runner is at work and nothing is due soon; do nothing if another process runs it."""
     while (file := loop.take_lock(root)) is not None:
         reactor = Reactor(root, lambda: open_project(root), _start_thread, lambda text: _log(root, text))
         try:
             reactor.open()
-            reactor.run(lambda found: found.is_quiet(now(), _SOON))
+            reactor.run(lambda assessment: assessment.is_quiet(now(), _SOON))
         finally:
             reactor.close()
             os.close(file)
-        with open_project(root) as ctx:  # a command that came while we held the lock has left its look to us
-            found = loop.look(ctx)
-            if not found.plan.actions and found.is_quiet(ctx.clock(), _SOON):
+        with open_project(root) as ctx:  # a command that ended while we held the lock has left its actions to us
+            assessment = loop.assess(ctx)
+            if not assessment.plan.actions and assessment.is_quiet(ctx.clock(), _SOON):
                 return
 
 
@@ -83,13 +68,8 @@ def _start_thread(job: Callable[[], None]) -> None:
 
 
 def _log(root: str, text: str) -> None:
-    """One line in the loop's log."""
-    with suppress(OSError), open(_log_path(root), "ab", buffering=0) as file:
-        file.write(f"{stamp(now())} [{os.getpid()}] {text}\n".encode(errors="backslashreplace"))
-
-
-def _log_path(root: str) -> str:
-    """What the loop has to say; its folder is made where the project is."""
+    """Add a line to the loop's log."""
     with suppress(OSError):
         make_state_folder(layout.path(root, layout.LOGS))
-    return layout.path(root, layout.LOOP_LOG)
+        with open(layout.path(root, layout.LOOP_LOG), "ab", buffering=0) as file:
+            file.write(f"{stamp(now())} [{os.getpid()}] {text}\n".encode(errors="backslashreplace"))

@@ -1,4 +1,4 @@
-"""Pure types of the loop: what a flow decides to do, and what it waits for."""
+"""Types of the loop: what a flow decides to do, and what it waits for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from rookery.base.errors import RookError
 from rookery.base.record import Record
 from rookery.ops.context import Context
+from rookery.processes import holder as holders
+from rookery.processes.holder import HolderId
 from rookery.processes.proctable import Identity
 
 FIRST_WAIT, LONGEST_WAIT = 10.0, 300.0
@@ -23,22 +25,27 @@ class Action(Record):
     flow: str
     name: str
     subject: str
-    """What it is done to: the id of a session, the name of a base."""
+    """The id of a session, the name of a base."""
     why: str
     label: str = ""
-    """How people know the subject."""
+    """The subject's name for people."""
     seen: str = ""
     """The facts that it was decided from: decided again from the same, it has had no effect."""
 
     @property
     def key(self) -> str:
-        """What tells it from other actions."""
+        """Identifies it among all actions."""
         return f"{self.name} {self.subject}"
+
+    @property
+    def title(self) -> str:
+        """The action as people read it."""
+        return f"{self.name} {self.label or self.subject}"
 
 
 @dataclass(frozen=True, slots=True)
 class Timer(Record):
-    """A moment at which to look again though nothing has happened."""
+    """A time at which to check again though nothing has happened."""
 
     at: float
     """In seconds since the epoch."""
@@ -48,18 +55,18 @@ class Timer(Record):
 
 @dataclass(frozen=True, slots=True)
 class Plan(Record):
-    """What a flow decides: what to do now, and what to look again for."""
+    """What a flow decides: what to do now, and when to check again."""
 
     actions: tuple[Action, ...] = ()
     timers: tuple[Timer, ...] = ()
     processes: tuple[Identity, ...] = ()
-    """Whose end is a reason to look again."""
+    """The loop checks again when one of them ends."""
     running: int = 0
-    """How many runners are at work: as long as there are any, the loop must go on."""
+    """How many runners are at work: while there are any, the loop must go on."""
 
 
 class NeedsPerson(RookError):
-    """Trying an action again cannot help: it is left to a person at once."""
+    """Trying an action again cannot help: a person has to act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +88,21 @@ class Failure(Record):
 
 
 class Flow(Protocol):
-    """One subject that the loop looks after: a module."""
+    """One subject that the loop takes care of: a module."""
 
     NAME: str
     ACTIONS: Mapping[str, Callable[[Context, str], None]]
 
     def read(self, ctx: Context) -> Any:
-        """The facts, from one read transaction and from what the system says of processes."""
+        """The facts, from one read transaction and from the system's view of processes."""
 
-    def decide(self, facts: Any, now: float) -> Plan:
+    def decide(self, facts: Any, now: float, /) -> Plan:
         """What to do about them. Pure."""
+
+
+def visible_process(holder: HolderId | None) -> Identity | None:
+    """The process of a holder, if it can be seen from here."""
+    return None if holder is None or holders.is_elsewhere(holder) else holder.identity
 
 
 def wait_after(failures: int) -> float:

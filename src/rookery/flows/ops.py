@@ -1,4 +1,4 @@
-"""What we offer of the loop."""
+"""Operations of the loop."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rookery.processes.locks import is_locked
 
 @dataclass(frozen=True, slots=True)
 class Failed(Record):
-    """Something that is to be done, and has failed."""
+    """An action that is still wanted, and has failed."""
 
     name: str
     label: str
     count: int
     error: str
     next_at: str | None
-    """When it is tried again; None if it is left to a person."""
+    """When the loop tries it again; None if it is left to a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm(Record):
-    """A moment at which the loop looks again by itself."""
+    """A time at which the loop checks again by itself."""
 
     at: str
     why: str
@@ -37,13 +37,13 @@ class Alarm(Record):
 
 @dataclass(frozen=True, slots=True)
 class Explained(Record):
-    """What the loop sees, what it decides, and when it looks again by itself."""
+    """What the loop sees, what it decides, and when it checks again by itself."""
 
     runs: bool
-    """A process runs the loop; without one, every command looks once at its end."""
+    """A process runs the loop; without one, every command runs it once at its end."""
     facts: dict[str, Any]
     actions: tuple[Action, ...]
-    """What is to be done now."""
+    """What the loop does now."""
     failures: tuple[Failed, ...]
     running: int
     """How many runners are at work."""
@@ -66,15 +66,16 @@ class Ran(Record):
 
 @op("loop explain", needs="agent.read", long=True, view="loop.explained")
 def explain(ctx: Context) -> Explained:
-    """Show what the control loop sees, what it decides to do and why, and when it looks again by itself."""
-    found = loop.look(ctx)
+    """Show what the control loop sees, what it decides to do and why, and when it checks again by itself."""
+    assessment = loop.assess(ctx)
+    plan = assessment.plan
     return Explained(
         is_locked(layout.path(ctx.root, layout.LOOP_LOCK)),
-        {name: _plain(facts) for name, facts in found.facts.items()},
-        tuple(each.replace(seen="") for each in found.plan.actions),
-        tuple(_failed(action, failure) for action, failure in found.failures.items()),
-        found.plan.running,
-        tuple(Alarm(stamp(each.at), each.why) for each in sorted(found.plan.timers, key=lambda timer: timer.at)),
+        {name: _plain(facts) for name, facts in assessment.facts.items()},
+        tuple(action.replace(seen="") for action in plan.actions),
+        tuple(_failed(action, failure) for action, failure in assessment.failures.items()),
+        plan.running,
+        tuple(Alarm(stamp(timer.at), timer.why) for timer in sorted(plan.timers, key=lambda timer: timer.at)),
     )
 
 
@@ -85,20 +86,18 @@ def _failed(action: Action, failure: Failure) -> Failed:
 
 @op("loop run", needs="agent.write", long=True, touches=PROCESS, owns=NOTHING, view="loop.ran")
 def run(ctx: Context) -> Ran:
-    """Look once and do what is to be done, also what was given up after many failures."""
+    """Run the loop once, and try again what it gave up after many failures."""
     with ctx.db.write() as db:
         for key in store.failures(db):
             store.forget(db, key)
     problems: list[str] = []
-    actions = loop.look(ctx).plan.actions
+    actions = loop.assess(ctx).plan.actions
     for action in actions:
         loop.act(ctx, action, problems.append)
     return Ran(actions, tuple(problems))
 
 
 def _plain(facts: Any) -> Any:
-    if facts is None:
-        return None
     if isinstance(facts, list):
-        return [each.as_dict() for each in facts]
-    return facts.as_dict()
+        return [fact.as_dict() for fact in facts]
+    return None if facts is None else facts.as_dict()

@@ -1,8 +1,8 @@
-"""The radar: when a turn has ended, a process of its own looks whose work overlaps, and warns them.
+"""The radar: when a turn has ended, a process of its own finds out whose work overlaps, and warns those agents.
 
-The process is given a lock, so that there is never more than one, not even one on its way. One that dies is started
-again: a few times for the same turns, not for ever. How many ended turns it has seen is written after it has warned, so
-that killed anywhere it looks again; a warning and its mail commit together, and no agent is told twice.
+The process inherits a lock, so that there is never more than one, not even one that is starting. The loop starts one
+that died again: a few times for the same turns, not for ever. The process writes how many ended turns it has seen after
+it has warned: killed anywhere, the next one repeats it. A warning and its mail commit together, so no agent gets two.
 `python … rookery.flows.radar ROOT LOCK TRY`.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -35,7 +36,7 @@ from rookery.processes.spawning import start_detached
 
 NAME = "radar"
 MOST_TRIES = 3
-# By name: it loads us, and here we are another program.
+# By name: it imports this module, which is another program here.
 _LOOP = "rookery.flows.loop_process"
 _LONGEST_LOG = 100_000
 _LONGEST_LINE = 500
@@ -43,13 +44,13 @@ _LONGEST_LINE = 500
 
 @dataclass(frozen=True, slots=True)
 class Facts(Record):
-    """What the radar has not seen."""
+    """The turns that the radar has not seen."""
 
     ended: int | None
     """How many turns have ended, if the radar has seen fewer; None if there is nothing to see."""
     is_looking: bool
     tries: int
-    """How often a process was started for this very number of turns."""
+    """How many processes were started for this very number of turns."""
 
 
 def read(ctx: Context) -> Facts:
@@ -57,34 +58,25 @@ def read(ctx: Context) -> Facts:
     ended = store.unseen_ends(ctx.db)
     if ended is None:
         return Facts(None, False, 0)
-    try:
-        lock = os.open(_lock_path(ctx.root), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:  # it is not there yet; where it cannot be made, the action says why
-        return Facts(ended, False, 0)
-    try:
-        return Facts(ended, not locks.hold(lock), _read_tries(lock, ended))
-    finally:
-        os.close(lock)
+    path = ctx.path(layout.RADAR_LOCK)
+    return Facts(ended, locks.is_locked(path), _read_tries(path, ended))
 
 
-def decide(facts: Facts, now: float) -> Plan:
-    """Look, unless a process does so already, or too many have failed."""
-    del now
+def decide(facts: Facts, _now: float) -> Plan:
+    """Start a process, unless one is at work, or too many have failed."""
     if facts.ended is None or facts.is_looking or facts.tries >= MOST_TRIES:
         return Plan()
     return Plan((Action(NAME, "look at the radar", str(facts.ended), "a turn has ended", seen=repr(facts.as_dict())),))
 
 
 def start_look(ctx: Context, _ended: str = "") -> None:
-    """Start the process that looks, if there is something to see and none is at work."""
-    make_state_folder(os.path.dirname(_lock_path(ctx.root)))
-    lock = locks.open_file(_lock_path(ctx.root))
+    """Start the process, if there are turns to see and none is at work."""
+    path = ctx.path(layout.RADAR_LOCK)
+    make_state_folder(os.path.dirname(path))
+    lock = locks.open_file(path)
     try:
         ended = store.unseen_ends(ctx.db) if locks.hold(lock) else None
-        if ended is None:
-            return
-        tries = _read_tries(lock, ended) + 1
-        if tries > MOST_TRIES:
+        if ended is None or (tries := _read_tries(path, ended) + 1) > MOST_TRIES:
             return
         os.ftruncate(lock, 0)
         os.pwrite(lock, b"%d %d\n" % (ended, tries), 0)
@@ -103,7 +95,7 @@ ACTIONS = {"look at the radar": start_look}
 
 
 def look(ctx: Context, lock: int, tries: int) -> None:
-    """Look until every end is seen. A look that fails is left to the next process; the last try counts as one."""
+    """Warn until every ended turn is seen. A failure is left to the next process; the last try counts as seen."""
     while locks.hold(lock):
         while (ended := store.unseen_ends(ctx.db)) is not None:
             try:
@@ -116,31 +108,30 @@ def look(ctx: Context, lock: int, tries: int) -> None:
             with ctx.db.write() as db:
                 store.keep_seen(db, ended)
             steps.reached("ends recorded")
-        # A process that came while we held the lock has left its turn to us.
+        # A process that found the lock held has left its turns to us.
         fcntl.flock(lock, fcntl.LOCK_UN)
         steps.reached("radar let go")
         if store.unseen_ends(ctx.db) is None:
             return
 
 
-def _lock_path(root: str) -> str:
-    return layout.path(root, layout.RADAR_LOCK)
-
-
-def _read_tries(lock: int, ended: int) -> int:
-    words = os.pread(lock, 64, 0).split()
+def _read_tries(path: str, ended: int) -> int:
+    """How often a process was started for so many ended turns, as the lock file says."""
+    words: list[bytes] = []
+    with suppress(OSError), open(path, "rb") as file:
+        words = file.read(64).split()
     return int(words[1]) if len(words) == 2 and words[0] == b"%d" % ended and words[1].isdigit() else 0
 
 
 def _log(error: RookError, tries: int) -> None:
-    """One line in the log, which does not grow for ever."""
+    """Add a line to the log, which does not grow for ever."""
     if os.fstat(2).st_size > _LONGEST_LOG:
         os.ftruncate(2, 0)
     os.write(2, f"{stamp(now())} try {tries} failed: {one_line(error.message, _LONGEST_LINE)}\n".encode())
 
 
 def main() -> None:
-    """Look for one project."""
+    """Run the radar of one project."""
     forget_runner()
     root, lock, tries = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     os.set_inheritable(lock, False)
@@ -148,7 +139,7 @@ def main() -> None:
         db = open_state(root)
         ctx = Context.at(root, db)
         look(ctx, lock, tries)
-        import_module(_LOOP).react(ctx)  # those who were warned may be waiting
+        import_module(_LOOP).react(ctx)  # agents that were warned may be waiting
     except RookError as error:
         _log(error, tries)
 

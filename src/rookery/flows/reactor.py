@@ -1,7 +1,7 @@
-"""Runs the loop: sleeps until the outbox moves, a runner writes, a process ends or a timer is due, and looks again.
+"""Runs the loop: sleeps until the outbox moves, a runner writes, a process ends or a timer is due, and checks again.
 
-Nothing is polled. Every process tells of its commits (`db/commits.py`), and a runner's journal grows or is closed: both
-are reasons to look. No sleep is longer than a minute, because clocks are set and machines are suspended.
+It polls nothing. Every process reports its commits (`db/commits.py`), and a runner's journal grows or is closed: both
+are reasons to check. No sleep is longer than a minute, because clocks are set and machines are suspended.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from contextlib import AbstractContextManager, suppress
 from rookery.config import layout
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
-from rookery.flows.loop import Look
+from rookery.flows.loop import Assessment
 from rookery.flows.model import Action
 from rookery.ops.context import Context
 from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
 from rookery.sessions import store as sessions
-from rookery.turns.service import read_journal
+from rookery.turns.headless import read_journal
 
 _LONGEST_SLEEP = 60.0
 _COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db" + LOG_SUFFIX
 _PATIENCE = 1.0
-_UNTOLD = 1.0
+_WITHOUT_WATCH = 1.0
 _RETRY = 10.0
 _REST = 4.0
-"""After a look it rests so many times as long as the look took."""
+"""After a check it rests so many times as long as the check took."""
 
 
 class Reactor:
@@ -47,7 +47,7 @@ class Reactor:
         self._root = root
         self._open_project = open_project
         self._start = start
-        """Has a thread do something."""
+        """Runs something in a thread."""
         self._log = log
         self._watch: Watch | None = None
         self._events = select.epoll()
@@ -58,35 +58,34 @@ class Reactor:
         self.is_over = False
         self._rest_until = 0.0
         self._latest = 0.0
-        """When to look again though nothing has happened."""
-        self.last: Look | None = None
-        """What the last look has led to."""
+        """When to check again though nothing has happened."""
+        self.last: Assessment | None = None
 
     def open(self) -> None:
-        """Begin to listen: what happens from here on is seen."""
+        """Begin to watch: nothing that happens from now on is missed."""
         state, journals = layout.path(self._root), journal.make_folder(self._root)
         self._watch = watch_folders({state: MODIFIED | CREATED | TOUCHED, journals: MODIFIED | CLOSED})
         if self._watch is None:
-            self._log("nothing tells the loop of changes, so it looks every second: are too many files being watched?")
+            self._log("the loop cannot watch files, so it checks every second: are too many files being watched?")
         else:
             self._events.register(self._watch.fileno(), select.EPOLLIN)
         self._events.register(self._poke_read, select.EPOLLIN)
 
-    def run(self, is_done: Callable[[Look], bool] = lambda _look: False) -> None:
-        """Look and act until `stop`, or until a look says that it is done and nothing is under way."""
+    def run(self, is_done: Callable[[Assessment], bool] = lambda _assessment: False) -> None:
+        """Check and act until `stop`, or until it is done and nothing is under way."""
         with self._open_project() as ctx:
             loop.sweep_journals(ctx)
-        self._read_journals(set(os.listdir(journal.folder_of(self._root))))
-        must_look = True
+        self._read_journals(journal.owners(self._root))
+        must_check = True
         while not self.is_over:
-            if must_look:
-                self._latest = time.monotonic() + self._look()
+            if must_check:
+                self._latest = time.monotonic() + self._check()
                 if self.last is not None and not self._busy and is_done(self.last):
                     return
-            must_look = self._sleep()
+            must_check = self._sleep()
 
-    def poke(self) -> None:
-        """Let it look again. May be called from any thread."""
+    def _poke(self) -> None:
+        """Let it check again. May be called from any thread."""
         with suppress(BlockingIOError, OSError):
             os.write(self._poke_write, b"x")
 
@@ -95,7 +94,7 @@ class Reactor:
         with self._state:
             self.is_over = True
             self._state.notify_all()
-        self.poke()
+        self._poke()
 
     def rest(self, seconds: float) -> None:
         """Do nothing for so long, or until `stop`."""
@@ -108,15 +107,15 @@ class Reactor:
             self._state.wait_for(lambda: not self._busy, seconds)
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close all files."""
         if self._watch is not None:
             self._watch.close()
         self._events.close()
-        for each in (self._poke_read, self._poke_write, *self._pidfds.values()):
-            os.close(each)
+        for file in (self._poke_read, self._poke_write, *self._pidfds.values()):
+            os.close(file)
 
-    def _look(self) -> float:
-        """Look, begin what is to be done, and say for how many seconds to sleep at most."""
+    def _check(self) -> float:
+        """Assess, begin the actions, and return for how many seconds to sleep at most."""
         begun = time.monotonic()
         if begun < self._rest_until:  # among many writers it takes a part of a processor, not a whole one
             with self._state:
@@ -124,21 +123,21 @@ class Reactor:
             begun = time.monotonic()
         try:
             with self._open_project() as ctx:
-                found = loop.look(ctx)
+                self.last = loop.assess(ctx)
                 now = ctx.clock()
-        except Exception as error:  # a full disk, a project that is just being removed: the next look may succeed
-            self._log(f"the loop cannot look: {type(error).__name__}: {error}")
+        except Exception as error:  # a full disk, a project that is just being removed: the next try may succeed
+            self._complain("read the project", error)
             self.is_over |= not os.path.isdir(layout.path(self._root))
             return _RETRY
-        self.last = found
+        plan = self.last.plan
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - begun)
-        self._watch_processes(set(found.plan.processes))
-        for action in found.plan.actions:
+        self._watch_processes(set(plan.processes))
+        for action in plan.actions:
             self._begin(action)
-        return max(0.0, min([_LONGEST_SLEEP, *(each.at - now for each in found.plan.timers)]))
+        return max(0.0, min([_LONGEST_SLEEP, *(timer.at - now for timer in plan.timers)]))
 
     def _begin(self, action: Action) -> None:
-        """Have a thread do it, unless one is at work on the same subject: there is a look when that has ended."""
+        """Have a thread do it, unless one works on the same subject: the loop checks again when that has ended."""
         with self._state:
             if action.subject in self._busy or self.is_over:
                 return
@@ -147,14 +146,14 @@ class Reactor:
             self._start(lambda: self._do(action))
         except RuntimeError as error:  # no thread can be started
             self._end(action)
-            self._log(f"cannot {action.name}: {error}")
+            self._complain(action.name, error)
 
     def _do(self, action: Action) -> None:
         try:
             with self._open_project() as ctx:
                 loop.act(ctx, action, self._log)
         except Exception as error:
-            self._log(f"cannot {action.name}: {type(error).__name__}: {error}")
+            self._complain(action.name, error)
         finally:
             self._end(action)
 
@@ -162,7 +161,7 @@ class Reactor:
         with self._state:
             self._busy.discard(action.subject)
             self._state.notify_all()
-        self.poke()
+        self._poke()
 
     def _watch_processes(self, wanted: set[Identity]) -> None:
         for gone in self._pidfds.keys() - wanted:
@@ -170,44 +169,38 @@ class Reactor:
             self._events.unregister(file)
             os.close(file)
         for process in wanted - self._pidfds.keys():
-            with suppress(OSError):  # it has ended: the next look sees that
+            with suppress(OSError):  # it has ended: the next check sees that
                 file = os.pidfd_open(process.pid)
                 self._pidfds[process] = file
                 self._events.register(file, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _sleep(self) -> bool:
-        """Wait for something to happen; True if that is a reason to look."""
+        """Wait for something to happen; True if that is a reason to check."""
         left = max(0.0, self._latest - time.monotonic())
-        ready = {number for number, _ in self._events.poll(left if self._watch is not None else min(left, _UNTOLD))}
-        if self._watch is None:
-            self._read_journals(set(os.listdir(journal.folder_of(self._root))))
-        if not ready:
-            return True
-        must_look = self._watch is None or bool(ready - {self._watch.fileno()})
+        seconds = left if self._watch is not None else min(left, _WITHOUT_WATCH)
+        ready = {number for number, _ in self._events.poll(seconds)}
         if self._poke_read in ready:
             with suppress(BlockingIOError):
                 os.read(self._poke_read, 4096)
-        changed = None if self._watch is None else self._watch.read()
+        if self._watch is None:
+            self._read_journals(journal.owners(self._root))
+        if self._watch is None or not ready:
+            return True
+        must_check = bool(ready - {self._watch.fileno()})
+        changed = self._watch.read()
         if changed is None:
             return True
-        journals = {name for folder, name in changed if folder.endswith("journals")}
-        if journals:
-            must_look |= self._read_journals(journals)
         names = {name for _, name in changed}
-        if _LOG in names:  # what is being written; if it is not told that it counts, its writer was killed
+        must_check |= self._read_journals(journal.owners_of(sorted(names)))
+        if _LOG in names:  # a commit is being written; if it is not reported soon, its writer was killed
             self._latest = min(self._latest, time.monotonic() + _PATIENCE)
-        return must_look or _COMMITS in names
+        return must_check or _COMMITS in names
 
-    def _read_journals(self, names: set[str]) -> bool:
-        """Take over what runners have written; True if one of them has ended."""
-        has_ended = False
-        for name in names:
-            turn_id = journal.turn_of(name)
-            if turn_id is not None:
-                self._read_journal(turn_id)
-            owner = journal.owner_of(name)
-            has_ended |= owner is not None and not journal.is_running(self._root, owner)
-        return has_ended
+    def _read_journals(self, owners: list[str]) -> bool:
+        """Keep what the runners of turns and jobs have written; True if one of them has ended."""
+        for owner in filter(journal.is_turn, owners):
+            self._read_journal(owner)
+        return not all(journal.is_running(self._root, owner) for owner in owners)
 
     def _read_journal(self, turn_id: str) -> None:
         try:
@@ -216,4 +209,7 @@ class Reactor:
                 if turn is not None:
                     read_journal(ctx, turn.session_id, turn_id)
         except Exception as error:  # a full disk: it is read again with the next line, or at the turn's end
-            self._log(f"cannot read the journal of {turn_id}: {type(error).__name__}: {error}")
+            self._complain(f"read the journal of {turn_id}", error)
+
+    def _complain(self, what: str, error: Exception) -> None:
+        self._log(f"cannot {what}: {type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
-"""The tables of actions that failed, and of how far the radar has come; and what the loop asks of every room at once.
+"""The tables of actions that failed and of how far the radar has come, and what the loop reads of every room at once.
 
-After every command and every commit it is asked whether there is anything to do: by one query over the tables of all
-rooms whose facts the flows decide upon.
+After every command and every commit one query asks whether there is anything to do: over the tables of all rooms whose
+facts the flows decide upon.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rookery.db.database import Database
 from rookery.flows.model import Failure
 
 # Turns end in another order than they begin, so no turn's own number says how far the radar has come. But none is ever
-# deleted, and only the last one of a session can be running: that tells how many have ended.
+# deleted, and only the last one of a session can be running, so the number of those that have ended is known.
 _UNSEEN = (
     "SELECT ended FROM (SELECT (SELECT coalesce(max(seq), 0) FROM turns) - (SELECT count(*) FROM sessions s "
     "WHERE s.state <> 'ended' AND 'running' = "
@@ -40,7 +40,7 @@ _NEEDED = (
 
 @dataclass(frozen=True, slots=True)
 class Standing(Record):
-    """A session that is alive or has processes to be ended, with its last turn and its mail."""
+    """A session that is alive or may have left processes, with its last turn and its mail."""
 
     id: str
     agent: str
@@ -60,25 +60,25 @@ class Standing(Record):
 
 
 def may_have_work(db: Database) -> bool:
-    """True if an agent is not at rest, or something is left of one or of a landing."""
+    """True if an agent is not at rest, or a kill may have left something of an agent or of a landing."""
     return bool(db.value(_NEEDED))
 
 
 def unseen_ends(db: Database) -> int | None:
-    """How many turns have ended, if the radar knows of fewer and an agent lives whose work could overlap."""
+    """How many turns have ended, if the radar knows of fewer and an agent is alive whose work could overlap."""
     ended = db.value(_UNSEEN)
     return None if ended is None else int(ended)
 
 
 def keep_seen(db: Database, ended: int) -> None:
-    """The radar has seen what so many turns have left."""
+    """Keep that the radar has seen the work of so many turns."""
     db.execute(
         "INSERT INTO radar_seen (one, seq) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq", (ended,)
     )
 
 
 def standings(db: Database) -> list[Standing]:
-    """Every session that is alive, or has processes to be ended."""
+    """Every session that is alive, or may have left processes."""
     rows = db.all(
         "SELECT s.id, s.agent, s.mode, s.state, s.step, s.updated_at, s.runner_pid, s.runner_start, s.reason, "
         "s.nudged, t.id, t.state, t.ended_at, (SELECT max(m.seq) FROM messages m WHERE m.recipient = s.agent "
@@ -107,5 +107,5 @@ def record(db: Database, failure: Failure) -> None:
 
 
 def forget(db: Database, key: str) -> None:
-    """The action has succeeded, or is no longer wanted."""
+    """Delete the failure of an action that has succeeded, or is no longer wanted."""
     db.execute("DELETE FROM loop_failures WHERE key = ?", (key,))

@@ -1,4 +1,4 @@
-"""Who calls at an event of an agent's program, and what it is told."""
+"""Who calls at an event of an agent's program, and what Rookery answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DENIED = 2
 
 @dataclass(frozen=True, slots=True)
 class Answer(Record):
-    """What the program is told."""
+    """The answer to the program."""
 
     status: int = 0
     out: str = ""
@@ -29,5 +29,5 @@ class Caller(Record):
 
 
 def refuse(reason: str, hint: str) -> Answer:
-    """The tool does not run, and the agent is told why and what to do instead."""
+    """Keep the tool from running, and tell the agent why and what to do instead."""
     return Answer(DENIED, err=f"rook: {reason}" + (f"\n  instead: {hint}" if hint else ""))

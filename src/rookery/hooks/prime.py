@@ -1,6 +1,6 @@
-"""What a session needs to know when it starts, or after its memory was compacted: who it is, and how things stand.
+"""What a session needs to know when it starts, or after its memory was compacted: who it is, and the project's state.
 
-Titles, names and subjects are others' words: on one line each, cut, and marked as what they are.
+Titles, names and subjects are texts of others: cut to one line, and marked as what they are.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from rookery.config import layout
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
 from rookery.roles.catalog import read_role
-from rookery.status import service as look
-from rookery.status.service import AgentStatus
+from rookery.status import service as status
 from rookery.tasks import service
 
 _MOST = 12
@@ -26,11 +25,11 @@ def prime(ctx: Context, agent: str | None, *, compact: bool = False) -> str:
 
 
 def _for_person(ctx: Context, compact: bool) -> str:
-    parts = [] if compact else [_session_prompt()]
-    parts.append(_lines("## Agents", [_agent_line(each) for each in look.status(ctx)], "Nobody is at work."))
+    parts = [] if compact else [_read(os.path.join(os.path.dirname(__file__), "session.md"))]
+    parts.append(_section("## Agents", _agents(ctx), "No agent is at work."))
     ready = service.next_ready(ctx.db, ctx.now())
     tasks = [f"`{ready.task.id}` {one_line(ready.task.title, _WIDTH)}"] if ready else []
-    parts.append(_lines("## Ready to be done next", tasks, "No task is ready."))
+    parts.append(_section("## Ready to be done next", tasks, "No task is ready."))
     unread = mail_store.count_new(ctx.db, "human")
     if unread:
         parts.append(f"There {'is 1 message' if unread == 1 else f'are {unread} messages'} for you: `rook mail check`.")
@@ -38,43 +37,44 @@ def _for_person(ctx: Context, compact: bool) -> str:
 
 
 def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
-    session = look.find(ctx.db, agent)
+    session = status.find(ctx.db, agent)
     path = os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS)
-    known = look.identity(ctx, agent)
+    identity = status.identity(ctx, agent)
     lines = [
         f"You are `{agent}`, a {session.role}. You answer to `{session.parent}`.",
         f"Your task: `{session.task_id}` (`rook task get {session.task_id}`). Your worktree: `{session.worktree}`.",
         f"Your branch: `{session.branch}`. Your whole instructions: `{path}`.",
     ]
-    if known.domains:
-        lines.append(f"You have worked in: {', '.join(known.domains)}.")
-    children = [_agent_line(each) for each in look.status(ctx) if each.parent == agent]
+    if identity.domains:
+        lines.append(f"You have worked in: {', '.join(identity.domains)}.")
     parts = ["\n".join(lines)]
+    children = _agents(ctx, parent=agent)
     if children:
-        parts.append(_lines("## Your agents", children, ""))
-    waiting = mail_store.count_new(ctx.db, agent)
-    if waiting:
-        parts.append(f"Mail for you: {waiting} new. `rook mail check`")
+        parts.append(_section("## Your agents", children))
+    unread = mail_store.count_new(ctx.db, agent)
+    if unread:
+        parts.append(f"Mail for you: {unread} new. `rook mail check`")
     if not compact:
-        parts.append(_instructions(path) or read_role(ctx.root, session.role).prompt.strip())
+        parts.append(_read(path) or read_role(ctx.root, session.role).prompt.strip())
     return "\n\n".join(parts)
 
 
-def _agent_line(each: AgentStatus) -> str:
-    return f"`{each.agent}` ({each.role}, {each.state}): {one_line(each.task_title or 'no task', _WIDTH)}"
+def _agents(ctx: Context, parent: str | None = None) -> list[str]:
+    """All agents that are alive, or those of one parent, on a line each."""
+    return [
+        f"`{agent.agent}` ({agent.role}, {agent.state}): {one_line(agent.task_title or 'no task', _WIDTH)}"
+        for agent in status.status(ctx)
+        if parent in (None, agent.parent)
+    ]
 
 
-def _lines(title: str, lines: list[str], nothing: str) -> str:
+def _section(title: str, lines: list[str], nothing: str = "") -> str:
+    shown = [f"- {line}" for line in lines[:_MOST]] or [nothing]
     more = [f"- and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
-    return "\n".join([title, "", *(f"- {line}" for line in lines[:_MOST]), *more] if lines else [title, "", nothing])
+    return "\n".join([title, "", *shown, *more])
 
 
-def _session_prompt() -> str:
-    with open(os.path.join(os.path.dirname(__file__), "session.md"), encoding="utf-8") as file:
-        return file.read().strip()
-
-
-def _instructions(path: str) -> str:
+def _read(path: str) -> str:
     if not os.path.isfile(path):
         return ""
     with open(path, encoding="utf-8") as file:

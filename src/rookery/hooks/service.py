@@ -1,52 +1,59 @@
-"""What happens at an event of an agent's program: guard, log, heartbeat, mail, the turn's end. One call an event.
+"""What happens at an event of an agent's program: guard, log, mail, the turn's beginning and end. One call an event.
 
-At a tool call only what that needs is loaded; the record that it leaves is the agent's sign of life. The answer is
-what the program expects of a hook: an exit status (2 keeps a tool from running), standard output and error output.
+The answer is what the program expects of a hook: an exit status (2 keeps a tool from running), output and error output.
+A person's own session gets its mail and how things stand.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
-from rookery.base.json import loads
+from rookery.base.clock import stamp
+from rookery.base.errors import NotInitialised
+from rookery.base.json import dumps, loads
 from rookery.base.token import hash_token
+from rookery.config.environ import Environ, now
 from rookery.db.database import Database
-from rookery.hooks import tool_events as tool_hooks
-from rookery.hooks import turn_events as turn_hooks
 from rookery.hooks.model import Answer, Caller, refuse
+from rookery.hooks.prime import prime
+from rookery.hooks.tool_events import after_tool, before_tool
+from rookery.mail.inbox import check
+from rookery.ops.caller import prove
+from rookery.ops.context import Context
 from rookery.ops.state import open_state
+from rookery.ops.state_owner import find_project
+from rookery.runtimes.hooks import (
+    NOTIFICATION,
+    POST_TOOL,
+    POST_TOOL_FAILURE,
+    PRE_COMPACT,
+    PRE_TOOL,
+    PROMPT,
+    SESSION_END,
+    SESSION_START,
+    STOP,
+    SUBAGENT_STOP,
+)
+from rookery.runtimes.model import TMUX
 from rookery.sessions import store
-
-_ABOUT_A_TOOL = ("pre-tool", "post-tool", "post-tool-failure")
-_ONLY_TOLD = ("notification", "subagent-stop", "session-end")
+from rookery.sessions.log import LogEntry
+from rookery.sessions.records import write_record
+from rookery.turns.interactive import begin_turn, end_turn, take_mail
 
 
 def handle(root: str, session_id: str, event: str, payload: bytes, token: str | None = None) -> Answer:
-    """Answer one event of an agent. Its token is checked where it is given; who gives none has proved it already."""
-    db = open_state(root)
-    try:
+    """Answer one event of an agent. Without a token, the caller has proved who it is in another way."""
+    with closing(open_state(root)) as db:
         caller = find_caller(db, session_id, token)
         if caller is None:
-            gone = refuse("this agent's life has ended", "stop here; nothing that you made is lost")
-            return gone if event == "pre-tool" else Answer()
+            ended = refuse("this agent's session has ended", "stop here; none of your work is lost")
+            return ended if event == PRE_TOOL else Answer()
         return _answer(root, db, caller, event, _read(payload))
-    finally:
-        db.close()
-
-
-def _answer(root: str, db: Database, caller: Caller, event: str, payload: dict[str, Any]) -> Answer:
-    if event in _ABOUT_A_TOOL or event in _ONLY_TOLD:
-        if event == "pre-tool":
-            return tool_hooks.before_tool(root, db, caller, payload)
-        if event in _ABOUT_A_TOOL:
-            return tool_hooks.after_tool(root, caller, payload, failed=event == "post-tool-failure")
-        tool_hooks.write(root, caller, event, data=_told(payload))
-        return Answer()
-    return turn_hooks.answer(root, db, session=caller.session, event=event, payload=payload)
 
 
 def find_caller(db: Database, session_id: str, token: str | None) -> Caller | None:
-    """The living agent of a session; raises PermissionError if a token is given that is not its own."""
+    """The living agent of a session; raises PermissionError if the token is another one's."""
     row = store.living_in_turn(db, session_id)
     if row is None:
         return None
@@ -57,11 +64,48 @@ def find_caller(db: Database, session_id: str, token: str | None) -> Caller | No
 
 
 def _read(payload: bytes) -> dict[str, Any]:
-    found = loads(payload.decode(errors="replace"))
-    if not isinstance(found, dict):
+    message = loads(payload.decode(errors="replace"))
+    if not isinstance(message, dict):
         raise TypeError("the program's message is not an object")
-    return found
+    return message
 
 
-def _told(payload: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in payload.items() if key in ("message", "notification_type", "reason")}
+def _answer(root: str, db: Database, caller: Caller, event: str, payload: dict[str, Any]) -> Answer:
+    if event == PRE_TOOL:
+        return before_tool(root, db, caller, payload)
+    if event in (POST_TOOL, POST_TOOL_FAILURE):
+        return after_tool(root, caller, payload, failed=event == POST_TOOL_FAILURE)
+    if event in (NOTIFICATION, SUBAGENT_STOP, SESSION_END):
+        data = {key: value for key, value in payload.items() if key in ("message", "notification_type", "reason")}
+        write_record(root, caller.session, caller.turn_id, LogEntry(event, data=data))
+        return Answer()
+    return _answer_turn(Context.at(root, db), caller, event, payload)
+
+
+def _answer_turn(ctx: Context, caller: Caller, event: str, payload: dict[str, Any]) -> Answer:
+    session = caller.session
+    # At a startup its instructions are fresh; later it may have forgotten them.
+    if event == PRE_COMPACT or (event == SESSION_START and payload.get("source") != "startup"):
+        return Answer(out=prime(ctx, session.agent, compact=True))
+    if event == PROMPT and session.mode == TMUX:  # for a headless turn its runner did that
+        return Answer(out=begin_turn(ctx, session.id)[1])
+    if event == STOP:
+        mail_text = take_mail(ctx, session)
+        if mail_text:
+            return Answer(out=dumps({"decision": "block", "reason": mail_text}))
+        if session.mode == TMUX:
+            end_turn(ctx, session.id)
+    return Answer()
+
+
+def inform_person(environ: Environ, event: str, payload: bytes) -> str:
+    """What to add to a person's own session at the event; nothing outside of a project."""
+    try:
+        root = find_project(str(loads(payload).get("cwd") or "."), environ.root)
+    except NotInitialised:
+        return ""
+    with closing(open_state(root)) as db:
+        if event != PROMPT:
+            return prime(Context.at(root, db), None, compact=event == PRE_COMPACT)
+        inbox = check(db, prove(environ, lambda: db), stamp(now()), inject=True)  # which counts as read from now on
+        return inbox.text or "" if inbox.messages else ""

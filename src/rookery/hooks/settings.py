@@ -1,4 +1,4 @@
-"""Our hooks in the settings of a person's own session: put beside what they have there, and taken out without a trace.
+"""Our hooks in the settings of a person's own session: added beside their own, and removed without a trace.
 
 Only `.claude/settings.local.json` of the checkout is touched: it is the person's own, and not for others.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +17,15 @@ from rookery.base.json import loads
 from rookery.base.record import Record
 from rookery.config import layout
 from rookery.runtimes.claude_folder import PERSONAL_SETTINGS, event_name, hook_entry
-from rookery.runtimes.hooks import HOOKS, MODULE, PRE_COMPACT, PROMPT, SESSION_START, Hook
+from rookery.runtimes.hooks import HOOKS, MODULE, PRE_COMPACT, PROMPT, SESSION_START
 
 EVENTS = {event_name(hook.event): hook for hook in HOOKS if hook.event in (SESSION_START, PROMPT, PRE_COMPACT)}
-"""What a person's session calls us for; at their tool calls we have nothing to say."""
+"""The events at which a person's session calls us; at their tool calls we have nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed(Record):
-    """How our hooks stand in a settings file."""
+    """Which of our hooks are in a settings file."""
 
     path: str
     events: tuple[str, ...]
@@ -37,90 +38,91 @@ class Installed(Record):
 def status(root: str) -> Installed:
     """Which of our hooks are there."""
     path = os.path.join(root, PERSONAL_SETTINGS)
-    found = _ours(_read(path))
-    return Installed(path, tuple(found), found == {name: [_entry(hook)] for name, hook in EVENTS.items()})
+    ours, _ = _split(_parse(_read(path), path))
+    return Installed(path, tuple(ours), ours == {name: [_entry(name)] for name in EVENTS})
 
 
 def install(root: str) -> Installed:
-    """Put our hooks in; what else is in the file stays as it is. Safe to repeat."""
+    """Add our hooks; everything else in the file stays as it is. Safe to repeat."""
     before = status(root)
     if before.is_current:
         return before
-    original = _text(before.path)
-    settings = _without_ours(_read(before.path))
-    hooks = settings.setdefault("hooks", {})
-    for name, hook in EVENTS.items():
-        hooks.setdefault(name, []).append(_entry(hook))
-    _keep(root, original if not before.events else None)
-    _write(before.path, settings)
+    original = _read(before.path)
+    _, rest = _split(_parse(original, before.path))
+    hooks = rest.setdefault("hooks", {})
+    for name in EVENTS:
+        hooks.setdefault(name, []).append(_entry(name))
+    if not before.events:  # keep the file as it was before us
+        _write(layout.path(root, layout.SETTINGS_BEFORE), original)
+    _write(before.path, _format(rest))
     return status(root).replace(changed=True)
 
 
 def uninstall(root: str) -> Installed:
-    """Take our hooks out. If nothing else was changed since, the file is what it was to the byte, or gone."""
+    """Remove our hooks. If nothing else was changed since, the file is what it was to the byte, or gone."""
     before = status(root)
     if not before.events:
         return before
-    rest = _without_ours(_read(before.path))
-    kept = _kept(root)
-    if kept is not None and _parsed(kept) == rest:
-        _put_back(before.path, kept)
-    elif rest:
-        _write(before.path, rest)
+    _, rest = _split(_parse(_read(before.path), before.path))
+    copy = layout.path(root, layout.SETTINGS_BEFORE)
+    original = _read(copy) if os.path.exists(copy) else None
+    is_original = original is not None and _parse(original, copy) == rest
+    text = original if is_original else _format(rest) if rest else ""
+    if text:
+        _write(before.path, text)
     else:
-        _put_back(before.path, "")
-    _forget(root)
+        os.unlink(os.path.realpath(before.path))
+        with suppress(OSError):  # the folder has other files
+            os.rmdir(os.path.dirname(before.path))
+    with suppress(FileNotFoundError):
+        os.unlink(copy)
     return status(root).replace(changed=True)
 
 
-def _entry(hook: Hook) -> dict[str, Any]:
-    return {"hooks": [hook_entry(hook)]}
+def _entry(name: str) -> dict[str, Any]:
+    return {"hooks": [hook_entry(EVENTS[name])]}
 
 
-def _ours(settings: dict[str, Any]) -> dict[str, list[Any]]:
+def _split(settings: dict[str, Any]) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """Our hooks, by event, and the settings without them: an event that had only ours is left out."""
+    ours: dict[str, list[Any]] = {}
+    others: dict[str, list[Any]] = {}
     hooks = settings.get("hooks", {})
-    found = {name: [each for each in entries if _is_ours(each)] for name, entries in hooks.items()}
-    return {name: entries for name, entries in found.items() if entries}
-
-
-def _without_ours(settings: dict[str, Any]) -> dict[str, Any]:
-    hooks = {name: [each for each in given if not _is_ours(each)] for name, given in settings.get("hooks", {}).items()}
-    emptied = {name for name in _ours(settings) if not hooks[name]}
-    hooks = {name: entries for name, entries in hooks.items() if name not in emptied}
+    for name, entries in hooks.items():
+        own = [entry for entry in entries if _is_ours(entry)]
+        if own:
+            ours[name] = own
+        if len(own) < len(entries) or not own:
+            others[name] = [entry for entry in entries if entry not in own]
     rest = {name: value for name, value in settings.items() if name != "hooks"}
-    return rest | ({"hooks": hooks} if hooks or (settings.get("hooks") == {}) else {})
+    return ours, rest | ({"hooks": others} if others or settings.get("hooks") == {} else {})
 
 
-def _is_ours(entry: Any) -> bool:
-    return any(MODULE in str(word) for hook in entry.get("hooks", ()) for word in (hook.get("command"), *_args(hook)))
+def _is_ours(entry: dict[str, Any]) -> bool:
+    for hook in entry.get("hooks", ()):
+        arguments = hook.get("args")
+        words = [hook.get("command"), *(arguments if isinstance(arguments, list) else ())]
+        if any(MODULE in str(word) for word in words):
+            return True
+    return False
 
 
-def _args(hook: dict[str, Any]) -> list[Any]:
-    found = hook.get("args")
-    return found if isinstance(found, list) else []
-
-
-def _read(path: str) -> dict[str, Any]:
-    return _parsed(_text(path), path)
-
-
-def _parsed(text: str, path: str = "") -> dict[str, Any]:
+def _parse(text: str, path: str) -> dict[str, Any]:
     """The settings; raises InvalidState, so that nothing of a file that we do not understand is changed."""
     if not text.strip():
         return {}
     try:
-        found = loads(text)
-        hooks = found.get("hooks", {})
-        is_known = all(isinstance(each, dict) for entries in hooks.values() for each in entries)
+        settings: dict[str, Any] = loads(text)
+        hooks = settings.get("hooks", {})
+        is_known = all(isinstance(entry, dict) for entries in hooks.values() for entry in entries)
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise InvalidState(f"{path} cannot be read: {error}", hint="fix the file first; it was not touched") from error
     if not is_known:
         raise InvalidState(f"the hooks in {path} have a form that is not known", hint="the file was not touched")
-    settings: dict[str, Any] = found
     return settings
 
 
-def _text(path: str) -> str:
+def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()
@@ -128,40 +130,11 @@ def _text(path: str) -> str:
         return ""
 
 
-def _write(path: str, settings: dict[str, Any]) -> None:
-    _replace(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+def _format(settings: dict[str, Any]) -> str:
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
 
 
-def _put_back(path: str, text: str) -> None:
-    if text:
-        _replace(path, text)
-        return
-    os.unlink(os.path.realpath(path))
-    folder = os.path.dirname(path)
-    if not os.listdir(folder):
-        os.rmdir(folder)
-
-
-def _replace(path: str, text: str) -> None:
+def _write(path: str, text: str) -> None:
     target = os.path.realpath(path)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     write_whole(target, text, mode=os.stat(target).st_mode & 0o777 if os.path.exists(target) else None)
-
-
-def _copy(root: str) -> str:
-    return layout.path(root, layout.SETTINGS_BEFORE)
-
-
-def _keep(root: str, original: str | None) -> None:
-    """Remember the file as it was before us, the first time."""
-    if original is not None:
-        _replace(_copy(root), original)
-
-
-def _kept(root: str) -> str | None:
-    return _text(_copy(root)) if os.path.exists(_copy(root)) else None
-
-
-def _forget(root: str) -> None:
-    if os.path.exists(_copy(root)):
-        os.unlink(_copy(root))

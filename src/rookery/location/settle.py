@@ -40,7 +40,7 @@ from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sandbox.model import clear_sockets, socket_folder
 from rookery.sessions import store
 from rookery.sessions.model import CHECKED_OUT, PROVISIONED, RESERVED, STOPPED, Session
-from rookery.turns.ending import end_session
+from rookery.turns.settlement import end_session
 from rookery.vcs import cage
 from rookery.vcs.git import relocate as git_relocate
 from rookery.vcs.git.index_claim import give_up_all

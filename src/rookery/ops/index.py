@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "costs": ("rookery.costs.ops",),
     "metrics": ("rookery.status.ops",),
     "guard": ("rookery.guard.ops",),
-    "hook": ("rookery.hooks.turn_ops",),
+    "hook": ("rookery.hooks.ops",),
     "hooks": ("rookery.hooks.ops",),
     "prime": ("rookery.hooks.ops",),
     "agent": ("rookery.worktrees.snapshot_ops",),

@@ -1,4 +1,4 @@
-"""What an agent's programs are given: its token, its environment and what provisioning gave it."""
+"""What an agent's programs get: its token, its environment and the variables of its provisioning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rookery.processes.proctable import MARK as MARK
 from rookery.sessions.model import Session
 
 CLIENT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "client", "bin")
-"""Where the `rook` of agents lies."""
+"""The folder of the `rook` that agents call."""
 
 
 def write_token(ctx: Context, session_id: str) -> str:
@@ -26,13 +26,14 @@ def write_token(ctx: Context, session_id: str) -> str:
 
 
 def agent_environ(ctx: Context, session: Session, provided: dict[str, str]) -> dict[str, str]:
-    """The environment of everything that an agent runs. The mark by which its processes are found is in it."""
+    """The environment of everything that an agent runs; it has the mark by which Rookery finds its processes."""
     with open(_token_path(ctx, session.id), encoding="ascii") as file:
         token = file.read()
     env = project_environ(ctx.root) | provided
     # `rook` must be the one that slung the agent, whatever else is on the path.
     own = [CLIENT, os.path.dirname(sys.executable)]
-    env["PATH"] = os.pathsep.join([*own, *(each for each in env.get("PATH", "").split(os.pathsep) if each not in own)])
+    path = env.get("PATH", "").split(os.pathsep)
+    env["PATH"] = os.pathsep.join([*own, *(folder for folder in path if folder not in own)])
     return env | {
         "ROOKERY_PYTHON": sys.executable,
         "ROOKERY_ROOT": ctx.root,
@@ -43,13 +44,13 @@ def agent_environ(ctx: Context, session: Session, provided: dict[str, str]) -> d
 
 
 def provided_environ(ctx: Context, session: Session) -> dict[str, str]:
-    """What provisioning gave the agent."""
-    path = os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT)
-    if not os.path.exists(path):
+    """The variables that provisioning made for the agent."""
+    try:
+        with open(os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT), encoding="utf-8") as file:
+            variables: dict[str, str] = loads(file.read())
+    except FileNotFoundError:
         return {}
-    with open(path, encoding="utf-8") as file:
-        found: dict[str, str] = loads(file.read())
-    return found
+    return variables
 
 
 def _token_path(ctx: Context, session_id: str) -> str:

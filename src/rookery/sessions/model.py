@@ -28,7 +28,7 @@ TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
     "end": (frozenset({BOOTING, WORKING, WAITING}), ENDED),
 }
 
-# The steps of a sling, in order. The session's row says which is done; what comes after is undone or done again.
+# The steps of a sling, in order. The session's row has the last one that is done; a later one is undone or repeated.
 RESERVED = "reserved"
 CHECKED_OUT = "checked_out"
 PROVISIONED = "provisioned"
@@ -44,7 +44,7 @@ TURN_INTERRUPTED = "interrupted"
 
 
 class NoSuchAgent(Refused):
-    """Nobody of that name is or was here."""
+    """No agent of that name is or was here."""
 
     code = "no_such_agent"
 
@@ -68,14 +68,14 @@ class CapReached(Refused):
 
 
 class NotAllowedToSpawn(Refused):
-    """The role, or the depth, does not allow more agents beneath it."""
+    """The role, or the depth, does not allow more agents below it."""
 
     code = "not_allowed_to_spawn"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings(Record):
-    """What was said when the agent was slung, beyond its task."""
+    """The options that the agent was slung with, beyond its task."""
 
     HIDDEN = ("umask", "limits")
     files: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Settings(Record):
     tools: tuple[str, ...] = ()
     """The only tools of its role that it may use this time; all of them if empty."""
     ends_with: tuple[str, ...] = ("worker_done",)
-    """The messages that end its work, as its instructions told it when it was slung."""
+    """The types of messages that end its work, as its instructions say."""
     ports: tuple[int, int] | None = None
     """First port and how many."""
     sandbox: str = ""
@@ -98,12 +98,12 @@ class Settings(Record):
     limits: dict[str, Any] = field(default_factory=dict)
     """The umask, resource limits and nice value of the shell that it was slung from, for its turns."""
     is_new: bool = False
-    """Nothing was in the place of its worktree when it was slung: what a killed sling leaves there is its own."""
+    """The path of its worktree was free when it was slung: what a killed sling leaves there is its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session(Record):
-    """One life of an agent."""
+    """One session of an agent: from its sling to its end."""
 
     HIDDEN = ("token_hash", "swept_at", "nudged")
     id: str
@@ -117,26 +117,26 @@ class Session(Record):
     model: str
     mode: str
     profile: str
-    state: str
-    outcome: str | None
-    reason: str | None
-    step: str
+    state: str = BOOTING
+    outcome: str | None = None
+    reason: str | None = None
+    step: str = RESERVED
     worktree: str
     branch: str
     base_commit: str
     settings: Settings
     token_hash: str
-    runner_pid: int | None
-    runner_start: str | None
-    runtime_session: str | None
+    runner_pid: int | None = None
+    runner_start: str | None = None
+    runtime_session: str | None = None
     created_at: str
     updated_at: str
     active_at: str
-    ended_at: str | None
+    ended_at: str | None = None
     swept_at: str | None = None
-    """When the processes that it may have left were ended."""
+    """When Rookery ended the processes that it may have left."""
     nudged: int = 0
-    """Up to which message it was told, in its terminal, that it has mail."""
+    """The number of the last message that was announced in its terminal."""
 
     @property
     def is_alive(self) -> bool:
@@ -190,9 +190,8 @@ def next_state(step: str, session: Session) -> str:
     """The state that a step leads to; raises InvalidState where the table does not allow it."""
     sources, target = TRANSITIONS[step]
     if session.state not in sources:
-        raise InvalidState(
-            f"cannot {step}: {session.agent} is {session.state}", hint="`rook status` shows who does what"
-        )
+        hint = "`rook status` shows who does what"
+        raise InvalidState(f"cannot {step}: {session.agent} is {session.state}", hint=hint)
     return target
 
 

@@ -1,7 +1,7 @@
-"""The tables of sessions, turns and runs. Every change says its event.
+"""The tables of sessions, turns and runs. A change and its event commit together.
 
-Paths of worktrees and specifications are kept relative to the project's root, in the table and in events. In a
-`Session` they are absolute.
+Paths of worktrees and specifications are relative to the project's root in the table and in events, and absolute in a
+`Session`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rookery.base.errors import InvalidState
 from rookery.base.json import dumps, loads
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database, Row
 from rookery.db.dialect import equals
 from rookery.events.store import publish
-from rookery.sessions.model import ENDED, Run, Session, Settings, Turn, next_state
+from rookery.sessions.model import ENDED, NoSuchAgent, Run, Session, Settings, Turn, next_state
 
 _SESSION = ", ".join(Session.field_names())
 _TURN = ", ".join(Turn.field_names())
@@ -22,7 +23,7 @@ _RUN = ", ".join(Run.field_names())
 
 
 def insert_session(db: Database, session: Session, *, actor: str, at: str) -> None:
-    """Reserve a life for an agent."""
+    """Reserve a session for an agent."""
     root = root_of(db.path)
     stored = session.replace(worktree=to_stored(root, session.worktree), settings=_stored(root, session.settings))
     values = stored.as_dict() | {"settings": dumps(stored.settings.as_dict())}
@@ -31,17 +32,18 @@ def insert_session(db: Database, session: Session, *, actor: str, at: str) -> No
 
 
 def change_session(
-    db: Database, session: Session, kind: str, *, actor: str, at: str, move: str = "", **changes: Any
+    db: Database, session: Session, kind: str = "", *, actor: str = "", at: str = "", move: str = "", **changes: Any
 ) -> Session:
-    """Change a life that is still as the caller saw it; raises LookupError otherwise.
+    """Change a session that is still as the caller saw it, and publish an event of that kind, if any.
 
-    Its state changes only by a step of the table, `move`; raises InvalidState where that does not allow it.
+    Its state changes only by a step of the table, `move`; raises InvalidState where that does not allow it. Raises
+    LookupError if the session has changed meanwhile. Without `actor`, the agent itself did it.
     """
     if "state" in changes:
         raise TypeError("a state changes by a step of the table")
     if move:
         changes["state"] = next_state(move, session)
-    changes["updated_at"] = at
+    changes["updated_at"] = at = at or session.updated_at
     stored = dict(changes)
     if "settings" in changes:
         stored["settings"] = dumps(_stored(root_of(db.path), changes["settings"]).as_dict())
@@ -55,26 +57,38 @@ def change_session(
     if db.changed != 1:
         raise LookupError(f"{session.agent} is no longer {session.state}")
     if kind:
-        told = {name: value for name, value in stored.items() if name not in ("token_hash", "settings")}
-        publish(db, kind, session.agent, {"session_id": session.id, "set": told}, actor=actor, at=at)
+        published = {name: value for name, value in stored.items() if name not in ("token_hash", "settings")}
+        data = {"session_id": session.id, "set": published}
+        publish(db, kind, session.agent, data, actor=actor or session.agent, at=at)
     return session.replace(**changes)
 
 
 def session(db: Database, session_id: str) -> Session:
     """The session with that id, which the caller knows to exist."""
-    for session in _sessions(db, "id = ?", session_id):
-        return session
-    raise LookupError(session_id)
+    session = next(_sessions(db, "id = ?", session_id), None)
+    if session is None:
+        raise LookupError(session_id)
+    return session
 
 
 def living(db: Database, agent: str) -> Session | None:
-    """The agent's present life, if it has one."""
+    """The agent's present session, if it has one."""
     return next(_sessions(db, "agent = ? AND state <> 'ended'", agent), None)
 
 
 def latest(db: Database, agent: str) -> Session | None:
-    """The agent's present life, or its last."""
+    """The agent's present session, or its last."""
     return next(_sessions(db, "agent = ? ORDER BY seq DESC LIMIT 1", agent), None)
+
+
+def find_living(db: Database, agent: str) -> Session:
+    """The agent's present session; raises NoSuchAgent, or InvalidState if it has ended."""
+    session = latest(db, agent)
+    if session is None:
+        raise NoSuchAgent(f"no agent {agent}", hint="`rook status` shows who is there")
+    if not session.is_alive:
+        raise InvalidState(f"{agent} has ended", hint="`rook sling` starts one")
+    return session
 
 
 def living_in_turn(db: Database, session_id: str) -> tuple[Session, str | None] | None:
@@ -132,8 +146,7 @@ def change_turn(db: Database, turn: Turn, **changes: Any) -> Turn:
 
 def find_turn(db: Database, turn_id: str) -> Turn | None:
     """The turn with that id, if there is one."""
-    row = db.one(f"SELECT {_TURN} FROM turns WHERE id = ?", (turn_id,))
-    return None if row is None else Turn(*row)
+    return next(_turns(db, "id = ?", turn_id), None)
 
 
 def turn(db: Database, turn_id: str) -> Turn:
@@ -145,26 +158,27 @@ def turn(db: Database, turn_id: str) -> Turn:
 
 
 def last_number(db: Database, session_id: str) -> int:
-    """The number of a life's last turn; 0 before its first."""
+    """The number of a session's last turn; 0 before its first."""
     return int(db.value("SELECT coalesce(max(number), 0) FROM turns WHERE session_id = ?", (session_id,)))
 
 
 def turns(db: Database, session_id: str) -> list[Turn]:
-    """A life's turns, in order."""
-    return [
-        Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE session_id = ? ORDER BY number", (session_id,))
-    ]
+    """A session's turns, in order."""
+    return list(_turns(db, "session_id = ? ORDER BY number", session_id))
 
 
 def running_turn(db: Database, session_id: str) -> Turn | None:
     """The turn that is under way."""
-    row = db.one(f"SELECT {_TURN} FROM turns WHERE session_id = ? AND state = 'running'", (session_id,))
-    return None if row is None else Turn(*row)
+    return next(_turns(db, "session_id = ? AND state = 'running'", session_id), None)
 
 
 def running_turns(db: Database) -> list[Turn]:
     """Every turn that is under way."""
-    return [Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE state = 'running'")]
+    return list(_turns(db, "state = 'running'"))
+
+
+def _turns(db: Database, condition: str, *values: object) -> Iterator[Turn]:
+    return (Turn(*row) for row in db.all(f"SELECT {_TURN} FROM turns WHERE {condition}", values))
 
 
 def insert_run(db: Database, run: Run) -> None:
@@ -211,21 +225,18 @@ def forget_identity(db: Database, agent: str, session_id: str) -> None:
 
 
 def lease_ports(db: Database, session_id: str, first: int, count: int, last: int) -> tuple[int, int] | None:
-    """A free block of ports for a life, or None if all are taken."""
+    """A free block of ports for a session, or None if all are taken."""
     db.execute("DELETE FROM port_blocks WHERE session_id IN (SELECT id FROM sessions WHERE state = ?)", (ENDED,))
     taken = {row[0] for row in db.all("SELECT first FROM port_blocks")}
-    for start in range(first, last - count + 2, count):
-        if start not in taken:
-            db.execute(
-                "INSERT INTO port_blocks (first, count, session_id) VALUES (?, ?, ?)", (start, count, session_id)
-            )
-            return start, count
-    return None
+    start = next((start for start in range(first, last - count + 2, count) if start not in taken), None)
+    if start is None:
+        return None
+    db.execute("INSERT INTO port_blocks (first, count, session_id) VALUES (?, ?, ?)", (start, count, session_id))
+    return start, count
 
 
 def _sessions(db: Database, condition: str, *values: object) -> Iterator[Session]:
-    for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {condition}", values):
-        yield _session(db, row)
+    return (_session(db, row) for row in db.all(f"SELECT {_SESSION} FROM sessions WHERE {condition}", values))
 
 
 def _session(db: Database, row: Row) -> Session:

@@ -1,4 +1,4 @@
-"""Starting an agent's program: what it is told, and a terminal for an interactive one."""
+"""Starting an agent's program: what its runtime needs to know, and a terminal for an interactive one."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from rookery.sessions import store
 from rookery.sessions.credentials import agent_environ, provided_environ
 from rookery.sessions.model import Session
 from rookery.terminal.tmux import Tmux
-from rookery.turns.overlay import first_prompt
+from rookery.turns.instructions import first_prompt
 from rookery.turns.pane_program import adopting
 
 _POLL_SECONDS = 0.03
-_LOOK_AGAIN_SECONDS = 0.2
+_CHECK_AGAIN_SECONDS = 0.2
 _PRESS_AGAIN_SECONDS = 0.3
 _LAST_LINES = 15
 
 
 def launch_of(ctx: Context, session: Session) -> Launch:
-    """What the runtime is told about the session."""
+    """What the runtime needs to know about the session."""
     return Launch(
         session_id=session.id,
         agent=session.agent,
@@ -75,53 +75,47 @@ def start_terminal(ctx: Context, session: Session) -> HolderId:
         tmux.new_session(name, session.worktree, argv, env)
     deadline = time.monotonic() + ctx.config.agents.boot_timeout
     if not command.has_prompt:
-        _wait_until(ctx, session, tmux, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
+        _wait_until(ctx, session, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
         tmux.send_text(name, first_prompt(session))
-    pressed = [0.0]
+    pressed = 0.0
 
     def has_begun() -> bool:
         """True once the program's hook has begun a turn. An Enter that comes too early is lost, so it is repeated."""
+        nonlocal pressed
         if store.turns(ctx.db, session.id):
             return True
-        if not command.has_prompt and time.monotonic() - pressed[0] >= _PRESS_AGAIN_SECONDS:
+        if not command.has_prompt and time.monotonic() - pressed >= _PRESS_AGAIN_SECONDS:
             tmux.enter(name)
-            pressed[0] = time.monotonic()
+            pressed = time.monotonic()
         return False
 
-    _wait_until(ctx, session, tmux, deadline, has_begun, "did not take its task")
+    _wait_until(ctx, session, deadline, has_begun, "did not take its task")
     pane = tmux.list().get(name)
     process = None if pane is None else identify(pane.pid)
-    return of(process or Identity(0, ""))  # one that has ended already is found to be gone
+    return of(process or Identity(0, ""))  # one that has ended already counts as gone
 
 
-def _wait_until(
-    ctx: Context, session: Session, tmux: Tmux, deadline: float, holds: Callable[[], bool], problem: str
-) -> None:
-    """Wait for it as long as the program lives and may take; raises ProgramFailed with its last words."""
-    name = session.terminal
-    looked = 0.0
+def _wait_until(ctx: Context, session: Session, deadline: float, holds: Callable[[], bool], problem: str) -> None:
+    """Wait for it while the program runs; raises ProgramFailed with the end of its screen."""
+    tmux, name = Tmux(ctx.tmux_socket), session.terminal
+    checked = 0.0
     while not holds():
         now = time.monotonic()
-        if now - looked >= _LOOK_AGAIN_SECONDS:
-            looked = now
+        if now - checked >= _CHECK_AGAIN_SECONDS:
+            checked = now
             pane = tmux.list().get(name)
             if pane is None or pane.dead:
                 status = None if pane is None else pane.exit_status
-                raise ProgramFailed(
-                    f"{session.runtime} ended at once with status {status}:\n{_last_lines(_screen(tmux, name))}"
-                )
+                raise ProgramFailed(f"{session.runtime} ended at once with status {status}:\n{_last_lines(tmux, name)}")
         if now > deadline:
             limit = ctx.config.agents.boot_timeout
             raise ProgramFailed(
-                f"{session.runtime} {problem} within {limit:g} s:\n{_last_lines(_screen(tmux, name))}",
+                f"{session.runtime} {problem} within {limit:g} s:\n{_last_lines(tmux, name)}",
                 hint="its hooks must be able to run; agents.boot_timeout says how long it may take",
             )
         calls.sleep(_POLL_SECONDS)
 
 
-def _screen(tmux: Tmux, name: str) -> str:
-    return tmux.capture(name) if tmux.has(name) else ""
-
-
-def _last_lines(screen: str) -> str:
+def _last_lines(tmux: Tmux, name: str) -> str:
+    screen = tmux.capture(name) if tmux.has(name) else ""
     return "\n".join(screen.rstrip().splitlines()[-_LAST_LINES:])

@@ -8,12 +8,12 @@ from rookery.cli.document import Block, Paragraph, line, text
 from rookery.hooks.settings import Installed
 
 
-def installed(found: Installed, _values: dict[str, Any]) -> list[Block]:
-    """Which hooks are there, and what that means."""
-    if not found.events:
-        return [text(f"No hooks of Rookery in {found.path}. `rook hooks install` puts them there.", "dim")]
-    state = ("in place", "good") if found.is_current else ("out of date: `rook hooks install` renews them", "bad")
+def installed(hooks: Installed, _values: dict[str, Any]) -> list[Block]:
+    """Which hooks are there, and whether they call this Rookery."""
+    if not hooks.events:
+        return [text(f"No hooks of Rookery in {hooks.path}. `rook hooks install` puts them there.", "dim")]
+    state = ("in place", "good") if hooks.is_current else ("out of date: `rook hooks install` renews them", "bad")
     return [
-        Paragraph((line("Hooks of Rookery are ", state), line((found.path, "dim")))),
-        Paragraph(tuple(line(f"  {each}") for each in found.events)),
+        Paragraph((line("Hooks of Rookery are ", state), line((hooks.path, "dim")))),
+        Paragraph(tuple(line(f"  {event}") for event in hooks.events)),
     ]

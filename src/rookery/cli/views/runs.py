@@ -19,12 +19,12 @@ def table(runs: list[Run], _values: dict[str, Any]) -> list[Block]:
         return [text("No runs yet.", "dim")]
     rows = tuple(
         (
-            line((each.id, "id")),
-            line(each.created_at),
-            line(each.completed_at or "under way"),
-            line(one_line(each.title)),
+            line((run.id, "id")),
+            line(run.created_at),
+            line(run.completed_at or "under way"),
+            line(one_line(run.title)),
         )
-        for each in runs
+        for run in runs
     )
     return [Table(("run", "began", "ended", "title"), rows, stretch=3)]
 
@@ -40,22 +40,22 @@ def one(run: Run, _values: dict[str, Any]) -> list[Block]:
     return [Fields(rows)]
 
 
-def report(found: RunReport, values: dict[str, Any]) -> list[Block]:
+def report(result: RunReport, values: dict[str, Any]) -> list[Block]:
     """A run with its agents."""
-    return [*one(found.run, values), *status(list(found.agents), values), text(f"cost ${found.dollars:.4f}", "dim")]
+    return [*one(result.run, values), *status(list(result.agents), values), text(f"cost ${result.dollars:.4f}", "dim")]
 
 
-def spec(found: Spec, _values: dict[str, Any]) -> list[Block]:
+def spec(result: Spec, _values: dict[str, Any]) -> list[Block]:
     """A specification."""
-    return [text(found.path, "dim"), text(found.text.rstrip("\n"))]
+    return [text(result.path, "dim"), text(result.text.rstrip("\n"))]
 
 
 def costs(spent: Costs, _values: dict[str, Any]) -> list[Block]:
-    """What everything used, the dearest first."""
+    """What everything used, the most expensive first."""
     if not spent.rows:
         return [text("Nothing was used yet.", "dim")]
     headings = (spent.by, "turns", "input", "output", "cache read", "cache write", "cost")
-    return [Table(headings, tuple(_row(each) for each in (*spent.rows, spent.total)))]
+    return [Table(headings, tuple(_row(cost) for cost in (*spent.rows, spent.total)))]
 
 
 def _row(cost: Cost) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from rookery.base.clock import stamp
 from rookery.config.environ import forget_runner, now
 from rookery.processes import holder, memory_file
 from rookery.sessions import journal
-from rookery.turns.loop_keeper import start_loop
+from rookery.turns.loop_supervisor import start_loop
 
 
 def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

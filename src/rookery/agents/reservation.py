@@ -1,10 +1,12 @@
-"""The first step of a sling: in one transaction, everything that can refuse it, and then a place for the agent."""
+"""The first step of a sling: in one transaction, everything that can refuse it, and then the agent's row."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from rookery.base import call as calls
@@ -24,8 +26,6 @@ from rookery.roles.tools import has_tool, why_no_tool
 from rookery.sessions import store
 from rookery.sessions.credentials import write_token
 from rookery.sessions.model import (
-    BOOTING,
-    RESERVED,
     CapReached,
     NameTaken,
     NoSuchAgent,
@@ -62,52 +62,46 @@ class Request(Record):
 
 
 def reserve(ctx: Context, request: Request) -> Session:
-    """Take a place for a new agent, or raise why there is none. Exact, however many ask at once."""
+    """Reserve a session for a new agent, or raise why there is none. Exact, however many ask at once."""
     role = find_role(ctx.root, request.role)
     _check_narrowed(role, request)
-    slings = {each.name: each.slings for each in list_roles(ctx.root)}
+    slings = {role.name: role.slings for role in list_roles(ctx.root)}
     config, now, me = ctx.config.agents, ctx.now(), myself()
     session_id = new_id(SESSION)
     token = write_token(ctx, session_id)
     try:
         with ctx.db.write() as db:
-            parent, depth = _parent(ctx, request, role, slings)
-            task = _task(ctx, request.task, role, now)
-            name = check_new_name(request.name) if request.name else _free_name(ctx, role)
-            _check_free(ctx, name, task)
+            parent = _find_parent(ctx, request, role, slings)
+            task = _find_task(ctx, request.task, role, now)
+            name = _find_name(db, request.name, role)
             run = store.open_run(db) or _new_run(ctx, task, request.caller)
-            _check_caps(ctx, request, parent, run)
+            _check_caps(ctx, parent, run)
             branch, path = branch_name(name, task.id), path_of(ctx.root, name)
+            umask, shell_limits = _read_shell(None if request.caller == HUMAN else parent)
             session = Session(
                 id=session_id,
                 agent=name,
                 role=role.name,
                 task_id=task.id,
                 run_id=run.id,
-                parent=parent,
-                depth=depth,
+                parent=HUMAN if parent is None else parent.agent,
+                depth=0 if parent is None else parent.depth + 1,
                 runtime=request.runtime or role.runtime or config.runtime,
                 model=request.model or role.model or config.model,
                 mode=request.mode or config.mode,
                 profile=request.profile or role.profile,
-                state=BOOTING,
-                outcome=None,
-                reason=None,
-                step=RESERVED,
                 worktree=path,
                 branch=branch,
                 base_commit=request.base_commit,
                 settings=request.settings.replace(
-                    is_new=not os.path.lexists(path), ends_with=role.ends_with, **_shell(db, request)
+                    is_new=not os.path.lexists(path), ends_with=role.ends_with, umask=umask, limits=shell_limits
                 ),
                 token_hash=hash_token(token),
                 runner_pid=me.pid,
                 runner_start=me.text,
-                runtime_session=None,
                 created_at=now,
                 updated_at=now,
                 active_at=now,
-                ended_at=None,
             )
             store.insert_session(db, session, actor=request.caller, at=now)
             author = Author(name, now)
@@ -115,7 +109,7 @@ def reserve(ctx: Context, request: Request) -> Session:
             tasks.change(db, held, "task.branched", author, branch=branch, start_commit=request.base_commit)
             return session
     except BaseException:
-        _forget_token(ctx, session_id)
+        shutil.rmtree(ctx.session_folder(session_id))
         raise
 
 
@@ -132,41 +126,38 @@ def _check_narrowed(role: Role, request: Request) -> None:
         )
 
 
-def _shell(db: Database, request: Request) -> dict[str, Any]:
+def _read_shell(caller: Session | None) -> tuple[int, dict[str, Any]]:
     """The umask and limits of the person's shell; those of the agent's own session if an agent slings."""
-    caller = None if request.caller == HUMAN else store.living(db, request.caller)
     if caller is not None:
-        return {"umask": caller.settings.umask, "limits": caller.settings.limits}
+        return caller.settings.umask, caller.settings.limits
     call = calls.current()
-    return {
-        "umask": calls.current_umask(),
-        "limits": limits.describe(os.getpid() if call is None else call.pid),
-    }
+    return calls.current_umask(), limits.describe(os.getpid() if call is None else call.pid)
 
 
-def _parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
-    """Who the agent answers to, and how deep it is."""
+def _find_parent(ctx: Context, request: Request, role: Role, slings: Mapping[str, tuple[str, ...]]) -> Session | None:
+    """The agent that the new one answers to; None for a person."""
     name = request.parent or request.caller
     if request.caller not in (HUMAN, name):
         raise NotAllowedToSpawn(f"{request.caller} cannot sling for {name}", hint="leave --parent out")
     if name == HUMAN:
-        return HUMAN, 0
-    above = store.living(ctx.db, name)
-    if above is None:
+        return None
+    parent = store.living(ctx.db, name)
+    if parent is None:
         raise NoSuchAgent(f"no living agent {name} to be the parent", hint="`rook status` shows who is there")
-    if role.name not in slings.get(above.role, ()) or role.rights.get("agent.write") == ANY:
+    hint = f"ask {parent.parent} by mail for what you need"
+    if role.name not in slings.get(parent.role, ()) or role.rights.get("agent.write") == ANY:
+        raise NotAllowedToSpawn(f"a {parent.role} cannot sling a {role.name}", hint=hint)
+    deepest = ctx.config.agents.max_depth
+    if parent.depth + 1 > deepest:
         raise NotAllowedToSpawn(
-            f"a {above.role} cannot sling a {role.name}", hint=f"ask {above.parent} by mail for what you need"
+            f"{name} is at depth {parent.depth}, and {deepest} is the deepest",
+            hint=f"{hint} (config: agents.max_depth)",
         )
-    if above.depth + 1 > ctx.config.agents.max_depth:
-        raise NotAllowedToSpawn(
-            f"{name} is at depth {above.depth}, and {ctx.config.agents.max_depth} is the deepest",
-            hint=f"ask {above.parent} by mail for what you need (config: agents.max_depth)",
-        )
-    return name, above.depth + 1
+    return parent
 
 
-def _task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
+def _find_task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
+    """The task, if an agent of that role can begin it now."""
     db = ctx.db
     task = tasks.find(db, wanted)
     for holder in store.sessions(db, alive=True, task_id=task.id):
@@ -187,18 +178,15 @@ def _task(ctx: Context, wanted: str, role: Role, now: str) -> Task:
     return task
 
 
-def _free_name(ctx: Context, role: Role) -> str:
-    taken = set(store.agent_names(ctx.db))
-    number = 1
-    while f"{role.name}-{number}" in taken:
-        number += 1
-    return f"{role.name}-{number}"
-
-
-def _check_free(ctx: Context, name: str, task: Task) -> None:
-    alive = store.living(ctx.db, name)
+def _find_name(db: Database, wanted: str | None, role: Role) -> str:
+    """The name that the caller wants, if it is free; else the role's name and a number that was never used."""
+    if not wanted:
+        taken = set(store.agent_names(db))
+        return next(name for number in count(1) if (name := f"{role.name}-{number}") not in taken)
+    alive = store.living(db, check_new_name(wanted))
     if alive is not None:
-        raise NameTaken(f"{name} is alive, at work on {alive.task_id}", hint="choose another --name")
+        raise NameTaken(f"{wanted} is alive, at work on {alive.task_id}", hint="choose another --name")
+    return wanted
 
 
 def _new_run(ctx: Context, task: Task, caller: str) -> Run:
@@ -207,37 +195,34 @@ def _new_run(ctx: Context, task: Task, caller: str) -> Run:
     return run
 
 
-def _check_caps(ctx: Context, request: Request, parent: str, run: Run) -> None:
+def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
-    alive = store.count(db, alive=True)
-    if alive >= config.max_concurrent:
-        raise CapReached(
-            f"{alive} agents are alive, and {config.max_concurrent} is the most",
-            hint="wait until one has finished, or raise agents.max_concurrent",
-        )
-    in_run = store.count(db, run_id=run.id)
-    if in_run >= config.max_per_run:
-        raise CapReached(
-            f"this run has slung {in_run} agents, and {config.max_per_run} is the most",
-            hint="`rook run complete` ends it, or raise agents.max_per_run",
-        )
-    if parent == HUMAN:
+    _check_cap(
+        store.count(db, alive=True),
+        config.max_concurrent,
+        "{} agents are alive",
+        "wait until one has finished, or raise agents.max_concurrent",
+    )
+    _check_cap(
+        store.count(db, run_id=run.id),
+        config.max_per_run,
+        "this run has slung {} agents",
+        "`rook run complete` ends it, or raise agents.max_per_run",
+    )
+    if parent is None:
         return
-    children = store.count(db, alive=True, parent=parent)
-    if children >= config.max_per_lead:
-        raise CapReached(
-            f"{parent} has {children} living agents, and {config.max_per_lead} is the most",
-            hint="wait until one has finished (config: agents.max_per_lead)",
-        )
-    above = store.living(db, parent)
-    budget = None if above is None else above.settings.max_agents
-    slung = len([each for each in store.sessions(db, parent=parent) if above and each.created_at >= above.created_at])
-    if budget is not None and slung >= budget:
-        raise CapReached(f"{parent} may sling {budget} agents in all, and has", hint="do with those that are there")
+    _check_cap(
+        store.count(db, alive=True, parent=parent.agent),
+        config.max_per_lead,
+        f"{parent.agent} has {{}} living agents",
+        "wait until one has finished (config: agents.max_per_lead)",
+    )
+    budget, children = parent.settings.max_agents, store.sessions(db, parent=parent.agent)
+    if budget is not None and sum(child.created_at >= parent.created_at for child in children) >= budget:
+        message = f"{parent.agent} may sling {budget} agents in all, and has"
+        raise CapReached(message, hint="use the agents that are there")
 
 
-def _forget_token(ctx: Context, session_id: str) -> None:
-    folder = ctx.session_folder(session_id)
-    for name in os.listdir(folder):
-        os.unlink(os.path.join(folder, name))
-    os.rmdir(folder)
+def _check_cap(number: int, most: int, state: str, hint: str) -> None:
+    if number >= most:
+        raise CapReached(f"{state.format(number)}, and {most} is the most", hint=hint)

@@ -1,4 +1,4 @@
-"""Whether a look at the facts could lead to anything: few queries, so that most commands do not load the loop."""
+"""Whether the loop could have anything to do: few queries, so that most commands do not load the loop."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def is_needed(root: str, db: Database) -> bool:
 
 
 def may_have_work(db: Database) -> bool:
-    """True if an agent is not at rest, or something is left of one or of a landing."""
-    if store.may_have_work(db):
-        return True
-    return any(is_gone(read(each.runner_pid, each.runner_start)) for each in _in_terminals(db) if each.runner_pid)
+    """True if an agent is not at rest, or a kill may have left something of an agent or of a landing."""
+    return store.may_have_work(db) or any(
+        is_gone(read(session.runner_pid, session.runner_start)) for session in _in_terminals(db) if session.runner_pid
+    )
 
 
 def is_anything_alive(root: str, db: Database) -> bool:
-    """True if something is alive or due that wants a loop, also where nothing is to be done at this moment.
+    """True if something is alive or due that needs a loop, also if there is nothing to do right now.
 
-    An agent that waits without mail wants none, unless it is a program in a terminal, which may end.
+    An agent that waits without mail needs none, unless it is a program in a terminal, which may end.
     """
     return may_have_work(db) or bool(_in_terminals(db)) or bool(journal.jobs(root))
 

@@ -1,47 +1,42 @@
-"""The program that sees to it that a project's loop runs: it starts the daemon, or without one becomes the loop itself.
+"""The program that has a project's loop run: it starts the daemon, or runs the loop itself where there is none.
 
-Runners start it when they find that no loop runs, and so does what sees the end of a daemon that was killed. It loads
-little before the daemon is on its way. `python … rookery.flows.loop_start ROOT [--if-needed]`.
+Runners start it when no loop runs, and so does the process that sees the end of a killed daemon. It loads little before
+it starts the daemon. `python … rookery.flows.loop_program ROOT [--if-needed]`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from importlib import import_module
 
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.config.environ import forget_runner, now, uses_daemon
-from rookery.flows.need import is_anything_alive
+from rookery.flows.workload import is_anything_alive
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import check_state
 
-# By name: the daemon stands above us, and the loop loads almost everything.
+# By name: the daemon is above us, and the loop loads almost everything.
 _DAEMON, _LOOP = "rookery.daemon.start", "rookery.flows.loop_process"
 
 
 def main() -> None:
-    """Have the loop of one project run."""
+    """Have one project's loop run."""
     forget_runner()
     root = sys.argv[1]
     try:
         check_state(root)  # before anything is written there
-        if "--if-needed" in sys.argv[2:] and not _is_needed(root):
-            return
+        if "--if-needed" in sys.argv[2:]:
+            with closing(open_state(root)) as db:
+                if not is_anything_alive(root, db):
+                    return
         if not (uses_daemon() and _has_daemon(root)):
             import_module(_LOOP).run_loop(root)
     except (RookError, OSError) as error:
         line = f"{stamp(now())} [{os.getpid()}] the loop ends: {error}\n"
         os.write(2, line.encode(errors="backslashreplace"))
-
-
-def _is_needed(root: str) -> bool:
-    db = open_state(root)
-    try:
-        return is_anything_alive(root, db)
-    finally:
-        db.close()
 
 
 def _has_daemon(root: str) -> bool:

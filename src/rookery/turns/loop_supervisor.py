@@ -1,4 +1,7 @@
-"""How a runner sees to it that a loop runs: whatever ran it may have been killed, and at night no command comes."""
+"""Starts a project's loop where none runs, and how a runner sees to it that one does.
+
+The process that ran it may have been killed, and at night no command comes.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,21 @@ from rookery.processes.python import module_command
 from rookery.processes.spawning import start_detached
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-# By name: it stands above us, and is another program to us.
-_LOOP = "rookery.flows.loop_start"
+# By name: it is above us, and another program to us.
+_LOOP = "rookery.flows.loop_program"
 
 
-def keep_loop(root: str) -> None:
-    """Have a thread wait until no loop runs, and start one, again and again; ever more slowly if that is no help."""
-    threading.Thread(target=_keep, args=(root,), daemon=True).start()
+def supervise_loop(root: str) -> None:
+    """Have a thread wait until no loop runs and start one, again and again; more and more slowly if that fails."""
+    threading.Thread(target=_supervise, args=(root,), daemon=True).start()
 
 
 def start_loop(root: str) -> bool:
     """Start a loop unless one runs; False if one does."""
     if locks.is_locked(layout.path(root, layout.LOOP_LOCK)):
         return False
-    make_state_folder(layout.path(root, layout.LOGS))
-    with suppress(RookError):
+    with suppress(RookError, OSError):  # the project is gone
+        make_state_folder(layout.path(root, layout.LOGS))
         start_detached(
             [*module_command(_LOOP), root],
             cwd=root,
@@ -43,11 +46,11 @@ def start_loop(root: str) -> bool:
     return True
 
 
-def _keep(root: str) -> None:
+def _supervise(root: str) -> None:
     pause = _FIRST_PAUSE
     with suppress(OSError):  # the project is gone
         while True:
-            _wait_for_lock(layout.path(root, layout.LOOP_LOCK))
+            _wait_for_end(layout.path(root, layout.LOOP_LOCK))
             # The daemon's fork server and a person's next call start one sooner; of many runners one comes first.
             time.sleep(pause * (1 + random.random()))  # noqa: S311
             if start_loop(root):
@@ -57,7 +60,8 @@ def _keep(root: str) -> None:
                 pause = _FIRST_PAUSE
 
 
-def _wait_for_lock(path: str) -> None:
+def _wait_for_end(path: str) -> None:
+    """Wait until no process holds the lock."""
     file = locks.open_file(path)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)

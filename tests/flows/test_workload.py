@@ -9,7 +9,7 @@ import pytest
 from living import Agent
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from rookery.flows.need import is_anything_alive
+from rookery.flows.workload import is_anything_alive
 from rookery.sessions import journal
 
 
