@@ -6,7 +6,6 @@ import pytest
 
 from rookery.db.database import Database
 from rookery.mail import inbox, service, store
-from rookery.mail.inject import LIMITS
 from support import run_together
 
 from .hive import LATER, NOW, Agent, Hive
@@ -89,12 +88,11 @@ def test_what_does_not_fit_waits_unseen(hive: Hive, bee: Agent) -> None:
     assert service.acknowledge(hive.db, turn, NOW) == 26
 
 
-def test_smaller_limits_show_less(hive: Hive, bee: Agent) -> None:
-    for number in range(3):
-        hive.send(None, "bee", f"number {number}", "x" * 3_000)
+def test_what_does_not_fit_waits(hive: Hive, bee: Agent) -> None:
+    for number in range(4):
+        hive.send(None, "bee", f"number {number}", "x" * 3_500)
     turn = hive.begin_turn(bee)
-    assert len(service.deliver(hive.db, "bee", turn, NOW, LIMITS.replace(messages=1))) == 1
-    assert len(service.deliver(hive.db, "bee", turn, NOW, LIMITS.replace(characters=100))) == 1
+    assert len(service.deliver(hive.db, "bee", turn, NOW)) == 3
     assert store.count_new(hive.db, "bee") == 1
 
 

@@ -97,7 +97,7 @@ def test_nothing_changes_for_an_agent_that_has_ended_since_it_called(hive: Hive,
         lambda: service.reply(hive.db, caller, message, "hello", NOW),
         lambda: inbox.check(hive.db, caller, NOW),
         lambda: inbox.read(hive.db, caller, (message,), NOW),
-        lambda: inbox.wait(hive.db, caller, inbox.Filter(), 0.01, lambda: NOW),
+        lambda: inbox.wait(hive.db, caller, store.Query(), 0.01, lambda: NOW),
         lambda: groups.create(hive.db, caller, "hive", ["human"], NOW),
     ):
         with pytest.raises(ForgedSender):
@@ -118,15 +118,15 @@ def test_an_agent_looks_only_into_its_own_inbox(hive: Hive, bee: Agent, queen: A
     message = hive.send(None, "queen", "secret").id
     for act in (
         lambda: inbox.check(hive.db, hive.as_(bee), NOW, agent="queen"),
-        lambda: inbox.list_mail(hive.db, hive.as_(bee), inbox.Filter(), "queen"),
+        lambda: inbox.list_mail(hive.db, hive.as_(bee), store.Query(), "queen"),
         lambda: inbox.read(hive.db, hive.as_(bee), (message,), NOW),
         lambda: service.reply(hive.db, hive.as_(bee), message, "hello", NOW),
         lambda: hive.send(bee, "queen", thread=message),
     ):
         with pytest.raises(NotYourMail):
             act()
-    assert inbox.list_mail(hive.db, hive.as_(bee), inbox.Filter(recipient="queen")) == []
-    assert inbox.list_mail(hive.db, hive.as_(bee), inbox.Filter(sender="human")) == []
+    assert inbox.list_mail(hive.db, hive.as_(bee), store.Query(recipient="queen")) == []
+    assert inbox.list_mail(hive.db, hive.as_(bee), store.Query(sender="human")) == []
 
 
 def test_the_turn_is_the_sessions_own(hive: Hive, bee: Agent) -> None:

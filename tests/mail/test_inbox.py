@@ -10,8 +10,8 @@ from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.db.database import Database
 from rookery.mail import inbox, service, store
-from rookery.mail.inbox import Filter
 from rookery.mail.model import NotYourMail, UnknownRecipient
+from rookery.mail.store import Query
 from served import Served, make_call
 
 from .hive import HUMAN, LATER, NOW, Agent, Hive
@@ -111,48 +111,48 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
     hive.send(queen, "human", "c")
     hive.send(None, "bee", "d", priority="urgent")
 
-    def subjects(wanted: Filter, agent: str | None = None, who: Agent | None = None) -> str:
+    def subjects(wanted: Query, agent: str | None = None, who: Agent | None = None) -> str:
         caller = HUMAN if who is None else hive.as_(who)
         return "".join(each.subject[-1] for each in inbox.list_mail(hive.db, caller, wanted, agent))
 
-    assert subjects(Filter()) == "dcaa"
-    assert subjects(Filter(), "bee") == "daa"
-    assert subjects(Filter(), who=queen) == "caa"
-    assert subjects(Filter(sender="queen")) == "ca"
-    assert subjects(Filter(recipient="queen")) == "a"
-    assert subjects(Filter(type="question")) == "a"
-    assert subjects(Filter(thread=first.id)) == "aa"
-    assert subjects(Filter(limit=2)) == "dc"
-    assert subjects(Filter(cursor=first.id)) == ""
-    assert subjects(Filter(limit=2, cursor=hive.inbox("human")[0].id)) == "aa"
+    assert subjects(Query()) == "dcaa"
+    assert subjects(Query(), "bee") == "daa"
+    assert subjects(Query(), who=queen) == "caa"
+    assert subjects(Query(sender="queen")) == "ca"
+    assert subjects(Query(recipient="queen")) == "a"
+    assert subjects(Query(type="question")) == "a"
+    assert subjects(Query(thread=first.id)) == "aa"
+    assert subjects(Query(limit=2)) == "dc"
+    assert subjects(Query(before=first.id)) == ""
+    assert subjects(Query(limit=2, before=hive.inbox("human")[0].id)) == "aa"
     inbox.check(hive.db, hive.as_(bee), NOW)
-    assert subjects(Filter(unread=True)) == "ca"
-    assert subjects(Filter(unread=True), who=bee) == ""
-    assert subjects(Filter(unread=True), who=queen) == "a"
-    assert subjects(Filter(unread=True), "queen") == "a"
-    assert subjects(Filter(unread=True, sender="bee"), who=bee) == "a"
+    assert subjects(Query(unread=True)) == "ca"
+    assert subjects(Query(unread=True), who=bee) == ""
+    assert subjects(Query(unread=True), who=queen) == "a"
+    assert subjects(Query(unread=True), "queen") == "a"
+    assert subjects(Query(unread=True, sender="bee"), who=bee) == "a"
     with pytest.raises(InvalidInput):
-        subjects(Filter(limit=-1))
+        subjects(Query(limit=-1))
     with pytest.raises(InvalidInput):
-        subjects(Filter(type="gossip"))
+        subjects(Query(type="gossip"))
 
 
 def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen: Agent) -> None:
     hive.send(queen, "bee", "one")
     turn = hive.begin_turn(bee)
-    found = inbox.wait(hive.db, hive.as_(bee, turn), Filter(), 30, lambda: NOW)
+    found = inbox.wait(hive.db, hive.as_(bee, turn), Query(), 30, lambda: NOW)
     assert found is not None
     assert (found.subject, found.turn_id, found.read_at) == ("one", turn, None)
-    assert inbox.wait(hive.db, hive.as_(bee, turn), Filter(), 0.05, lambda: NOW) is None
+    assert inbox.wait(hive.db, hive.as_(bee, turn), Query(), 0.05, lambda: NOW) is None
 
 
 def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", type="question")
     hive.send(None, "bee", "other")
     answer = service.reply(hive.db, hive.as_(queen), asked.id, "yes", NOW, type="result")
-    for wanted in (Filter(sender="drone"), Filter(type="error"), Filter(sender="human", thread=asked.id)):
+    for wanted in (Query(sender="drone"), Query(type="error"), Query(sender="human", thread=asked.id)):
         assert inbox.wait(hive.db, hive.as_(bee), wanted, 0.05, lambda: NOW) is None
-    wanted = Filter(sender="queen", thread=asked.id, type="result")
+    wanted = Query(sender="queen", thread=asked.id, type="result")
     found = inbox.wait(hive.db, hive.as_(bee), wanted, 30, lambda: NOW)
     assert found is not None
     assert found.id == answer.id
@@ -163,7 +163,7 @@ def test_waiting_ends_with_an_interrupt_of_the_call(hive: Hive) -> None:
     def wait() -> None:
         db = Database.open(hive.db.path)
         try:
-            inbox.wait(db, HUMAN, Filter(), 300, lambda: NOW)
+            inbox.wait(db, HUMAN, Query(), 300, lambda: NOW)
         finally:
             db.close()
 
@@ -175,7 +175,7 @@ def test_waiting_ends_with_an_interrupt_of_the_call(hive: Hive) -> None:
 def test_waiting_ends_with_the_time(hive: Hive) -> None:
     began = time.monotonic()
     before = hive.everything()
-    assert inbox.wait(hive.db, HUMAN, Filter(), 0.2, lambda: NOW) is None
+    assert inbox.wait(hive.db, HUMAN, Query(), 0.2, lambda: NOW) is None
     assert time.monotonic() - began >= 0.2
     assert hive.everything() == before
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rookery.mail.inject import LIMITS, choose, render
+from rookery.mail.inject import MOST_BODY, MOST_CHARACTERS, MOST_MESSAGES, choose, render
 from rookery.mail.model import MAX_BODY, MAX_SUBJECT, Message
 
 from .hive import NOW
@@ -145,9 +145,9 @@ def test_the_whole_is_never_longer_than_allowed(bodies: list[tuple[str, int]]) -
     sent = [message(number, body=piece * count) for number, (piece, count) in enumerate(bodies)]
     text = render(sent, 1_000)
     chosen = choose(sent)
-    assert 1 <= len(chosen) <= LIMITS.messages
+    assert 1 <= len(chosen) <= MOST_MESSAGES
     assert chosen == sent[: len(chosen)]
-    assert len(text) <= LIMITS.characters
+    assert len(text) <= MOST_CHARACTERS
     check_form(text, chosen, 1_000 + len(sent) - len(chosen))
 
 
@@ -188,10 +188,10 @@ def test_control_characters_are_made_visible() -> None:
 
 def test_a_long_body_is_cut_and_says_so() -> None:
     [inside] = check_form(render([message(1, body="x" * MAX_BODY)], 0), [message(1)], 0)
-    assert len(inside) == LIMITS.body
+    assert len(inside) == MOST_BODY
     assert inside.endswith(f"x\n[cut here: {MAX_BODY:,} characters in all]")
-    [whole] = check_form(render([message(1, body="x" * LIMITS.body)], 0), [message(1)], 0)
-    assert whole == "x" * LIMITS.body
+    [whole] = check_form(render([message(1, body="x" * MOST_BODY)], 0), [message(1)], 0)
+    assert whole == "x" * MOST_BODY
 
 
 @pytest.mark.parametrize("piece", ["`", "\x1b", "\u202e", "x`"])
@@ -205,7 +205,7 @@ def test_the_worst_message_is_still_shown(piece: str) -> None:
     )
     text = render([sent], 10**6)
     assert choose([sent]) == [sent]
-    assert len(text) <= LIMITS.characters
+    assert len(text) <= MOST_CHARACTERS
     check_form(text, [sent], 10**6)
 
 

@@ -33,12 +33,12 @@ _WAIT = """
 import sys, time
 from rookery.config.environ import read_environ
 from rookery.db.database import Database
-from rookery.mail import inbox
+from rookery.mail import inbox, store
 from rookery.ops.caller import prove
 db = Database.open(sys.argv[1])
 caller = prove(read_environ(), lambda: db)
 print("here", flush=True)
-found = inbox.wait(db, caller, inbox.Filter(), float(sys.argv[2]), lambda: "2026-01-31T12:00:00.000Z")
+found = inbox.wait(db, caller, store.Query(), float(sys.argv[2]), lambda: "2026-01-31T12:00:00.000Z")
 print(time.time(), found and found.subject)
 """
 

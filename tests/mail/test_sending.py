@@ -93,7 +93,7 @@ def test_one_unknown_name_among_many_refuses_them_all(hive: Hive, bee: Agent) ->
 
 
 def test_no_recipient_is_refused(hive: Hive) -> None:
-    with pytest.raises(InvalidInput, match="nobody"):
+    with pytest.raises(InvalidInput, match="no recipient"):
         service.send(hive.db, HUMAN, Draft((), "hello"), NOW)
 
 
@@ -334,6 +334,6 @@ def test_a_terminal_message_of_an_earlier_life_does_not_count(hive: Hive, bee: A
 
 def test_rookerys_own_message_joins_the_callers_transaction(hive: Hive, bee: Agent) -> None:
     with hive.db.write():
-        assert service.send_from_system(hive.db, ["bee", "human"], "hello", now=NOW).recipients == ("bee", "human")
+        assert service.send_from_system(hive.db, "bee", "hello", now=NOW).recipients == ("bee",)
         hive.db.connection.execute("ROLLBACK; BEGIN IMMEDIATE")
     assert hive.everything()[0] == []

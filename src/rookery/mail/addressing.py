@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ KIN_GROUPS = ("all", "children", "siblings", "lead", "parent")
 
 @dataclass(frozen=True, slots=True)
 class Addressee(Record):
-    """Somebody who gets a message, and the group on whose account."""
+    """A recipient of a message, and the group that named it, if one did."""
 
     name: str
     audience: str | None
@@ -27,19 +28,18 @@ class Addressee(Record):
 
 
 def resolve(db: Database, caller: Caller, texts: Iterable[str], roles: Mapping[str, str]) -> list[Addressee]:
-    """Everybody that the texts name, each once. One unknown name, or an empty group, refuses them all.
+    """The recipients that the texts name, each once. One unknown name, or an empty group, refuses them all.
 
     `roles` names the role that each group of a role stands for, as `role_groups` read them before the transaction.
     """
-    found: dict[str, Addressee] = {}
+    recipients: dict[str, Addressee] = {}
     for text in texts:
-        for each in _expand(db, caller, text.strip(), roles):
-            known = found.get(each.name)
-            if known is None or each.audience is None:
-                found[each.name] = each
-    if not found:
-        raise InvalidInput("nobody to write to", hint="name an agent, `human`, or a group such as @all")
-    return list(found.values())
+        for recipient in _expand(db, caller, text.strip(), roles):
+            if recipient.name not in recipients or recipient.audience is None:
+                recipients[recipient.name] = recipient
+    if not recipients:
+        raise InvalidInput("no recipient", hint="name an agent, `human`, or a group such as @all")
+    return list(recipients.values())
 
 
 def find_person(db: Database, name: str) -> Addressee:
@@ -48,10 +48,14 @@ def find_person(db: Database, name: str) -> Addressee:
         return Addressee(HUMAN, None, True)
     if name == SYSTEM:
         raise UnknownRecipient(f"{SYSTEM} is Rookery itself, and reads no mail", hint="write to @lead or to human")
+    return Addressee(name, None, _find_session(db, name).is_alive)
+
+
+def _find_session(db: Database, name: str) -> Session:
     session = sessions.latest(db, name)
     if session is None:
-        raise UnknownRecipient(f"nobody is called {name!r}", hint=_suggestion(db, name))
-    return Addressee(name, None, session.is_alive)
+        raise UnknownRecipient(f"no agent is called {name!r}", hint=_suggestion(db, name))
+    return session
 
 
 def _expand(db: Database, caller: Caller, text: str, roles: Mapping[str, str]) -> list[Addressee]:
@@ -60,10 +64,11 @@ def _expand(db: Database, caller: Caller, text: str, roles: Mapping[str, str]) -
     if not text.startswith("@"):
         return [find_person(db, text)]
     group = "@" + " ".join(text[1:].split())
-    members = [each for each in _members(db, caller, group, roles) if each != caller.name]
+    members = [name for name in _members(db, caller, group, roles) if name != caller.name]
     if not members:
+        others = "but the sender " if group == "@all" else ""
         raise EmptyGroup(
-            f"nobody but the sender is in {group}" if group == "@all" else f"nobody is in {group} just now",
+            f"no agent {others}is in {group} now",
             hint="`rook group list` shows named groups; the other groups hold living agents",
         )
     return [find_person(db, name).replace(audience=group) for name in members]
@@ -72,43 +77,37 @@ def _expand(db: Database, caller: Caller, text: str, roles: Mapping[str, str]) -
 def _members(db: Database, caller: Caller, group: str, roles: Mapping[str, str]) -> list[str]:
     word = group[1:].lower()
     if word == "all":
-        return [each.agent for each in _living(db)]
+        return _living(db)
     if word == "children":
-        return [each.agent for each in _living(db) if each.parent == caller.name]
+        return _living(db, parent=caller.name)
     if word == "siblings":
-        parent = _parent(db, caller.name)
-        return [each.agent for each in _living(db) if each.parent == parent]
+        return _living(db, parent=_parent(db, caller.name))
     if word in ("lead", "parent"):
         return [_parent(db, caller.name)]
     for start in ("lead:", "lead of "):
         if word.startswith(start):
             return [_parent(db, group[1 + len(start) :].strip())]
     if word in roles:
-        return [each.agent for each in _living(db) if each.role == roles[word]]
+        return _living(db, role=roles[word])
     members = store.group_members(db, group[1:])
     if not members:
         raise UnknownRecipient(f"there is no group {group}", hint=_suggestion(db, group, roles))
     return members
 
 
-def _living(db: Database) -> list[Session]:
-    return sorted(sessions.sessions(db, alive=True), key=lambda session: session.agent)
+def _living(db: Database, **wanted: str) -> list[str]:
+    return sorted(session.agent for session in sessions.sessions(db, alive=True, **wanted))
 
 
 def _parent(db: Database, name: str) -> str:
-    """Who is above an agent."""
+    """The parent of an agent."""
     if name in (HUMAN, SYSTEM):
-        raise EmptyGroup(f"nobody is above {name}", hint="name the recipient")
-    session = sessions.latest(db, name)
-    if session is None:
-        raise UnknownRecipient(f"nobody is called {name!r}", hint=_suggestion(db, name))
-    return session.parent
+        raise EmptyGroup(f"{name} has no parent", hint="name the recipient")
+    return _find_session(db, name).parent
 
 
 def _suggestion(db: Database, text: str, roles: Iterable[str] = ()) -> str:
-    import difflib
-
     names = [HUMAN, *sessions.agent_names(db)]
-    groups = [f"@{each}" for each in (*KIN_GROUPS, *roles, *store.group_names(db))]
+    groups = [f"@{name}" for name in (*KIN_GROUPS, *roles, *store.group_names(db))]
     near = difflib.get_close_matches(text, [*names, *groups], 1)
     return f"did you mean `{near[0]}`?" if near else "write to an agent, to `human`, or to a group such as @all"

@@ -15,7 +15,7 @@ MembersArg = Annotated[tuple[str, ...], Ref(ADDRESSES), Doc("An agent that is or
 
 @op("group create", needs="mail.write", owns=NOTHING, view="mail.group")
 def create(ctx: Context, name: NameArg, member: MembersArg) -> Group:
-    """Make a named group; `rook mail send @NAME` writes to everybody in it."""
+    """Make a named group; `rook mail send @NAME` writes to all its members."""
     return groups.create(ctx.db, ctx.caller, name, member, ctx.now())
 
 

@@ -32,9 +32,7 @@ def create(db: Database, caller: Caller, name: str, members: Iterable[str], now:
         check_alive(db, caller)
         if store.group_members(db, name):
             raise InvalidInput(f"there is a group @{name} already", hint=f"`rook group add {name} …` adds to it")
-        found = _insert(db, name, members, now)
-        publish(db, "group.created", name, {"members": found.members}, actor=caller.name, at=now)
-        return found
+        return _publish(db, "group.created", _insert(db, name, members, now), caller, now)
 
 
 def add(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
@@ -42,9 +40,8 @@ def add(db: Database, caller: Caller, name: str, members: Iterable[str], now: st
     with db.write():
         check_alive(db, caller)
         before = _find(db, name)
-        found = _insert(db, before.name, members, now)
-        _tell_change(db, before, found, caller.name, now)
-        return found
+        group = _insert(db, before.name, members, now)
+        return group if group == before else _publish(db, "group.changed", group, caller, now)
 
 
 def remove(db: Database, caller: Caller, name: str, members: Iterable[str], now: str) -> Group:
@@ -52,27 +49,24 @@ def remove(db: Database, caller: Caller, name: str, members: Iterable[str], now:
     with db.write():
         check_alive(db, caller)
         before = _find(db, name)
-        gone = set(members)
-        strangers = sorted(gone - set(before.members))
+        leaving = set(members)
+        strangers = sorted(leaving - set(before.members))
         if strangers:
             raise NotFound(f"{', '.join(strangers)} is not in @{before.name}", hint="`rook group list` shows who is")
-        kept = tuple(each for each in before.members if each not in gone)
-        if not kept:
+        group = before.replace(members=tuple(member for member in before.members if member not in leaving))
+        if not group.members:
             raise InvalidInput(f"@{before.name} would be empty", hint=f"`rook group delete {before.name}` removes it")
-        store.remove_members(db, before.name, gone)
-        found = Group(before.name, kept)
-        _tell_change(db, before, found, caller.name, now)
-        return found
+        store.remove_members(db, before.name, leaving)
+        return group if group == before else _publish(db, "group.changed", group, caller, now)
 
 
 def delete(db: Database, caller: Caller, name: str, now: str) -> Group:
     """Remove a group, and return what it was; mail that was sent to it stays."""
     with db.write():
         check_alive(db, caller)
-        found = _find(db, name)
-        store.remove_members(db, found.name, found.members)
-        publish(db, "group.deleted", found.name, {"members": found.members}, actor=caller.name, at=now)
-        return found
+        group = _find(db, name)
+        store.remove_members(db, group.name, group.members)
+        return _publish(db, "group.deleted", group, caller, now)
 
 
 def list_groups(db: Database) -> list[Group]:
@@ -91,14 +85,13 @@ def _find(db: Database, name: str) -> Group:
 
 def _insert(db: Database, name: str, members: Iterable[str], now: str) -> Group:
     for member in dict.fromkeys(members):
-        person = addressing.find_person(db, member)
-        store.add_member(db, name, person.name, now)
+        store.add_member(db, name, addressing.find_person(db, member).name, now)
     return Group(name, tuple(store.group_members(db, name)))
 
 
-def _tell_change(db: Database, before: Group, after: Group, actor: str, now: str) -> None:
-    if after != before:
-        publish(db, "group.changed", after.name, {"members": after.members}, actor=actor, at=now)
+def _publish(db: Database, kind: str, group: Group, caller: Caller, now: str) -> Group:
+    publish(db, kind, group.name, {"members": group.members}, actor=caller.name, at=now)
+    return group
 
 
 def _check_name(root: str, text: str) -> str:

@@ -1,7 +1,7 @@
 """What a caller does with its mail: check, read, list, wait and purge.
 
-An agent's look counts as its running turn's, and is settled with it; outside of a turn, and for a person, what is
-shown is read. A person who looks into somebody else's inbox leaves no mark.
+What an agent sees counts as seen by its running turn, and is settled with it; outside of a turn, and for a person, what
+is shown is read. A person who looks into the inbox of an agent marks nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rookery.base.record import Record
 from rookery.db.commits import Commits
 from rookery.db.database import Database
 from rookery.mail import store
-from rookery.mail.inject import LIMITS, choose, render
+from rookery.mail.inject import MOST_MESSAGES, choose, render
 from rookery.mail.model import Message, NotYourMail, TurnOver
 from rookery.mail.service import find_inbox, find_message, find_thread
 from rookery.mail.validation import check_type
@@ -42,7 +42,7 @@ class Checked(Record):
 
 @dataclass(frozen=True, slots=True)
 class Opened(Message):
-    """A message with the thread that it stands in, as far as the caller may see it."""
+    """A message with its thread, as far as the caller may see it."""
 
     HIDDEN = (*Message.HIDDEN, "messages")
     SHOWN = ("thread",)
@@ -51,7 +51,7 @@ class Opened(Message):
     @property
     def thread(self) -> tuple[str, ...]:
         """The ids of the thread's messages."""
-        return tuple(each.id for each in self.messages)
+        return tuple(message.id for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +61,6 @@ class Purged(Record):
     deleted: int
 
 
-@dataclass(frozen=True, slots=True)
-class Filter(Record):
-    """Which messages to list or to wait for; conditions add up."""
-
-    sender: str | None = None
-    recipient: str | None = None
-    type: str | None = None
-    thread: str | None = None
-    unread: bool = False
-    limit: int = DEFAULT_LIMIT
-    """0 for all."""
-    cursor: str | None = None
-    """The last message of the page before."""
-
-
 def check(
     db: Database,
     caller: Caller,
@@ -83,7 +68,7 @@ def check(
     *,
     agent: str | None = None,
     inject: bool = False,
-    limit: int = LIMITS.messages,
+    limit: int = MOST_MESSAGES,
 ) -> Checked:
     """The messages that are new in an inbox; those that are shown count as seen if it is the caller's own."""
     if limit < 1:
@@ -97,57 +82,51 @@ def check(
             return _checked(owner, [], 0, inject)
     with db.write():
         check_alive(db, caller)
-        turn_id = current_turn(db, caller)
-        shown = _pick(db, store.new_ids(db, owner), limit, inject)
-        store.mark(db, owner, [each.id for each in shown], turn_id, now)
-        return _checked(owner, [_marked(each, turn_id, now) for each in shown], store.count_new(db, owner), inject)
+        shown = _mark(db, caller, _pick(db, store.new_ids(db, owner), limit, inject), now)
+        return _checked(owner, shown, store.count_new(db, owner), inject)
 
 
 def read(db: Database, caller: Caller, texts: tuple[str, ...], now: str) -> list[Opened]:
     """Messages with their threads; those to the caller count as seen."""
     with db.write():
         check_alive(db, caller)
-        found = [find_message(db, caller, text) for text in dict.fromkeys(texts)]
-        mine = {each.id: each for each in found if each.recipient == caller.name and each.read_at is None}
-        if mine:
-            turn_id = current_turn(db, caller)
-            store.mark(db, caller.name, list(mine), turn_id, now)
-            found = [_marked(each, turn_id, now) if each.id in mine else each for each in found]
+        messages = {message.id: message for message in (find_message(db, caller, text) for text in texts)}
+        unread = [message for message in messages.values() if message.recipient == caller.name and not message.read_at]
+        messages |= {message.id: message for message in _mark(db, caller, unread, now)}
         return [
-            Opened(**each.as_dict(), messages=tuple(_visible_thread(db, caller.name, caller.is_human, each)))
-            for each in found
+            Opened(**message.as_dict(), messages=tuple(_visible_thread(db, caller, message)))
+            for message in messages.values()
         ]
 
 
-def list_mail(db: Database, caller: Caller, wanted: Filter, agent: str | None = None) -> Page[Message]:
-    """Messages, newest first: an agent's own or, for a person, everybody's."""
-    if wanted.limit < 0:
+def list_mail(db: Database, caller: Caller, query: store.Query, agent: str | None = None) -> Page[Message]:
+    """Messages, newest first: an agent's own or, for a person, those of all. The query may shorten its ids."""
+    if query.limit < 0:
         raise InvalidInput("the limit is negative", hint="0 lists all")
-    if wanted.type is not None:
-        check_type(wanted.type)
+    if query.type is not None:
+        check_type(query.type)
     with db.read():
-        viewer = find_inbox(db, caller, agent)
-        query = store.Query(
-            viewer=None if caller.is_human and agent is None else viewer,
-            sender=wanted.sender,
-            recipient=wanted.recipient,
-            type=wanted.type,
-            unread=wanted.unread,
-            thread=None if wanted.thread is None else find_thread(db, caller, wanted.thread),
-            limit=rows_for(wanted.limit),
-            before=None if wanted.cursor is None else store.resolve(db, wanted.cursor),
+        owner = find_inbox(db, caller, agent)
+        viewer = None if caller.is_human and agent is None else owner
+        only_own = query.unread and viewer is not None and query.sender is None
+        messages = store.select(
+            db,
+            query.replace(
+                viewer=viewer,
+                recipient=query.recipient or (owner if only_own else None),
+                thread=None if query.thread is None else find_thread(db, caller, query.thread),
+                limit=rows_for(query.limit),
+                before=None if query.before is None else store.resolve(db, query.before),
+            ),
         )
-        if query.unread and query.viewer is not None and query.sender is None:
-            query = query.replace(recipient=query.recipient or viewer)
-        messages = store.select(db, query)
-    shown = messages[: wanted.limit or None]
+    shown = messages[: query.limit or None]
     return Page(shown, shown[-1].id if len(shown) < len(messages) else None)
 
 
-def wait(db: Database, caller: Caller, wanted: Filter, timeout: float, now: Callable[[], str]) -> Message | None:
+def wait(db: Database, caller: Caller, query: store.Query, timeout: float, now: Callable[[], str]) -> Message | None:
     """The next new message for the caller, as soon as there is one; None when the time is up."""
-    if wanted.type is not None:
-        check_type(wanted.type)
+    if query.type is not None:
+        check_type(query.type)
     deadline = time.monotonic() + timeout
     seen = -1
     with Commits(db.path) as commits:
@@ -155,9 +134,9 @@ def wait(db: Database, caller: Caller, wanted: Filter, timeout: float, now: Call
             version = db.data_version
             if version != seen:
                 seen = version
-                found = _take_next(db, caller, wanted, now)
-                if found is not None:
-                    return found
+                message = _take_next(db, caller, query, now)
+                if message is not None:
+                    return message
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -167,7 +146,7 @@ def wait(db: Database, caller: Caller, wanted: Filter, timeout: float, now: Call
 def purge(
     db: Database, caller: Caller, clock: float, *, older_than: float | None, agent: str | None, unread_too: bool
 ) -> int:
-    """Delete mail that was read, or with `unread_too` any; how many messages. Only a person may."""
+    """Delete mail that was read, or with `unread_too` all; returns how many messages. Only a person may."""
     if older_than is None and agent is None and not unread_too:
         raise InvalidInput("that would delete all mail that was read", hint="say --older-than 30d, --agent, or --all")
     with db.write():
@@ -179,41 +158,42 @@ def purge(
         return store.purge(db, before=before, agent=owner, unread_too=unread_too, actor=caller.name, now=stamp(clock))
 
 
-def _take_next(db: Database, caller: Caller, wanted: Filter, now: Callable[[], str]) -> Message | None:
+def _take_next(db: Database, caller: Caller, query: store.Query, now: Callable[[], str]) -> Message | None:
+    def find_next() -> list[str]:
+        check_alive(db, caller)
+        thread = None if query.thread is None else find_thread(db, caller, query.thread)
+        return store.new_ids(db, caller.name, limit=1, sender=query.sender, thread=thread, type=query.type)
+
     with db.read():
-        check_alive(db, caller)
-        thread = None if wanted.thread is None else find_thread(db, caller, wanted.thread)
-        if not store.new_ids(db, caller.name, limit=1, sender=wanted.sender, thread=thread, type=wanted.type):
-            return None
+        if not find_next():
+            return None  # most commits are about other things, and need no write lock
     with db.write():
-        check_alive(db, caller)
-        turn_id = current_turn(db, caller)
-        ids = store.new_ids(db, caller.name, limit=1, sender=wanted.sender, thread=thread, type=wanted.type)
-        if not ids:
-            return None
-        at = now()
-        store.mark(db, caller.name, ids, turn_id, at)
-        return store.get(db, ids[0])
+        messages = [store.get(db, message_id) for message_id in find_next()]
+        return next(iter(_mark(db, caller, messages, now())), None)
 
 
 def _pick(db: Database, ids: list[str], limit: int, inject: bool) -> list[Message]:
     if not inject:
-        return [store.get(db, each) for each in ids[:limit]]
-    limits = LIMITS.replace(messages=min(limit, LIMITS.messages))
-    return choose((store.get(db, each) for each in ids), limits)
+        return [store.get(db, message_id) for message_id in ids[:limit]]
+    return choose((store.get(db, message_id) for message_id in ids), min(limit, MOST_MESSAGES))
 
 
 def _checked(owner: str, shown: list[Message], waiting: int, inject: bool) -> Checked:
     return Checked(owner, tuple(shown), waiting, render(shown, waiting) if inject else None)
 
 
-def _marked(message: Message, turn_id: str | None, now: str) -> Message:
-    return message.replace(turn_id=turn_id, read_at=now if turn_id is None else None)
+def _mark(db: Database, caller: Caller, messages: list[Message], now: str) -> list[Message]:
+    """The caller's messages, which now count as seen by its turn or, outside of one, as read."""
+    if not messages:
+        return []
+    turn_id = current_turn(db, caller)
+    store.mark(db, caller.name, [message.id for message in messages], turn_id, now)
+    return [message.replace(turn_id=turn_id, read_at=now if turn_id is None else None) for message in messages]
 
 
-def _visible_thread(db: Database, name: str, sees_all: bool, message: Message) -> list[Message]:
+def _visible_thread(db: Database, caller: Caller, message: Message) -> list[Message]:
     thread = store.thread(db, message.thread_id)
-    return [each for each in thread if sees_all or name in (each.sender, each.recipient)]
+    return [entry for entry in thread if caller.is_human or caller.name in (entry.sender, entry.recipient)]
 
 
 def current_turn(db: Database, caller: Caller) -> str | None:

@@ -7,45 +7,38 @@ would not see is made visible.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from rookery.base.json import dumps
-from rookery.base.record import Record
 from rookery.base.text import one_line, visible
 from rookery.mail.model import Message
 
-
-@dataclass(frozen=True, slots=True)
-class Limits(Record):
-    """How much mail a prompt takes."""
-
-    messages: int = 20
-    characters: int = 12_000
-    body: int = 4_000
-    """Of one message."""
-
-
-LIMITS = Limits()
+MOST_MESSAGES = 20
+MOST_CHARACTERS = 12_000
+"""Of all messages together."""
+MOST_BODY = 4_000
+"""Characters of one message."""
 
 _SUBJECT_WIDTH = 200
-_PAYLOAD_SHARE = 4
-"""A payload gets a quarter of the room that a body has; so does a body whose backticks ask for a huge fence."""
+_MOST_PAYLOAD = MOST_BODY // 4
+"""Also of a body whose backticks ask for a huge fence."""
 _FOLDED_WIDTH = 12
 _NAME_WIDTH = 48
 
 
-def choose(candidates: Iterable[Message], limits: Limits = LIMITS) -> list[Message]:
+def choose(candidates: Iterable[Message], most: int = MOST_MESSAGES) -> list[Message]:
     """Those of the candidates, in their order, that fit; what says the same as one before it takes no room."""
     chosen: list[Message] = []
     shown: set[tuple[object, ...]] = set()
-    left = limits.characters - len(_intro("")) - len(_rest(10**9, "")) - 2 * _NAME_WIDTH
+    left = MOST_CHARACTERS - len(_intro("")) - len(_rest(10**9, "")) - 2 * _NAME_WIDTH
     is_full = False
     for message in candidates:
         if _sameness(message) not in shown:
-            size = len(_entry(message, 1, limits)) + _FOLDED_WIDTH
+            size = len(_entry(message, 1)) + _FOLDED_WIDTH
             # Small ones that come later do not overtake a large one; the first is always shown.
-            is_full = is_full or len(shown) >= limits.messages or (size > left and bool(shown))
+            is_full = is_full or len(shown) >= most or (size > left and bool(shown))
             if is_full:
                 continue
             left -= size
@@ -54,22 +47,17 @@ def choose(candidates: Iterable[Message], limits: Limits = LIMITS) -> list[Messa
     return chosen
 
 
-def render(messages: Sequence[Message], waiting_count: int, limits: Limits = LIMITS) -> str:
+def render(messages: Sequence[Message], waiting_count: int) -> str:
     """The messages as text for a prompt, and how many more wait; nothing at all if there are none."""
-    chosen = choose(messages, limits)
+    chosen = choose(messages)
     waiting_count += len(messages) - len(chosen)
     if not chosen:
         return ""
-    counts: dict[tuple[object, ...], int] = {}
-    for message in chosen:
-        counts[_sameness(message)] = counts.get(_sameness(message), 0) + 1
+    counts = Counter(map(_sameness, chosen))
     firsts = {_sameness(message): message for message in reversed(chosen)}
     owner = chosen[0].recipient
-    parts = [_intro(owner)]
-    parts += [_entry(firsts[key], count, limits) for key, count in counts.items()]
-    if waiting_count:
-        parts.append(_rest(waiting_count, owner))
-    return "".join(parts)
+    entries = (_entry(firsts[key], count) for key, count in counts.items())
+    return "".join((_intro(owner), *entries, _rest(waiting_count, owner) if waiting_count else ""))
 
 
 def _intro(owner: str) -> str:
@@ -83,8 +71,8 @@ def _rest(count: int, owner: str) -> str:
     return f"\n{count} more: rook mail list --unread --to {owner}\n"
 
 
-def _entry(message: Message, count: int, limits: Limits) -> str:
-    inside = _inside(message, limits)
+def _entry(message: Message, count: int) -> str:
+    inside = _inside(message)
     fence = "`" * max(3, _longest_run(inside) + 1)
     return f"\n{_header(message, count)}\n{fence}text\n{inside}\n{fence}\n"
 
@@ -99,19 +87,18 @@ def _header(message: Message, count: int) -> str:
     )
 
 
-def _inside(message: Message, limits: Limits) -> str:
+def _inside(message: Message) -> str:
     written = message.body.replace("\r\n", "\n")
-    body = _cut(written, limits.body)
-    if _longest_run(body) > limits.body // _PAYLOAD_SHARE:
-        body = _cut(written, limits.body // _PAYLOAD_SHARE)
+    body = _cut(written, MOST_BODY)
+    if _longest_run(body) > _MOST_PAYLOAD:
+        body = _cut(written, _MOST_PAYLOAD)
     if message.payload:
-        payload = dumps(message.payload)
-        body = f"{body}\n\npayload: {_cut(payload, limits.body // _PAYLOAD_SHARE)}".lstrip("\n")
+        body = f"{body}\n\npayload: {_cut(dumps(message.payload), _MOST_PAYLOAD)}".lstrip("\n")
     return body
 
 
 def _cut(text: str, limit: int) -> str:
-    """At most so many characters, control characters shown, and the cut is said."""
+    """At most so many characters, control characters shown, with a note where the text is cut."""
     shown = visible(text[: limit + 1])
     if len(shown) <= limit:
         return shown
@@ -121,13 +108,8 @@ def _cut(text: str, limit: int) -> str:
 
 def _longest_run(text: str) -> int:
     """How many backticks stand in a row at most."""
-    longest = run = 0
-    for char in text if "`" in text else "":
-        run = run + 1 if char == "`" else 0
-        longest = max(longest, run)
-    return longest
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _sameness(message: Message) -> tuple[object, ...]:
-    payload = dumps(message.payload)
-    return message.sender, message.type, message.subject, message.body, payload
+    return message.sender, message.type, message.subject, message.body, dumps(message.payload)

@@ -10,7 +10,7 @@ from rookery.base.record import Record
 
 HUMAN = "human"
 SYSTEM = "rook"
-"""The sender of what Rookery itself has to say; nobody else can be it."""
+"""The sender of what Rookery itself has to say; no other caller can be it."""
 
 PRIORITIES = ("low", "normal", "high", "urgent")
 MAX_SUBJECT = 500
@@ -18,7 +18,7 @@ MAX_BODY = 100_000
 
 
 class UnknownRecipient(Refused):
-    """Nobody of that name has ever been here."""
+    """No agent of that name has ever been here."""
 
     code = "unknown_recipient"
 
@@ -37,7 +37,7 @@ class NotYourMail(Refused):
 
 
 class EmptyGroup(Refused):
-    """The group is real, and nobody is in it just now."""
+    """The group exists, and has no member now."""
 
     code = "empty_group"
 
@@ -68,7 +68,7 @@ class Message(Record):
     body: str
     payload: dict[str, Any] | None
     session_id: str | None
-    """The sender's life in which it was sent."""
+    """The sender's session in which it was sent."""
     turn_id: str | None
     """The turn that saw it."""
     created_at: str
@@ -78,7 +78,7 @@ class Message(Record):
 
 @dataclass(frozen=True, slots=True)
 class Draft(Record):
-    """What somebody wants to say."""
+    """A message before it is sent."""
 
     to: tuple[str, ...]
     subject: str
@@ -108,7 +108,7 @@ class Sent(Record):
     JSON_NAMES = {"recipients": "to", "deliveries": "messages"}
     messages: tuple[Message, ...]
     not_alive: tuple[str, ...]
-    """Recipients that have ended: the mail is kept, and nobody reads it unless they live again."""
+    """Recipients that have ended: the mail is kept, and read if an agent of that name is slung again."""
 
     @property
     def id(self) -> str:
@@ -118,7 +118,7 @@ class Sent(Record):
     @property
     def recipients(self) -> tuple[str, ...]:
         """Who got it."""
-        return tuple(each.recipient for each in self.messages)
+        return tuple(message.recipient for message in self.messages)
 
     @property
     def thread_id(self) -> str:
@@ -128,4 +128,4 @@ class Sent(Record):
     @property
     def deliveries(self) -> tuple[Delivery, ...]:
         """Each message without its words, which are the sender's own."""
-        return tuple(Delivery(each.id, each.recipient, each.audience) for each in self.messages)
+        return tuple(Delivery(message.id, message.recipient, message.audience) for message in self.messages)

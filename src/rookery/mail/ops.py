@@ -7,8 +7,9 @@ from typing import Annotated
 from rookery.base.clock import parse_duration
 from rookery.base.page import Page
 from rookery.mail import inbox, service
-from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Filter, Opened, Purged
+from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Opened, Purged
 from rookery.mail.model import PRIORITIES, Draft, Message, Sent
+from rookery.mail.store import Query
 from rookery.mail.validation import read_payload
 from rookery.ops.context import Context
 from rookery.ops.operation import ADDRESSES, AGENTS, LONG_TEXT, MESSAGES, NOTHING, PROCESS, Choices, Doc, Ref, op
@@ -17,12 +18,12 @@ from rookery.roles.messages import TYPES
 BodyOption = Annotated[str | None, LONG_TEXT, Doc("What there is to say.")]
 TypeOption = Annotated[
     str | None,
-    Choices(tuple(each.name for each in TYPES.values() if not each.is_system)),
+    Choices(tuple(kind.name for kind in TYPES.values() if not kind.is_system)),
     Doc("What kind of message it is (status)."),
 ]
 PriorityOption = Annotated[str | None, Choices(PRIORITIES), Doc("How urgent it is (normal).")]
 PayloadOption = Annotated[str | None, LONG_TEXT, Doc("What a protocol message carries, as a JSON object.")]
-AgentOption = Annotated[str | None, Ref(AGENTS), Doc("For people: look into this one's mail, and leave no mark.")]
+AgentOption = Annotated[str | None, Ref(AGENTS), Doc("For people: show the mail of this agent, and mark nothing.")]
 FromOption = Annotated[str | None, Doc("Only from this sender.")]
 OfTypeOption = Annotated[str | None, Choices(tuple(TYPES)), Doc("Only this kind of message.")]
 ThreadOption = Annotated[str | None, Ref(MESSAGES), Doc("Only this thread; any message of it names it.")]
@@ -45,19 +46,13 @@ def send(
 ) -> Sent:
     """Send a message to an agent, to people, or to a group.
 
-    A group is one message for each of its members, all in one thread. Groups are @all (every living agent but the
+    A group gets one message for each of its members, all in one thread. Groups are @all (every living agent but the
     sender), @builders, @leads, @scouts, @reviewers, @mergers, @monitors, @coordinators, @children and @siblings of the
     sender, @lead (who is above the sender), `@lead of NAME`, and those that `rook group create` makes.
     """
-    draft = Draft(
-        to=((recipient,) if recipient is not None else ()) + tuple(to),
-        subject=subject,
-        body=body or "",
-        type=type or "status",
-        priority=priority or "normal",
-        payload=read_payload(payload),
-        thread=thread,
-    )
+    names = to if recipient is None else (recipient, *to)
+    kind, urgency = type or "status", priority or "normal"
+    draft = Draft(names, subject, body or "", kind, urgency, read_payload(payload), thread)
     return service.send(ctx.db, ctx.caller, draft, ctx.now())
 
 
@@ -90,16 +85,8 @@ def reply(
     payload: PayloadOption = None,
 ) -> Sent:
     """Answer a message, in its thread."""
-    return service.reply(
-        ctx.db,
-        ctx.caller,
-        message,
-        body,
-        ctx.now(),
-        type=type or "status",
-        priority=priority,
-        payload=read_payload(payload),
-    )
+    kind, carried = type or "status", read_payload(payload)
+    return service.reply(ctx.db, ctx.caller, message, body, ctx.now(), type=kind, priority=priority, payload=carried)
 
 
 @op("mail read", needs="mail.write", owns=NOTHING, view="mail.opened")
@@ -107,7 +94,7 @@ def read(
     ctx: Context, message: Annotated[tuple[str, ...], Ref(MESSAGES), Doc("Ids, or their beginnings.")]
 ) -> list[Opened]:
     """Show messages at length, with their threads, and mark them as read."""
-    return inbox.read(ctx.db, ctx.caller, tuple(message), ctx.now())
+    return inbox.read(ctx.db, ctx.caller, message, ctx.now())
 
 
 @op("mail list", needs="mail.read", view="mail.table")
@@ -123,9 +110,9 @@ def list_mail(
     limit: Annotated[int, Doc(f"How many at most ({DEFAULT_LIMIT}; 0 for all).")] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Doc("The last message of the page before: go on after it.")] = None,
 ) -> Page[Message]:
-    """List mail, newest first, without marking anything: an agent's own or, for people, everybody's."""
-    wanted = Filter(from_, to, type, thread, unread, limit, cursor)
-    return inbox.list_mail(ctx.db, ctx.caller, wanted, agent)
+    """List mail, newest first, without marking anything: an agent's own or, for people, that of all."""
+    query = Query(from_, to, type, thread, unread, limit, before=cursor)
+    return inbox.list_mail(ctx.db, ctx.caller, query, agent)
 
 
 @op("mail wait", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="mail.waited")
@@ -141,8 +128,8 @@ def wait(
 
     A headless agent need not wait: it ends its turn, and mail begins the next one.
     """
-    wanted = Filter(sender=from_, thread=thread, type=type)
-    return inbox.wait(ctx.db, ctx.caller, wanted, parse_duration(timeout), ctx.now)
+    query = Query(sender=from_, thread=thread, type=type)
+    return inbox.wait(ctx.db, ctx.caller, query, parse_duration(timeout), ctx.now)
 
 
 @op("mail purge", needs="mailbox.write", owns=NOTHING, view="mail.purged")
@@ -155,5 +142,4 @@ def purge(
 ) -> Purged:
     """Delete mail that was read. Only a person may, and it does not come back."""
     seconds = None if older_than is None else parse_duration(older_than)
-    gone = inbox.purge(ctx.db, ctx.caller, ctx.clock(), older_than=seconds, agent=agent, unread_too=all)
-    return Purged(gone)
+    return Purged(inbox.purge(ctx.db, ctx.caller, ctx.clock(), older_than=seconds, agent=agent, unread_too=all))

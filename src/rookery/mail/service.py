@@ -1,12 +1,12 @@
 """Sending, and delivery to turns. Other features call this; what a caller does with its own mail is in `inbox`.
 
-A message that a turn has seen counts as read only when that turn ends well: `deliver` shows, `acknowledge` settles,
-`redeliver` takes it back after a crash. The turn's row has to be there, running, before its mail is delivered.
+A message that a turn has seen counts as read only when that turn ends well: `deliver` shows it, `acknowledge` marks it
+as read, `redeliver` makes it new again after a crash. The turn's row must exist, running, before its mail is delivered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +15,7 @@ from rookery.base.ids import MESSAGE, new_id
 from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.mail import addressing, store
-from rookery.mail.inject import LIMITS, Limits, choose
+from rookery.mail.inject import choose
 from rookery.mail.model import MAX_SUBJECT, SYSTEM, Draft, Message, NotYourMail, Sent
 from rookery.mail.validation import check_draft
 from rookery.ops.caller import check_alive
@@ -23,14 +23,11 @@ from rookery.ops.model import Caller
 from rookery.roles.catalog import role_groups
 from rookery.sessions.model import Session
 
-_ENDS_WITH = ("worker_done",)
-"""What ends a session that was slung before sessions kept it."""
-
 
 def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
-    """Send a message as the caller to everybody that it names, or to nobody."""
+    """Send a message as the caller to all recipients that it names, or to none."""
     check_draft(draft)
-    roles = role_groups(root_of(db.path)) if any(each.strip().startswith("@") for each in draft.to) else {}
+    roles = role_groups(root_of(db.path)) if any(name.strip().startswith("@") for name in draft.to) else {}
     with db.write():
         check_alive(db, caller)
         thread_id = None if draft.thread is None else find_thread(db, caller, draft.thread)
@@ -39,23 +36,20 @@ def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
 
 def send_from_system(
     db: Database,
-    to: str | Iterable[str],
+    to: str,
     subject: str,
     body: str = "",
     *,
     type: str = "status",
     priority: str = "normal",
     payload: dict[str, Any] | None = None,
-    thread: str | None = None,
     now: str,
 ) -> Sent:
     """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group."""
-    names = (to,) if isinstance(to, str) else tuple(to)
-    draft = Draft(names, subject, body, type, priority, payload, thread)
+    draft = Draft((to,), subject, body, type, priority, payload)
     check_draft(draft, from_system=True)
     with db.write():
-        thread_id = None if thread is None else store.resolve_thread(db, thread)
-        return _post(db, Caller(SYSTEM, None), draft, thread_id, None, now)
+        return _post(db, Caller(SYSTEM, None), draft, None, None, now)
 
 
 def reply(
@@ -69,26 +63,26 @@ def reply(
     priority: str | None = None,
     payload: dict[str, Any] | None = None,
 ) -> Sent:
-    """Answer whoever wrote a message, or go on to whom the caller wrote it; same thread, same priority."""
+    """Answer the sender of a message or, if that is the caller, write to its recipient again, in the same thread."""
     if not body.strip():
         raise InvalidInput("the reply is empty", hint="say something with --body")
     with db.write():
         check_alive(db, caller)
         original = find_message(db, caller, message)
         to = original.recipient if original.sender == caller.name else original.sender
-        draft = Draft((to,), _again(original.subject), body, type, priority or original.priority, payload)
+        draft = Draft((to,), _as_reply(original.subject), body, type, priority or original.priority, payload)
         check_draft(draft)
         return _post(db, caller, draft, original.thread_id, original.id, now)
 
 
-def deliver(db: Database, agent: str, turn_id: str, now: str, limits: Limits = LIMITS) -> list[Message]:
+def deliver(db: Database, agent: str, turn_id: str, now: str) -> list[Message]:
     """What is new for an agent and fits into a prompt; from now on its running turn has seen it."""
     if not store.new_ids(db, agent, limit=1):
         return []
     with db.write():
-        chosen = choose((store.get(db, each) for each in store.new_ids(db, agent)), limits)
-        store.mark(db, agent, [each.id for each in chosen], turn_id, now)
-        return [each.replace(turn_id=turn_id) for each in chosen]
+        chosen = choose(store.get(db, message_id) for message_id in store.new_ids(db, agent))
+        store.mark(db, agent, [message.id for message in chosen], turn_id, now)
+        return [message.replace(turn_id=turn_id) for message in chosen]
 
 
 def acknowledge(db: Database, turn_id: str, now: str) -> int:
@@ -110,10 +104,10 @@ def terminal_message(db: Database, session: Session) -> Message | None:
 
 def find_message(db: Database, caller: Caller, text: str) -> Message:
     """A message that the caller may see."""
-    found = store.get(db, store.resolve(db, text))
-    if not (caller.is_human or caller.name in (found.sender, found.recipient)):
-        raise NotYourMail(f"{found.id} is neither from nor to {caller.name}")
-    return found
+    message = store.get(db, store.resolve(db, text))
+    if not (caller.is_human or caller.name in (message.sender, message.recipient)):
+        raise NotYourMail(f"{message.id} is neither from nor to {caller.name}")
+    return message
 
 
 def find_thread(db: Database, caller: Caller, text: str) -> str:
@@ -125,7 +119,7 @@ def find_thread(db: Database, caller: Caller, text: str) -> str:
 
 
 def find_inbox(db: Database, caller: Caller, agent: str | None) -> str:
-    """Whose mail is asked for: the caller's own or, for a person, anybody's."""
+    """The owner of the inbox that is asked for: the caller or, for a person, any agent."""
     if agent is None or agent == caller.name:
         return caller.name
     if not caller.is_human:
@@ -142,9 +136,9 @@ def _post(
     now: str,
     roles: Mapping[str, str] = MappingProxyType({}),
 ) -> Sent:
-    addressees = addressing.resolve(db, caller, draft.to, roles)
+    recipients = addressing.resolve(db, caller, draft.to, roles)
     messages = []
-    for each in addressees:
+    for recipient in recipients:
         message_id = new_id(MESSAGE)
         thread_id = thread_id or message_id
         message = Message(
@@ -152,8 +146,8 @@ def _post(
             thread_id=thread_id,
             reply_to=reply_to,
             sender=caller.name,
-            recipient=each.name,
-            audience=each.audience,
+            recipient=recipient.name,
+            audience=recipient.audience,
             type=draft.type,
             priority=draft.priority,
             subject=draft.subject,
@@ -166,10 +160,10 @@ def _post(
         )
         store.insert(db, message)
         messages.append(message)
-    return Sent(tuple(messages), tuple(each.name for each in addressees if not each.is_alive))
+    return Sent(tuple(messages), tuple(recipient.name for recipient in recipients if not recipient.is_alive))
 
 
-def _again(subject: str) -> str:
+def _as_reply(subject: str) -> str:
     """`Re: …`, once, and no longer than a subject may be."""
     if subject.lower().startswith("re:"):
         return subject

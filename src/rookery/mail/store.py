@@ -1,4 +1,4 @@
-"""The table of messages. Every change says its event."""
+"""The tables of messages and groups. Every change of a message publishes its event."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from rookery.base.ids import MESSAGE, parse_id, resolve_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database
-from rookery.db.dialect import equals, marks
+from rookery.db.dialect import conditions, equals, ids_between, marks
 from rookery.events.store import publish
 from rookery.mail.model import PRIORITIES, SYSTEM, Message
 from rookery.sessions.model import Session
-
-Condition = tuple[list[str], list[object]]
 
 _COLUMNS = Message.field_names()
 _SELECT = "SELECT " + ", ".join(f"m.{column}" for column in _COLUMNS) + " FROM messages m"
@@ -25,7 +23,7 @@ _URGENT_FIRST = (
     + f" ELSE {len(PRIORITIES)} END"
 )
 _UNREAD = "m.recipient = ? AND m.read_at IS NULL"
-# New: nobody has read it, and no turn that is still running has seen it.
+# New: its recipient has not read it, and no turn that is still running has seen it.
 _NEW = (
     f"{_UNREAD} AND (m.turn_id IS NULL "
     "OR NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn_id AND t.state = 'running'))"
@@ -35,26 +33,27 @@ _CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class Query(Record):
-    """Which messages to list; conditions add up."""
+    """Which messages to list or to wait for; conditions add up."""
 
-    viewer: str | None = None
-    """Only what this one sent or got."""
     sender: str | None = None
     recipient: str | None = None
     type: str | None = None
-    unread: bool = False
     thread: str | None = None
-    """A thread's id."""
-    limit: int = -1
+    """The id of a thread."""
+    unread: bool = False
+    limit: int = 0
+    """How many at most; 0 for all."""
     before: str | None = None
-    """A message's id: only what is older."""
+    """The id of a message: only older ones."""
+    viewer: str | None = None
+    """Only what this agent or person sent or got."""
 
 
 def insert(db: Database, message: Message) -> None:
     """Add a message. Its body stays out of the events."""
     payload = None if message.payload is None else dumps(message.payload)
     db.execute(_INSERT, message.replace(payload=payload).as_tuple())
-    told = {
+    data = {
         "id": message.id,
         "from": message.sender,
         "to": message.recipient,
@@ -62,24 +61,20 @@ def insert(db: Database, message: Message) -> None:
         "priority": message.priority,
         "subject": message.subject,
     }
-    publish(db, "mail.sent", message.id, told, actor=message.sender, at=message.created_at)
+    publish(db, "mail.sent", message.id, data, actor=message.sender, at=message.created_at)
 
 
 def resolve(db: Database, text: str) -> str:
     """The message id that the text names, whole or by its beginning."""
-    return resolve_id(
-        MESSAGE,
-        text,
-        lambda low, high: _texts(db, "SELECT id FROM messages WHERE id >= ? AND id < ? LIMIT 2", low, high),
-    )
+    return resolve_id(MESSAGE, text, ids_between(db, "messages"))
 
 
 def resolve_thread(db: Database, text: str) -> str:
     """The thread that the text names: by its own id, or by a message in it."""
     wanted = parse_id(MESSAGE, text)
     # A thread is named after its first message, which may have been purged since.
-    found = _texts(db, "SELECT thread_id FROM messages WHERE thread_id = ? LIMIT 1", wanted)
-    return found[0] if found else get(db, resolve(db, text)).thread_id
+    threads = _texts(db, "SELECT thread_id FROM messages WHERE thread_id = ? LIMIT 1", wanted)
+    return threads[0] if threads else get(db, resolve(db, text)).thread_id
 
 
 def get(db: Database, message_id: str) -> Message:
@@ -143,12 +138,9 @@ def mark(db: Database, recipient: str, ids: Sequence[str], turn_id: str | None, 
     if not ids:
         return
     read_at = now if turn_id is None else None
-    for start in range(0, len(ids), _CHUNK):
-        part = ids[start : start + _CHUNK]
-        db.execute(
-            f"UPDATE messages SET turn_id = ?, read_at = ? WHERE id IN ({marks(len(part))})", (turn_id, read_at, *part)
-        )
-    _tell(db, "mail.read" if turn_id is None else "mail.delivered", recipient, ids, turn_id, now)
+    sql = "UPDATE messages SET turn_id = ?, read_at = ? WHERE id = ?"
+    db.execute_many(sql, [(turn_id, read_at, message_id) for message_id in ids])
+    _publish(db, "mail.read" if turn_id is None else "mail.delivered", recipient, ids, turn_id, now)
 
 
 def settle_turn(db: Database, turn_id: str, *, read: bool, now: str) -> int:
@@ -160,48 +152,38 @@ def settle_turn(db: Database, turn_id: str, *, read: bool, now: str) -> int:
     )
     for recipient in dict.fromkeys(row[0] for row in rows):
         ids = [row[1] for row in rows if row[0] == recipient]
-        _tell(db, "mail.read" if read else "mail.returned", recipient, ids, turn_id, now)
+        _publish(db, "mail.read" if read else "mail.returned", recipient, ids, turn_id, now)
     return len(rows)
 
 
 def select(db: Database, query: Query) -> list[Message]:
     """The messages that fit, newest first."""
-    named = {
-        "m.sender": query.sender,
-        "m.recipient": query.recipient,
-        "m.type": query.type,
-        "m.thread_id": query.thread,
-    }
-    where, values = equals(named)
+    where, values = conditions(
+        {
+            "m.sender = ?": query.sender,
+            "m.recipient = ?": query.recipient,
+            "m.type = ?": query.type,
+            "m.thread_id = ?": query.thread,
+            "m.seq < (SELECT seq FROM messages WHERE id = ?)": query.before,
+        }
+    )
     if query.viewer is not None:
-        where.append("(m.sender = ? OR m.recipient = ?)")
+        where.append("(m.sender = ? OR m.recipient = ?)")  # not IN: this uses an index for each
         values += [query.viewer, query.viewer]
-    if query.unread:
-        where.append("m.read_at IS NULL")
-    if query.before is not None:
-        where.append("m.seq < (SELECT seq FROM messages WHERE id = ?)")
-        values.append(query.before)
-    condition = " AND ".join(where) or "TRUE"
-    return _messages(db, f"{condition} ORDER BY m.seq DESC LIMIT ?", *values, query.limit)
+    condition = " AND ".join([*where, "m.read_at IS NULL" if query.unread else "TRUE"])
+    return _messages(db, f"{condition} ORDER BY m.seq DESC LIMIT ?", *values, query.limit or -1)
 
 
 def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bool, actor: str, now: str) -> int:
-    """Delete messages, read ones only unless said otherwise; how many."""
-    where, values = ["TRUE"], []  # type: Condition
-    if not unread_too:
-        where.append("read_at IS NOT NULL")
-    if before is not None:
-        where.append("created_at < ?")
-        values.append(before)
-    if agent is not None:
-        where.append("(sender = ? OR recipient = ?)")
-        values += [agent, agent]
+    """Delete messages, and return how many: only read ones unless `unread_too` is set."""
+    where, values = conditions({"created_at < ?": before, "? IN (sender, recipient)": agent})
+    where.append("TRUE" if unread_too else "read_at IS NOT NULL")
     db.execute(f"DELETE FROM messages WHERE {' AND '.join(where)}", values)
-    gone = db.changed
-    if gone:
-        told = {"deleted": gone, "before": before, "agent": agent, "unread_too": unread_too}
-        publish(db, "mail.purged", agent or "mail", told, actor=actor, at=now)
-    return gone
+    count = db.changed
+    if count:
+        data = {"deleted": count, "before": before, "agent": agent, "unread_too": unread_too}
+        publish(db, "mail.purged", agent or "mail", data, actor=actor, at=now)
+    return count
 
 
 def last_of_types(db: Database, session: Session, types: Sequence[str]) -> Message | None:
@@ -211,7 +193,7 @@ def last_of_types(db: Database, session: Session, types: Sequence[str]) -> Messa
 
 
 def group_members(db: Database, group: str) -> list[str]:
-    """Who is in a named group; nobody if there is no such group."""
+    """The members of a named group; none if there is no such group."""
     return _texts(db, "SELECT member FROM mail_groups WHERE name = ? ORDER BY member", group)
 
 
@@ -221,7 +203,7 @@ def group_names(db: Database) -> list[str]:
 
 
 def add_member(db: Database, group: str, member: str, now: str) -> None:
-    """Put a name into a group, which exists by that."""
+    """Put a name into a group, which exists as soon as it has a member."""
     db.execute(
         "INSERT INTO mail_groups (name, member, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         (group, member, now),
@@ -229,18 +211,18 @@ def add_member(db: Database, group: str, member: str, now: str) -> None:
 
 
 def remove_members(db: Database, group: str, members: Iterable[str]) -> None:
-    """Take names out of a group; without any it is gone."""
+    """Take names out of a group; without members it no longer exists."""
     db.execute_many("DELETE FROM mail_groups WHERE name = ? AND member = ?", [(group, member) for member in members])
 
 
 def branches_announced(db: Database, session_id: str) -> set[str]:
-    """The branches of which a session has said that they may land."""
+    """The branches that a session has announced as ready to land."""
     sql = "SELECT json_extract(payload, '$.branch') FROM messages WHERE session_id = ? AND type = 'merge_ready'"
     return {str(branch) for branch in _texts(db, sql, session_id)}
 
 
 def endorser(db: Database, branch: str, *, author: str, since: str) -> str | None:
-    """The last one beside its author who said, at or after a time, that a branch may land."""
+    """The last sender but its author that announced, at or after a time, that a branch may land."""
     sender: str | None = db.value(
         "SELECT sender FROM messages WHERE type = 'merge_ready' AND json_extract(payload, '$.branch') = ? "
         "AND sender <> ? AND created_at >= ? ORDER BY seq DESC LIMIT 1",
@@ -250,7 +232,7 @@ def endorser(db: Database, branch: str, *, author: str, since: str) -> str | Non
 
 
 def unanswered(db: Database, recipient: str, since: str) -> list[Message]:
-    """Questions since a time in whose thread the recipient has said nothing since."""
+    """Questions since a time that the recipient has not answered in their thread."""
     condition = (
         "m.recipient = ? AND m.type = 'question' AND m.created_at >= ? AND NOT EXISTS (SELECT 1 FROM messages a "
         "WHERE a.thread_id = m.thread_id AND a.sender = m.recipient AND a.seq > m.seq) ORDER BY m.seq"
@@ -266,14 +248,17 @@ def last_body(db: Database, sender: str, session_id: str) -> str | None:
     return body
 
 
-def _tell(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: str | None, now: str) -> None:
+def _publish(db: Database, kind: str, recipient: str, ids: Iterable[str], turn_id: str | None, now: str) -> None:
     actor = SYSTEM if kind == "mail.returned" else recipient
     publish(db, kind, recipient, {"ids": list(ids), "turn_id": turn_id}, actor=actor, at=now)
 
 
 def _messages(db: Database, condition: str, *values: object) -> list[Message]:
-    found = [Message(*row) for row in db.all(f"{_SELECT} WHERE {condition}", values)]
-    return [each if each.payload is None else each.replace(payload=loads(str(each.payload))) for each in found]
+    messages = (Message(*row) for row in db.all(f"{_SELECT} WHERE {condition}", values))
+    return [
+        message if message.payload is None else message.replace(payload=loads(str(message.payload)))
+        for message in messages
+    ]
 
 
 def _texts(db: Database, sql: str, *values: object) -> list[str]:

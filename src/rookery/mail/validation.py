@@ -1,4 +1,4 @@
-"""What a message may be. Everything is looked at before anything is stored."""
+"""What a message may be. All of it is checked before anything is stored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_type(name: str) -> MessageType:
 
 def check_body(body: str) -> None:
     """A body fits into a prompt; what does not belongs in a file."""
-    # Texts hold at most four bytes a character, so this length alone settles it.
+    # A character has at least one byte, so its length alone may settle it.
     if len(body) > MAX_BODY or len(body.encode(errors="surrogatepass")) > MAX_BODY:
         raise InvalidInput(
             f"the body is longer than {MAX_BODY:,} bytes", hint="put it in a file, and send the file's path"
@@ -50,26 +50,26 @@ def read_payload(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = loads(text)
+        payload = loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidPayload(f"the payload is not JSON: {error}", hint='for example {"task_id": "…"}') from error
-    if not isinstance(found, dict):
+    if not isinstance(payload, dict):
         raise InvalidPayload("the payload is not a JSON object", hint='for example {"task_id": "…"}')
-    return found
+    return payload
 
 
 def check_payload(kind: MessageType, payload: dict[str, Any] | None) -> None:
     """Raise InvalidPayload unless it holds what such a message must carry, and nothing else."""
-    given = {} if payload is None else payload
+    values = payload or {}
     hint = _hint(kind)
     fields = {field.name: field for field in kind.fields}
-    missing = [field.name for field in kind.fields if field.required and field.name not in given]
+    missing = [field.name for field in kind.fields if field.required and field.name not in values]
     if missing:
         raise InvalidPayload(f"a {kind.name} needs {', '.join(missing)} in its payload", hint=hint)
-    unknown = [str(name) for name in given if name not in fields]
+    unknown = [str(name) for name in values if name not in fields]
     if unknown:
         raise InvalidPayload(f"a {kind.name} does not carry {', '.join(map(repr, unknown))}", hint=hint)
-    for name, value in given.items():
+    for name, value in values.items():
         _check_value(kind, fields[name], value, hint)
     if len(dumps(payload).encode()) > MAX_BODY:
         raise InvalidPayload(f"the payload is longer than {MAX_BODY:,} bytes", hint="put it in a file")
@@ -79,9 +79,9 @@ def _check_value(kind: MessageType, field: Field, value: Any, hint: str) -> None
     fits = {
         "text": isinstance(value, str),
         "integer": type(value) is int,
-        "list": isinstance(value, list | tuple) and all(isinstance(each, str) for each in value),
-    }[field.kind]
-    if not fits:
+        "list": isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
+    }
+    if not fits[field.kind]:
         raise InvalidPayload(f"{field.name} of a {kind.name} is not {_KINDS[field.kind]}", hint=hint)
     if field.required and value in ("", [], ()):
         raise InvalidPayload(f"{field.name} of a {kind.name} is empty", hint=hint)

@@ -108,13 +108,8 @@ def discover(
     living = store.sessions(ctx.db, alive=True)
     return [
         RoleSummary(
-            known.name,
-            known.aliases,
-            known.purpose,
-            known.profile,
-            known.writes,
-            known.slings,
-            tuple(session.agent for session in living if session.role == known.name),
+            *(known.name, known.aliases, known.purpose, known.profile, known.writes, known.slings),
+            alive=tuple(session.agent for session in living if session.role == known.name),
         )
         for known in (list_roles(ctx.root) if role is None else [find_role(ctx.root, role)])
     ]

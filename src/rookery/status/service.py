@@ -52,6 +52,10 @@ class AgentStatus(Record):
     """What it did last, as far as it is known."""
 
 
+_OF_SESSION = tuple(name for name in AgentStatus.field_names() if name in Session.field_names())
+"""What an agent's status takes over from its session."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity(Record):
     """An agent over all its sessions."""
@@ -212,25 +216,13 @@ def _statuses(db: Database, sessions: Collection[Session]) -> list[AgentStatus]:
     titles = _titles(db, sessions)
     return [
         AgentStatus(
-            agent=session.agent,
-            role=session.role,
-            state=session.state,
-            outcome=session.outcome,
-            reason=session.reason,
-            task_id=session.task_id,
-            task_title=titles.get(session.task_id or ""),
-            parent=session.parent,
-            depth=session.depth,
-            runtime=session.runtime,
-            mode=session.mode,
-            turns=used.get(session.id, Spent()).turns,
-            unread=count_unread(db, session.agent),
-            dollars=used.get(session.id, Spent()).dollars,
-            branch=session.branch,
-            worktree=session.worktree,
-            active_at=session.active_at,
+            **{name: getattr(session, name) for name in _OF_SESSION},
             session_id=session.id,
             sandbox=session.settings.sandbox,
+            task_title=titles.get(session.task_id or ""),
+            unread=count_unread(db, session.agent),
+            turns=used.get(session.id, Spent()).turns,
+            dollars=used.get(session.id, Spent()).dollars,
         )
         for session in sessions
     ]

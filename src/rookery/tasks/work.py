@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rookery.base.errors import InvalidState
-from rookery.base.text import check_name, one_line
+from rookery.base.text import one_line
 from rookery.db.database import Database
 from rookery.tasks import lifecycle, listing_store, store
 from rookery.tasks.assembly import assemble_one
@@ -19,17 +19,16 @@ from rookery.vcs.model import DirtyCheckout, NothingToCommit, Vcs
 from rookery.vcs.ref_names import branch_name
 
 
-def start(
-    db: Database, vcs: Vcs, text: str, author: Author, *, agent: str, base: str = "", checkout: bool = False
-) -> TaskView:
+def start(db: Database, vcs: Vcs, text: str, author: Author, *, base: str, checkout: bool) -> TaskView:
     """Begin a task, or the next one under it, on a branch of its own; a checkout is switched only on request."""
-    task = _startable(db, text, author, agent)
+    agent = author.name
+    task = _find_startable(db, text, author)
     if checkout and not vcs.status().is_clean:
         raise DirtyCheckout("the checkout has changes, so it was not switched and nothing was started")
     branch = branch_name(agent, task.id)
     start_commit = _ensure_branch(vcs, branch, base, task)
     with db.write():
-        task = _startable(db, task.id, author, agent)
+        task = _find_startable(db, task.id, author)
         if task.assignee != agent or not task.is_held(author.now):
             task = lifecycle.begin(db, task, "start", author, assignee=agent, lease_until=None)
         if (task.branch, task.start_commit) != (branch, start_commit):
@@ -46,24 +45,22 @@ def complete(
     text: str,
     author: Author,
     *,
-    agent: str,
-    attempt: int | None = None,
-    result: str | None = None,
-    learned: Sequence[str] = (),
+    attempt: int | None,
+    result: str | None,
+    learned: Sequence[str],
 ) -> TaskView:
     """Commit what is in the task's checkout, and finish the task with that commit."""
     with db.read():
         task = store.find(db, text)
-        lifecycle.check_completable(db, task, agent=agent, attempt=attempt)
+        lifecycle.check_completable(db, task, agent=author.name, attempt=attempt)
     commit = _record_work(vcs, task)
     return lifecycle.complete(
-        db, task.id, author, agent=agent, attempt=attempt, result=result, learned=learned, commit=commit
+        db, task.id, author, agent=author.name, attempt=attempt, result=result, learned=learned, commit=commit
     )
 
 
-def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
+def _find_startable(db: Database, text: str, author: Author) -> Task:
     """The task itself, or the next one under it; raises why it cannot be started."""
-    check_name("an agent", agent)
     task = store.find(db, text)
     next_state("start", task)
     lifecycle.check_unblocked(db, task)
@@ -75,7 +72,7 @@ def _startable(db: Database, text: str, author: Author, agent: str) -> Task:
         if leaf is None:
             raise NotReady(f"nothing under {task.id} is ready", hint=f"`rook task tree {task.id}` shows why")
         return leaf
-    if task.is_held(author.now) and task.assignee != agent:
+    if task.is_held(author.now) and task.assignee != author.name:
         raise AlreadyClaimed(f"{task.assignee} is at work on {task.id}", hint=f"`rook task release {task.id}` first")
     return task
 

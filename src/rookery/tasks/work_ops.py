@@ -28,9 +28,8 @@ def start(
 
     The branch and the commit that it starts from are recorded. No checkout is touched unless `--checkout` says so.
     """
-    by = author(ctx, agent)
     origin = base or ctx.config.project.base
-    return work.start(ctx.db, ctx.vcs(), task, by, agent=by.name, base=origin, checkout=checkout)
+    return work.start(ctx.db, ctx.vcs(), task, author(ctx, agent), base=origin, checkout=checkout)
 
 
 @op("task complete", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
@@ -51,4 +50,4 @@ def complete(
     branch's tip is recorded. Learnings go up to the parent, and parents with nothing left to do are finished too.
     """
     by = author(ctx, agent)
-    return work.complete(ctx.db, ctx.vcs(), task, by, agent=by.name, attempt=attempt, result=result, learned=learning)
+    return work.complete(ctx.db, ctx.vcs(), task, by, attempt=attempt, result=result, learned=learning)

@@ -25,12 +25,16 @@ def table(learnings: list[Learning], _values: dict[str, Any]) -> list[Block]:
     if not learnings:
         return [text("No learnings.", "dim")]
     rows = tuple(
-        (line((each.id, "id")), line((each.source_task_id or each.task_id, "dim")), line(one_line(each.content)))
-        for each in learnings
+        (
+            line((learning.id, "id")),
+            line((learning.source_task_id or learning.task_id, "dim")),
+            line(one_line(learning.content)),
+        )
+        for learning in learnings
     )
     return [Table(("id", "from", "learning"), rows, stretch=2)]
 
 
 def deleted(learning: Learning, _values: dict[str, Any]) -> list[Block]:
-    """What is gone."""
+    """What was deleted."""
     return [text(f"deleted {learning.id}: {one_line(learning.content, 80)}")]

@@ -21,11 +21,11 @@ _AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 def sent(result: Sent, _values: dict[str, Any]) -> list[Block]:
     """What was sent, and to whom."""
     blocks: list[Block] = [
-        Paragraph(tuple(line("sent ", (each.id, "id"), f" to {each.recipient}") for each in result.messages))
+        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages))
     ]
     if result.not_alive:
         names = ", ".join(result.not_alive)
-        blocks.append(text(f"not alive: {names}; the mail is kept, and nobody reads it for now", "busy"))
+        blocks.append(text(f"not alive: {names}; the mail is kept, and not read for now", "busy"))
     return blocks
 
 
@@ -35,19 +35,20 @@ def checked(result: Checked, _values: dict[str, Any]) -> list[Block]:
         return [text(result.text.rstrip("\n"))] if result.text else []
     if not result.messages:
         return [text("No mail.", "dim")]
-    blocks = [block for each in result.messages for block in _one(each)]
+    blocks = [block for message in result.messages for block in _one(message)]
     if result.waiting:
         blocks.append(text(f"{result.waiting} more: `rook mail check` shows them", "dim"))
     return blocks
 
 
-def opened(found: list[Opened], _values: dict[str, Any]) -> list[Block]:
+def opened(messages: list[Opened], _values: dict[str, Any]) -> list[Block]:
     """Messages at length, each with its thread."""
     blocks: list[Block] = []
-    for each in found:
-        blocks += _one(each)
-        if len(each.messages) > 1:
-            blocks += [text("thread", "dim"), Paragraph(tuple(_step(one, each.id) for one in each.messages), 2)]
+    for message in messages:
+        blocks += _one(message)
+        if len(message.messages) > 1:
+            steps = tuple(_step(step, message.id) for step in message.messages)
+            blocks += [text("thread", "dim"), Paragraph(steps, 2)]
     return blocks
 
 
@@ -63,42 +64,43 @@ def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
     at = now()
     rows = tuple(
         (
-            line(("●", "busy") if each.read_at is None else " "),
-            line((each.id, "id")),
-            line(one_line(each.sender)),
-            line(each.recipient, (f" {each.audience}" if each.audience else "", "dim")),
-            line(each.type),
-            line((each.priority, _PRIORITIES.get(each.priority, ""))),
-            line((_age(each.created_at, at), "dim")),
-            line((one_line(each.subject, _SUBJECT_WIDTH), "title" if each.read_at is None else "")),
+            line(("●", "busy") if message.read_at is None else " "),
+            line((message.id, "id")),
+            line(one_line(message.sender)),
+            line(message.recipient, (f" {message.audience}" if message.audience else "", "dim")),
+            line(message.type),
+            line((message.priority, _PRIORITIES.get(message.priority, ""))),
+            line((_age(message.created_at, at), "dim")),
+            line((one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else "")),
         )
-        for each in messages
+        for message in messages
     )
     blocks: list[Block] = [Table(("", "id", "from", "to", "type", "priority", "age", "subject"), rows, stretch=7)]
     return blocks + next_page(messages)
 
 
 def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
-    """How much is gone."""
+    """How much was deleted."""
     count = result.deleted
     return [text(f"deleted {count} message{'' if count == 1 else 's'}")]
 
 
-def group(found: Group, _values: dict[str, Any]) -> list[Block]:
+def group(result: Group, _values: dict[str, Any]) -> list[Block]:
     """One group."""
-    return [Paragraph((line((f"@{found.name}", "id"), f"  {', '.join(found.members)}"),))]
+    return [Paragraph((line((f"@{result.name}", "id"), f"  {', '.join(result.members)}"),))]
 
 
-def groups(found: list[Group], _values: dict[str, Any]) -> list[Block]:
+def groups(results: list[Group], _values: dict[str, Any]) -> list[Block]:
     """Every group."""
-    if not found:
+    if not results:
         return [text("No groups: `rook group create NAME MEMBER…` makes one.", "dim")]
-    return [Table(("group", "members"), tuple((line((f"@{g.name}", "id")), line(", ".join(g.members))) for g in found))]
+    rows = tuple((line((f"@{group.name}", "id")), line(", ".join(group.members))) for group in results)
+    return [Table(("group", "members"), rows)]
 
 
-def group_deleted(found: Group, _values: dict[str, Any]) -> list[Block]:
-    """What is gone."""
-    return [text(f"deleted @{found.name}: {', '.join(found.members)}")]
+def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
+    """What was deleted."""
+    return [text(f"deleted @{result.name}: {', '.join(result.members)}")]
 
 
 def _one(message: Message) -> list[Block]:
@@ -113,7 +115,7 @@ def _one(message: Message) -> list[Block]:
         ("answers", line((message.reply_to or "", "id"))),
         ("payload", line(_payload(message))),
     ]
-    blocks: list[Block] = [Fields(tuple(row for row in rows if row[1]))]
+    blocks: list[Block] = [Fields(tuple((name, value) for name, value in rows if value))]
     if message.body:
         blocks.append(text(message.body.rstrip("\n"), indent=2))
     return [*blocks, text("")]

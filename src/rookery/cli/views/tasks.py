@@ -68,7 +68,7 @@ def one(view: TaskView, _values: dict[str, Any]) -> list[Block]:
     for owner, learnings in zip(("learnings", "parent's learnings", "epic's learnings"), view.learnings, strict=True):
         if learnings:
             blocks.append(text(owner, "dim"))
-            blocks += [text(f"- {each.content}", indent=2) for each in learnings]
+            blocks += [text(f"- {learning.content}", indent=2) for learning in learnings]
     return blocks
 
 
@@ -80,7 +80,7 @@ def offer(view: TaskView | None, values: dict[str, Any]) -> list[Block]:
 
 
 def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
-    """Tasks in a table, grouped by epic unless it is to be flat."""
+    """Tasks in a table, grouped by epic unless `flat` is set."""
     if not views:
         return [text("No tasks.", "dim")]
     grouped = "flat" in values or "parent" in values
@@ -121,8 +121,8 @@ def progress(counts: Progress, _values: dict[str, Any]) -> list[Block]:
 
 
 def deleted(result: Deleted, _values: dict[str, Any]) -> list[Block]:
-    """What is gone."""
-    return [Paragraph(tuple(line("deleted ", (each, "id")) for each in result.deleted))]
+    """What was deleted."""
+    return [Paragraph(tuple(line("deleted ", (task_id, "id")) for task_id in result.deleted))]
 
 
 def _branch(node: TaskTree) -> Tree:
@@ -141,16 +141,16 @@ def _branch(node: TaskTree) -> Tree:
 def _by_epic(views: list[TaskView]) -> list[TaskView]:
     """Children right after their parents, where both are in the list."""
     listed = {view.task.id for view in views}
-    beneath: dict[str | None, list[TaskView]] = {}
+    children: dict[str | None, list[TaskView]] = {}
     for view in views:
         parent = view.task.parent_id if view.task.parent_id in listed else None
-        beneath.setdefault(parent, []).append(view)
+        children.setdefault(parent, []).append(view)
     ordered: list[TaskView] = []
-    waiting = beneath.get(None, [])[::-1]
+    waiting = children.get(None, [])[::-1]
     while waiting:
         view = waiting.pop()
         ordered.append(view)
-        waiting += beneath.get(view.task.id, [])[::-1]
+        waiting += children.get(view.task.id, [])[::-1]
     return ordered
 
 
