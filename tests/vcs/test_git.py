@@ -244,7 +244,7 @@ def test_a_linked_worktree_leads_to_the_main_checkout(git_repository: GitReposit
     vcs = open_vcs(str(nested), VcsConfig())
     assert vcs.root == str(tmp_path / "a b" / "linked")
     assert vcs.main_root() == str(git_repository.path)
-    vcs.merging().store.save_ref("from/linked", "work")
+    vcs.merging().store.change_ref("refs/rookery/from/linked", old=None, new=vcs.resolve("work"))
     assert git_repository.vcs().saved_refs() == {"from/linked": vcs.resolve("work")}
 
 

@@ -158,7 +158,7 @@ def test_saved_refs_are_shared_between_workspaces(jj_repository: JjRepository, t
     other = jj_repository.vcs(tmp_path / "other")
     (tmp_path / "other" / "a").write_text("x\n")
     commit = other.commit("From the other")
-    other.merging().store.save_ref("from/other", commit)
+    other.merging().store.change_ref("refs/rookery/from/other", old=None, new=commit)
     assert jj_repository.vcs().saved_refs() == {"from/other": commit}
 
 
@@ -221,7 +221,7 @@ def test_a_commit_that_git_made_in_the_store_can_be_kept(jj_repository: JjReposi
     vcs = jj_repository.vcs()
     tree = jj_repository.git("rev-parse", vcs.resolve("main") + "^{tree}")
     made = jj_repository.git("-c", "user.name=X", "-c", "user.email=x@y", "commit-tree", "-m", "By git", tree)
-    vcs.merging().store.save_ref("snapshots/1", made)
+    vcs.merging().store.change_ref("refs/rookery/snapshots/1", old=None, new=made)
     assert vcs.saved_refs() == {"snapshots/1": made}
     assert not vcs.contains(made, "main")
 

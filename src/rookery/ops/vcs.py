@@ -36,7 +36,7 @@ class Difference(Record):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Record):
-    """A commit that was made, and the branch that it is on."""
+    """A new commit, and the branch that it is on."""
 
     commit: str
     branch: str | None
@@ -45,7 +45,7 @@ class Committed(Record):
 
 @op("vcs detect", needs="vcs.read", view="vcs.detect")
 def detect(ctx: Context) -> Detected:
-    """Say which version control is here, and where it stands.
+    """Say which version control is here, and which branch and commit.
 
     Outside a repository the kind is `none`; that is an answer, not an error.
     """

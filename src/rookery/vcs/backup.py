@@ -18,6 +18,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
@@ -179,7 +180,4 @@ def _is_folder(top: str, path: str) -> bool:
 
 
 def _content(path: str) -> bytes:
-    if os.path.islink(path):
-        return os.fsencode(os.readlink(path))
-    with open(path, "rb") as file:
-        return file.read()
+    return os.fsencode(os.readlink(path)) if os.path.islink(path) else Path(path).read_bytes()

@@ -49,7 +49,6 @@ def take(
 ) -> str | None:
     """Keep all that is in the checkout under `refs/rookery/<name>`; the commit under it if nothing differs."""
     check_message(message)
-    checkout.store.check_saved_name(name)
     with _index(checkout, include_ignored) as env:
         return _keep(checkout, env, name, message, replace)
 
@@ -57,7 +56,6 @@ def take(
 def restore(checkout: Checkout, commit: str, rescue: str) -> str | None:
     """Make the files equal to those of a commit, after keeping what is there under `refs/rookery/<rescue>`."""
     store = checkout.store
-    store.check_saved_name(rescue)
     wanted = store.get_commit(commit)
     with _index(checkout, set(store.tree_paths(wanted))) as env:
         kept = _keep(checkout, env, rescue, f"Before restoring {wanted}", replace=False)
@@ -134,6 +132,7 @@ def _add_all(checkout: Checkout, env: Env) -> bool:
 
 def _keep(checkout: Checkout, env: Env, name: str, message: str, replace: bool) -> str | None:
     store = checkout.store
+    store.check_saved_name(name)
     tree = store.read(*QUIET, "write-tree", env=env).strip()
     parents = [] if checkout.head is None else [checkout.head]
     before = store.read("rev-parse", f"{checkout.head}^{{tree}}").strip() if parents else store.empty_tree()

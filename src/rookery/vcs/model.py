@@ -43,6 +43,11 @@ class Conflicted(InvalidState):
     code = "conflicted"
 
 
+def in_conflict(paths: Sequence[str], hint: str) -> Conflicted:
+    """The error for files that hold conflicts."""
+    return Conflicted(f"{len(paths)} files hold conflicts: {', '.join(map(repr, paths[:5]))}", hint=hint)
+
+
 class DirtyCheckout(InvalidState):
     """The checkout has changes that the step would touch."""
 
@@ -135,7 +140,7 @@ def check_room(name: str, names: Iterable[str]) -> None:
 
 def moved(name: str, expected: str | None, actual: str | None) -> RefMoved:
     """The error for a branch or saved ref that is not where the caller last saw it."""
-    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="look where it is now")
+    return RefMoved(f"{name} is {_place(actual)}, not {_place(expected)}", hint="read it again, then try again")
 
 
 def _place(commit: str | None) -> str:

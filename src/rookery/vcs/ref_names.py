@@ -1,6 +1,6 @@
 """How refs are named: the agents' branches, and what is kept under `refs/rookery/`.
 
-Names of kept refs are without that beginning, as `Vcs.save_ref` and `Vcs.saved_refs` take and give them.
+Names of saved refs are without that beginning, as in `Vcs.snapshot` and `Vcs.saved_refs`.
 """
 
 from __future__ import annotations

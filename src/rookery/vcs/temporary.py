@@ -1,4 +1,4 @@
-"""Folders for what git needs for a moment: an index of its own, or objects that are thrown away.
+"""Folders that git needs for one command: for an index of its own, or for objects that are thrown away.
 
 In a project they lie in `.rookery/scratch`, with a note of their holder (`processes/owned_folders.py`), so the loop
 removes what a kill leaves. Where there is no project, or its state cannot be written, they lie elsewhere.

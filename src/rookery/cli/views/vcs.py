@@ -1,4 +1,4 @@
-"""How version control looks."""
+"""How the results of `rook vcs` are shown."""
 
 from __future__ import annotations
 

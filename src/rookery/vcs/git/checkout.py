@@ -16,7 +16,6 @@ from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore
 from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
-    Conflicted,
     DirtyCheckout,
     FileDiff,
     LogEntry,
@@ -26,6 +25,7 @@ from rookery.vcs.model import (
     check_room,
     choose_default,
     commit_time,
+    in_conflict,
 )
 from rookery.vcs.ref_names import HEADS
 from rookery.vcs.temporary import temporary_folder
@@ -83,10 +83,7 @@ class Git(GitWorktrees):
         status = self.status()
         unresolved = [change.path for change in status.changes if change.kind == CONFLICTED]
         if unresolved:
-            raise Conflicted(
-                f"{len(unresolved)} files hold conflicts: {', '.join(map(repr, unresolved[:5]))}",
-                hint="resolve them and `git add` them first",
-            )
+            raise in_conflict(unresolved, hint="resolve them and `git add` them first")
         is_merging = self._store.find_commit("MERGE_HEAD") is not None
         if not status.changes and not is_merging:
             raise NothingToCommit("nothing has changed since the last commit")

@@ -19,6 +19,7 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.base.record import Record
 from rookery.processes import holder as holders
+from rookery.vcs.folders import read_text
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.locks import CLAIM, NOTE
 from rookery.vcs.git.pointers import linked_worktrees, store_folder
@@ -149,9 +150,7 @@ def give_up_all(root: str) -> None:
 
 
 def _read_json(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    with suppress(OSError, ValueError):
+        content = json.loads(read_text(path))
+        return content if isinstance(content, dict) else {}
+    return {}

@@ -28,6 +28,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from rookery.base import call as calls
 from rookery.base.draft import draft_name
@@ -97,7 +98,7 @@ def is_of_ours(path: str) -> bool:
     """True if Rookery took a lock on an index for a change that is not settled yet."""
     note = os.path.join(os.path.dirname(path), CLAIM, NOTE)
     try:
-        return os.path.basename(path) == f"index{LOCK}" and _bytes(note) == _bytes(path)
+        return os.path.basename(path) == f"index{LOCK}" and Path(note).read_bytes() == Path(path).read_bytes()
     except OSError:
         return False
 
@@ -186,11 +187,6 @@ def _cannot_prove(path: str, status: os.stat_result) -> str:
 def _describe(holders: Sequence[Process]) -> str:
     first = holders[0]
     return f"process {first.identity.pid} is alive and may hold it: {first.words or 'git'}"
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import NamedTuple
 
 from rookery.base.errors import ProgramFailed, Refused
@@ -156,16 +157,14 @@ class Merging:
         if not wanted:
             return {}
         data = self.store.read_bytes("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in wanted).encode())
-        blobs, position = {}, 0
+        blobs, stream = {}, BytesIO(data)
         for oid in wanted:
-            end = data.index(b"\n", position)
-            words = data[position:end].split(b" ")
-            position = end + 1
+            words = stream.readline().split()
             if len(words) == 3 and words[1].isalpha():
-                size = int(words[2])
+                content = stream.read(int(words[2]))
+                stream.read(1)  # the end of its line
                 if words[1] == b"blob":
-                    blobs[oid] = data[position : position + size]
-                position += size + 1
+                    blobs[oid] = content
         return blobs
 
     def files(self, tree: str, paths: Sequence[str] = ()) -> dict[str, Side]:

@@ -33,12 +33,10 @@ def parse_status(text: str) -> tuple[str | None, str, list[Change]]:
                 commit = value
             elif field == "branch.head":
                 branch = value
-        elif mark == "1":
-            state, path = rest[:2], rest.split(" ", 7)[7]
-            changes.append(Change(path, _kind(state), staged=state[0] != "."))
-        elif mark == "2":
-            state, path = rest[:2], rest.split(" ", 8)[8]
-            changes.append(Change(path, _kind(state), staged=state[0] != ".", old_path=next(tokens)))
+        elif mark in ("1", "2"):
+            state, path = rest[:2], rest.split(" ", 7 if mark == "1" else 8)[-1]
+            old_path = next(tokens) if mark == "2" else None
+            changes.append(Change(path, _kind(state), staged=state[0] != ".", old_path=old_path))
         elif mark == "u":
             changes.append(Change(rest.split(" ", 9)[9], CONFLICTED))
         elif mark == "?":

@@ -12,9 +12,6 @@ from rookery.vcs.git.pointers import linked_worktrees
 from rookery.vcs.ref_names import HEADS
 
 _IS_ID = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64})\n?").fullmatch
-_OTHER_STORAGE = "reftable"
-_DOTS = ("", ".", "..")
-_SYMBOLIC = "ref: "
 _HEAD = f"ref: {HEADS}"
 # Settings by which the folder above `.git` is no checkout, or that lie elsewhere.
 _UNUSUAL = re.compile(r"(?im)^\s*(bare\b(?!\s*=\s*false\s*$)|worktree\b|\[include)")
@@ -29,9 +26,8 @@ class RefFiles:
 
     def __init__(self, common: str) -> None:
         self._common = common
-        self._is_plain = os.path.isfile(os.path.join(common, "HEAD")) and not os.path.exists(
-            os.path.join(common, _OTHER_STORAGE)
-        )
+        is_reftable = os.path.exists(os.path.join(common, "reftable"))
+        self._is_plain = not is_reftable and os.path.isfile(os.path.join(common, "HEAD"))
 
     def read(self, ref: str) -> str | None:
         """The id that a ref holds, None if there is none; raises AskGit.
@@ -47,9 +43,9 @@ class RefFiles:
         if not os.path.lexists(os.path.join(self._common, ref)):
             return None  # git packs no symbolic ref
         content = _read(self._common, ref)
-        if not content.startswith(_SYMBOLIC):
+        if not content.startswith("ref: "):
             raise AskGit(ref)
-        return content.removeprefix(_SYMBOLIC).strip()
+        return content.removeprefix("ref: ").strip()
 
     def under(self, prefix: str) -> dict[str, str]:
         """The refs in a folder of refs, those in folders below it too; raises AskGit."""
@@ -71,7 +67,7 @@ class RefFiles:
         ]
 
     def _check(self, ref: str) -> None:
-        if not self._is_plain or any(part in _DOTS for part in ref.split("/")):
+        if not self._is_plain or any(part in ("", ".", "..") for part in ref.split("/")):
             raise AskGit(ref)
 
     def _loose(self, ref: str) -> str | None:

@@ -21,7 +21,7 @@ from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.pointers import registration_of, registrations, store_folder
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.worktrees import EXCLUDES
-from rookery.vcs.ref_names import RESCUE
+from rookery.vcs.ref_names import RESCUE, SAVED
 
 
 def relocate(root: str, old: str, timeout: float, *, is_copy: bool) -> int:
@@ -96,7 +96,7 @@ def _leave_to_original(store: GitStore, own: str, gitdir: str) -> bool:
         return False
     head = folders.read_line(os.path.join(own, "HEAD"))
     if head and not head.startswith("ref:"):
-        store.save_ref(f"{RESCUE}{os.path.basename(own)}/{head[:12]}", head)
+        store.change_ref(f"{SAVED}{RESCUE}{os.path.basename(own)}/{head[:12]}", old=None, new=head)
     folders.delete_tree(own)
     return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -96,10 +96,7 @@ class GitStore:
 
     def read(self, *args: str, stdin: str | None = None, env: Env | None = None) -> str:
         """What git prints for a question that changes nothing; raises if it fails."""
-        done = self.run(*args, stdin=stdin, env={**_READING, **(env or {})})
-        if not done.ok:
-            raise failure(done, args)
-        return done.stdout
+        return self._check(args, stdin, {**_READING, **(env or {})})
 
     def read_list(self, *args: str, stdin: str | None = None, env: Env | None = None) -> list[str]:
         """The fields, each ended by NUL, that git prints for a question."""
@@ -124,9 +121,13 @@ class GitStore:
 
     def write(self, *args: str, stdin: str | None = None, env: Env | None = None) -> None:
         """Run a command that changes the repository; raises if it fails."""
-        done = self.run(*args, stdin=stdin, env={**_WRITING, **(env or {})})
+        self._check(args, stdin, {**_WRITING, **(env or {})})
+
+    def _check(self, args: tuple[str, ...], stdin: str | None, env: Env) -> str:
+        done = self.run(*args, stdin=stdin, env=env)
         if not done.ok:
             raise failure(done, args)
+        return done.stdout
 
     def run(self, *args: str, stdin: str | None = None, env: Env | None = None) -> Finished:
         """Run git to its end, whether it fails or not; once more if only the lock of a killed git stopped it."""
@@ -160,11 +161,10 @@ class GitStore:
         with process.in_background(argv, cwd=self.folder, timeout=self.timeout, env=whole, stdin=stdin) as finish:
 
             def answer() -> str | None:
-                try:
+                with suppress(ProgramFailed):
                     done = finish()
-                except ProgramFailed:
-                    return None
-                return done.stdout if done.ok else None
+                    return done.stdout if done.ok else None
+                return None
 
             yield answer
 
@@ -258,13 +258,8 @@ class GitStore:
         lines = "".join(f"delete {ref} {commit}\n" for ref, commit in refs.items())
         self.write(*NO_HOOKS, "update-ref", "--no-deref", "-m", "rook: prune", "--stdin", stdin=lines)
 
-    def save_ref(self, name: str, commit: str) -> None:
-        """Keep a commit under `refs/rookery/`."""
-        self.check_saved_name(name)
-        self.change_ref(SAVED + name, old=None, new=self.get_commit(commit))
-
     def check_saved_name(self, name: str) -> None:
-        """Raise InvalidInput if nothing can be kept under this name."""
+        """Raise InvalidInput if no ref under `refs/rookery/` can have this name."""
         if not is_plain_name(name) and ("\0" in name or not self.run("check-ref-format", SAVED + name).ok):
             raise InvalidInput(f"{name!r} cannot be the name of a ref", hint="see `git help check-ref-format`")
 
@@ -352,7 +347,7 @@ def is_plain_name(name: str) -> bool:
 def _died_of_half_made(done: Finished) -> bool:
     """True if git died, before it did anything, of a worktree that another git is just making.
 
-    Git looks through all worktrees for the branches that are checked out, and fails in the moment in which the file
+    Git looks through all worktrees for the branches that are checked out, and fails while the file
     that leads from a new one to its repository is there and still empty.
     """
     return done.status == _DIED and "worktrees/" in done.stderr and "/commondir" in done.stderr

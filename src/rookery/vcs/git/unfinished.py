@@ -1,4 +1,4 @@
-"""What a `git worktree add` that was killed leaves: a registration, and a folder with the files it had come to.
+"""What a killed `git worktree add` leaves: a registration, and a folder with the files that it had written.
 
 Git makes, in this order: the registration's folder, `locked` in it with the word `initializing`, the worktree's folder,
 `gitdir`, the worktree's `.git`, `HEAD`, `commondir`; then it checks the files out and removes `locked`. As long as

@@ -41,7 +41,7 @@ class JjProgram:
         self._timeout = timeout
 
     def list_files(self, files: str, *options: str) -> list[str]:
-        """The tracked files that a fileset names, as of when jj last looked at the disk."""
+        """The tracked files that a fileset names, as jj last read them from the disk."""
         return parse_rows(self._jj("file", "list", AS_IT_IS, "--template=" + PATH_TEMPLATE, *options, files))
 
     def _here(self, *config: str) -> Here:
@@ -53,11 +53,16 @@ class JjProgram:
         to ignore the working copy."""
         return parse_bookmarks(self._jj("bookmark", "list", "--template=" + BOOKMARK_TEMPLATE))
 
+    def branch_tip(self, name: str) -> str | None:
+        """Where a bookmark is, None if it is not there; raises Conflicted if it is at several commits."""
+        at = self._bookmarks().get(name)
+        return None if at is None else one(name, at)
+
     def _tip(self, name: str) -> str:
-        bookmarks = self._bookmarks()
-        if name not in bookmarks:
+        tip = self.branch_tip(name)
+        if tip is None:
             raise UnknownRevision(f"there is no bookmark {name}")
-        return one(name, bookmarks[name])
+        return tip
 
     def _identity(self) -> list[str]:
         """Options that name the user where the user has not: as git knows him, else as Rookery."""

@@ -31,7 +31,6 @@ from rookery.vcs.jj.workspaces import JjWorkspaces
 from rookery.vcs.model import (
     JJ,
     Change,
-    Conflicted,
     DirtyCheckout,
     FileDiff,
     LogEntry,
@@ -41,6 +40,7 @@ from rookery.vcs.model import (
     check_message,
     check_room,
     choose_default,
+    in_conflict,
     moved,
 )
 
@@ -121,9 +121,9 @@ class Jj(JjWorkspaces):
             known = self._store.find_commit(revision)
             if known is not None:
                 return known
-        bookmarks = self._bookmarks()
-        if revision in bookmarks:
-            return one(revision, bookmarks[revision])
+        tip = self.branch_tip(revision)
+        if tip is not None:
+            return tip
         revset = revision.replace("\0", " ")  # no argument can hold it, and no commit has such a name
         done = self._run(*show(revset, 'commit_id ++ "\\n"'), "--limit=2", AS_IT_IS)
         commits = done.stdout.split()
@@ -136,11 +136,6 @@ class Jj(JjWorkspaces):
     def branches(self, prefix: str = "") -> dict[str, str]:
         """Bookmarks whose names begin with `prefix`, and where they are; raises Conflicted if one is at several."""
         return {name: one(name, at) for name, at in self._bookmarks().items() if name.startswith(prefix)}
-
-    def branch_tip(self, name: str) -> str | None:
-        """Where a bookmark is, None if it is not there; raises Conflicted if it is at several commits."""
-        at = self._bookmarks().get(name)
-        return None if at is None else one(name, at)
 
     def create_branch(self, name: str, at: str) -> None:
         """Make a bookmark without touching any workspace."""
@@ -195,10 +190,7 @@ class Jj(JjWorkspaces):
 
     def _check_committable(self, here: Here) -> None:
         if here.conflicts:
-            raise Conflicted(
-                f"{len(here.conflicts)} files hold conflicts: {', '.join(map(repr, here.conflicts[:5]))}",
-                hint="resolve them in the files, or with `jj resolve`",
-            )
+            raise in_conflict(here.conflicts, hint="resolve them in the files, or with `jj resolve`")
         left_out = self._left_out()
         if left_out:
             raise InvalidState(
