@@ -13,32 +13,30 @@ import pytest
 from rookery.base.check import ERROR, OK, WARNING, Place
 from rookery.base.errors import StorageFailed
 from rookery.doctor.checks import (
+    check_bytecode,
     check_packages,
     check_permissions,
     check_python,
     check_sqlite,
     check_yaml_is_fast,
     is_compiled,
-    judge_bytecode,
-    judge_python,
-    judge_sqlite,
 )
 
 NOWHERE = Place(None, "/")
 
 
 def test_python_must_be_new_enough() -> None:
-    assert judge_python((3, 11, 0)).status == OK
-    old = judge_python((3, 10, 14))
+    assert next(check_python(NOWHERE, (3, 11, 0))).status == OK
+    old = next(check_python(NOWHERE, (3, 10, 14)))
     assert (old.status, old.message) == (ERROR, "Python 3.10.14 is too old")
     assert next(check_python(NOWHERE)).status == OK
 
 
 def test_sqlite_must_be_past_the_bug() -> None:
-    assert judge_sqlite("3.51.3").status == OK
-    assert judge_sqlite("3.52.0").status == OK
-    assert judge_sqlite("3.51.2").status == ERROR
-    assert judge_sqlite("3.9.99").status == ERROR
+    assert next(check_sqlite(NOWHERE, "3.51.3")).status == OK
+    assert next(check_sqlite(NOWHERE, "3.52.0")).status == OK
+    assert next(check_sqlite(NOWHERE, "3.51.2")).status == ERROR
+    assert next(check_sqlite(NOWHERE, "3.9.99")).status == ERROR
     assert next(check_sqlite(NOWHERE)).status == OK
 
 
@@ -63,11 +61,11 @@ def package(tmp_path: Path) -> Path:
 
 
 def test_modules_without_bytecode_are_compiled(package: Path) -> None:
-    finding = judge_bytecode(str(package))
+    finding = next(check_bytecode(NOWHERE, str(package)))
     assert (finding.status, finding.message.partition(",")[0]) == (WARNING, "2 of 2 modules are not compiled")
     assert finding.repair is not None
     assert finding.repair() == "compiled 2 modules"
-    assert judge_bytecode(str(package)).status == OK
+    assert next(check_bytecode(NOWHERE, str(package))).status == OK
 
 
 def test_bytecode_of_an_older_source_does_not_count(package: Path) -> None:
@@ -98,7 +96,7 @@ def test_a_damaged_or_foreign_file_does_not_count(package: Path) -> None:
 
 def test_what_cannot_be_compiled_is_told(package: Path) -> None:
     (package / "__pycache__").write_text("in the way")
-    finding = judge_bytecode(str(package))
+    finding = next(check_bytecode(NOWHERE, str(package)))
     assert finding.repair is not None
     with pytest.raises(StorageFailed):
         finding.repair()
@@ -106,9 +104,9 @@ def test_what_cannot_be_compiled_is_told(package: Path) -> None:
 
 def test_the_variable_that_prevents_bytecode_is_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    assert "PYTHONDONTWRITEBYTECODE" in judge_bytecode(str(package)).hint
+    assert "PYTHONDONTWRITEBYTECODE" in next(check_bytecode(NOWHERE, str(package))).hint
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert "PYTHONDONTWRITEBYTECODE" not in judge_bytecode(str(package)).hint
+    assert "PYTHONDONTWRITEBYTECODE" not in next(check_bytecode(NOWHERE, str(package))).hint
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o755, 0o710])

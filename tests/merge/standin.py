@@ -13,7 +13,7 @@ from rookery.base.lockfiles import Lockfile
 from rookery.merge.resolve import loss
 from rookery.merge.resolve.files import Settings
 from rookery.merge.resolve.model import ADDED_MISSING, OURS, Declined, Hunk, Loss, Resolved, Sides
-from rookery.merge.tiers import case
+from rookery.merge.tiers import case, mechanical
 
 seen: list[Sides] = []
 
@@ -47,8 +47,8 @@ def check(sides: Sides, result: bytes, _covered: Any = ()) -> list[Loss]:
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put it where the tiers find the real one."""
     seen.clear()
-    monkeypatch.setattr(case, "resolve", resolve)
-    monkeypatch.setattr(case, "lineage_of", lineage_of)
+    monkeypatch.setattr(mechanical, "resolve", resolve)
+    monkeypatch.setattr(mechanical, "lineage_of", lineage_of)
     monkeypatch.setattr(case, "has_markers", lambda content: b"<<<<<<<" in content)
     monkeypatch.setattr(case, "parses", _parses)
     monkeypatch.setattr(loss, "check", check)

@@ -1,8 +1,9 @@
-"""What we offer of costs."""
+"""The operation of costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated
 
 from rookery.base.clock import parse_duration, stamp
@@ -13,7 +14,7 @@ from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, FOLLOWS, RUNS, Choices, Doc, Ref, op
 
 _REST, _LOOK_AGAIN = 0.3, 2.0
-"""Some programs write what they use into files of their own, which nothing tells of."""
+"""Some programs write what they use into files of their own, and no commit reports that."""
 
 
 @op("costs", needs="agent.read", view="runs.costs")
@@ -32,19 +33,18 @@ def costs(
 ) -> Iterator[store.Costs]:
     """Show what agents used, in tokens and dollars."""
     start = None if since is None else stamp(ctx.clock() - parse_duration(since))
-    settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
+    sum_up = partial(store.sum_up, ctx.db, by, agent=agent, run=run, since=start)
     if not live:
-        return iter([settled])
-    return _watch(ctx, by, agent, run, start)
+        return iter([sum_up()])
+    return _watch(ctx, lambda: add_running(ctx.db, ctx.root, ctx.config, sum_up(), agent=agent, run=run))
 
 
-def _watch(ctx: Context, by: str, agent: str | None, run: str | None, start: str | None) -> Iterator[store.Costs]:
-    seen = None
+def _watch(ctx: Context, read: Callable[[], store.Costs]) -> Iterator[store.Costs]:
+    shown = None
     with Commits(ctx.db.path, rest=_REST) as commits:
         while True:
-            settled = store.sum_up(ctx.db, by, agent=agent, run=run, since=start)
-            found = add_running(ctx.db, ctx.root, ctx.config, settled, agent=agent, run=run)
-            if found != seen:
-                yield found
-            seen = found
+            costs = read()
+            if costs != shown:
+                yield costs
+            shown = costs
             commits.wait(_LOOK_AGAIN)

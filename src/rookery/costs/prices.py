@@ -20,6 +20,9 @@ class Price(Record):
     cache_write: float
 
 
+KINDS = Price.field_names()
+"""The kinds of tokens."""
+
 # The longest beginning of a model's name that is listed counts.
 PRICES: dict[str, Price] = {
     "claude-opus": Price(5.0, 25.0, 0.5, 6.25),
@@ -33,14 +36,14 @@ PRICES: dict[str, Price] = {
 
 
 def price(usage: dict[str, Any], model: str, config: Config) -> dict[str, Any]:
-    """The usage with its model and its cost in millionths of a dollar; a cost that the program itself gives counts."""
+    """The usage with its model and its cost in millionths of a dollar; a cost that the program reports counts."""
     name = str(usage.get("model") or model)
-    counts = {kind: int(usage.get(kind) or 0) for kind in ("input", "output", "cache_read", "cache_write")}
-    given = usage.get("cost_micros")
-    if given is None:
-        found = find_price(name, config)
-        given = 0 if found is None else sum(getattr(found, kind) * count for kind, count in counts.items())
-    return {"model": name, **counts, "cost_micros": round(given)}
+    counts = {kind: int(usage.get(kind) or 0) for kind in KINDS}
+    micros = usage.get("cost_micros")
+    if micros is None:
+        rates = find_price(name, config)
+        micros = 0 if rates is None else sum(getattr(rates, kind) * count for kind, count in counts.items())
+    return {"model": name, **counts, "cost_micros": round(micros)}
 
 
 def find_price(model: str, config: Config) -> Price | None:
@@ -53,11 +56,12 @@ def find_price(model: str, config: Config) -> Price | None:
 def _parse(entry: str) -> tuple[str, Price]:
     name, _, numbers = entry.partition("=")
     parts = numbers.split("/")
-    is_price = name.strip() and len(parts) in (2, 4) and all(each.replace(".", "", 1).isdigit() for each in parts)
-    if not is_price:
+    are_numbers = all(part.replace(".", "", 1).isdigit() for part in parts)
+    if not name.strip() or len(parts) not in (2, 4) or not are_numbers:
         raise ConfigInvalid(
-            f"costs.prices: {entry!r} is no price", hint="write model=INPUT/OUTPUT or model=INPUT/OUTPUT/READ/WRITE"
+            f"costs.prices: {entry!r} is not a price", hint="write model=INPUT/OUTPUT or model=INPUT/OUTPUT/READ/WRITE"
         )
-    values = [float(each) for each in parts]
-    whole = values if len(values) == 4 else [*values, values[0] / 10, values[0] * 1.25]
-    return name.strip(), Price(*whole)
+    values = [float(part) for part in parts]
+    if len(values) == 2:
+        values += [values[0] / 10, values[0] * 1.25]
+    return name.strip(), Price(*values)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.db.dialect import equals, in_chunks, marks
@@ -37,7 +37,7 @@ class Cost(Record):
 
 @dataclass(frozen=True, slots=True)
 class Costs(Record):
-    """What everything used, by something, the dearest first."""
+    """What agents used, added up by agent, task, model or the like, the most expensive first."""
 
     by: str
     rows: tuple[Cost, ...]
@@ -55,7 +55,7 @@ class Spent(Record):
 
 @dataclass(frozen=True, slots=True)
 class RunningTurn(Record):
-    """A turn that is under way, and under which name its costs are shown."""
+    """A running turn, and the name under which its costs are shown."""
 
     name: str
     id: str
@@ -67,7 +67,7 @@ class RunningTurn(Record):
 
 @dataclass(frozen=True, slots=True)
 class OneShot(Record):
-    """One prompt to an agent program: who is said to have asked, why, and on whose behalf."""
+    """One prompt to an agent program outside of any session: under whose name, why, and for which task and run."""
 
     id: str
     agent: str
@@ -83,7 +83,7 @@ _TASKS = (
     "LEFT JOIN tasks t ON t.id = s.task_id "
     "LEFT JOIN tasks p ON p.id = t.parent_id LEFT JOIN tasks g ON g.id = p.parent_id"
 )
-"""From whatever used something to the tasks above it."""
+"""From a task that used something to the tasks above it."""
 _COUNTS = ("input", "output", "cache_read", "cache_write", "cost_micros")
 _SPENT = (
     f"SELECT u.turn_id AS id, s.agent, s.role, s.task_id, s.run_id, n.started_at, {_TURN_NAME}, u.model, "
@@ -100,41 +100,32 @@ def add_usage(db: Database, turn_id: str, usage: Iterable[dict[str, Any]]) -> No
     db.execute_many(
         f"INSERT INTO turn_usage (turn_id, model, {', '.join(_COUNTS)}) VALUES ({marks(7)}) "
         f"ON CONFLICT (turn_id, model) DO UPDATE SET {sums}",
-        [(turn_id, each["model"], *(each[count] for count in _COUNTS)) for each in usage],
+        [(turn_id, used["model"], *(used[count] for count in _COUNTS)) for used in usage],
     )
 
 
 def add_one_shot(db: Database, shot: OneShot, usage: Iterable[dict[str, Any]]) -> None:
-    """Keep what a single prompt used, priced, by model; nothing if that is kept already."""
-    sums: dict[str, list[int]] = {}
-    for each in usage:
-        known = sums.setdefault(each["model"], [0] * len(_COUNTS))
-        sums[each["model"]] = [so_far + each[count] for so_far, count in zip(known, _COUNTS, strict=True)]
+    """Record what a single prompt used, priced, by model; nothing if that is recorded already."""
+    sums: dict[str, Counter[str]] = {}
+    for used in usage:
+        sums.setdefault(used["model"], Counter()).update({count: used[count] for count in _COUNTS})
     columns = ", ".join((*OneShot.field_names(), "model", *_COUNTS))
     db.execute_many(
         f"INSERT INTO one_shots ({columns}) VALUES ({marks(13)}) ON CONFLICT (id, model) DO NOTHING",
-        [(*shot.as_tuple(), model, *counts) for model, counts in sums.items()],
+        [(*shot.as_tuple(), model, *(counts[count] for count in _COUNTS)) for model, counts in sums.items()],
     )
 
 
 def sum_up(db: Database, by: str, *, agent: str | None, run: str | None, since: str | None) -> Costs:
-    """Add up the usage of turns and single prompts."""
-    if by not in GROUPINGS:
-        raise InvalidInput(f"costs cannot be grouped by {by}", hint="one of " + ", ".join(GROUPINGS))
+    """Add up the usage of turns and single prompts by one of GROUPINGS."""
     where, values = equals({"s.agent": agent, "s.run_id": run})
     rows = db.all(
         f"SELECT {GROUPINGS[by]}, count(DISTINCT s.id), sum(s.input), sum(s.output), sum(s.cache_read), "
-        f"sum(s.cache_write), sum(s.cost_micros) FROM ({_SPENT}) s {_TASKS} "
-        f"WHERE {' AND '.join((*where, 's.started_at >= ?'))} GROUP BY 1 ORDER BY 7 DESC, 1",
+        f"sum(s.cache_write), sum(s.cost_micros) / 1000000.0 FROM ({_SPENT}) s {_TASKS} "
+        f"WHERE {' AND '.join((*where, 's.started_at >= ?'))} GROUP BY 1",
         [*values, since or ""],
     )
-    return add_up(
-        by,
-        (
-            Cost(name, turns, taken, given, read, written, micros / 1_000_000)
-            for name, turns, taken, given, read, written, micros in rows
-        ),
-    )
+    return add_up(by, (Cost(*row) for row in rows))
 
 
 def spent(db: Database, session_ids: Iterable[str]) -> dict[str, Spent]:
@@ -151,7 +142,7 @@ def spent(db: Database, session_ids: Iterable[str]) -> dict[str, Spent]:
 
 
 def running(db: Database, by: str, *, agent: str | None, run: str | None) -> list[RunningTurn]:
-    """The turns that are under way, named by what costs are grouped by; by model, that is known only of each use."""
+    """The running turns, named by what costs are grouped by; by model the name is empty, since each use has its own."""
     where, values = equals({"s.agent": agent, "s.run_id": run})
     name = GROUPINGS[by] if by != "model" else "''"
     rows = db.all(
@@ -166,7 +157,7 @@ def running(db: Database, by: str, *, agent: str | None, run: str | None) -> lis
 
 
 def add_up(by: str, rows: Iterable[Cost]) -> Costs:
-    """Rows and their sum, the dearest first."""
+    """Rows and their sum, the most expensive first."""
     costs = tuple(sorted(rows, key=lambda cost: (-cost.dollars, cost.name)))
     sums = [sum(getattr(cost, name) for cost in costs) for name in Cost.field_names()[1:]]
     return Costs(by, costs, Cost("total", *sums))

@@ -6,11 +6,14 @@ import compileall
 import importlib.util
 import os
 import stat
+import struct
 import sys
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
 import apsw
+import yaml
 
 import rookery
 from rookery.base.check import ERROR, OK, WARNING, Check, Finding, Place
@@ -22,37 +25,31 @@ _CATEGORY = "install"
 _PYTHON = (3, 11)
 _SQLITE = (3, 51, 3)
 _PACKAGES = ("apsw", "pydantic", "pyyaml", "rich")
-_PYC_HEADER = 16
+_PYC_HEADER = "<4sL8s"
+_PACKAGE = os.path.dirname(os.path.abspath(rookery.__file__))
 
 
-def check_python(_place: Place) -> Iterator[Finding]:
+def check_python(_place: Place, version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
     """Python is new enough."""
-    yield judge_python(sys.version_info[:3])
-
-
-def judge_python(version: tuple[int, ...]) -> Finding:
-    """Whether Rookery runs on a version of Python."""
     shown = "Python " + ".".join(map(str, version))
     if version >= _PYTHON:
-        return Finding(_CATEGORY, "python", OK, shown)
-    return Finding(_CATEGORY, "python", ERROR, f"{shown} is too old", "install Rookery with Python 3.11 or later")
+        yield Finding(_CATEGORY, "python", OK, shown)
+    else:
+        hint = "install Rookery with Python 3.11 or later"
+        yield Finding(_CATEGORY, "python", ERROR, f"{shown} is too old", hint)
 
 
-def check_sqlite(_place: Place) -> Iterator[Finding]:
-    """The SQLite that apsw carries is past the bug that corrupts databases in WAL mode."""
-    yield judge_sqlite(apsw.sqlite_lib_version())
-
-
-def judge_sqlite(version: str) -> Finding:
-    """Whether a project's database is safe with a version of SQLite."""
+def check_sqlite(_place: Place, version: str = apsw.sqlite_lib_version()) -> Iterator[Finding]:
+    """The SQLite that apsw contains is past the bug that corrupts databases in WAL mode."""
     if tuple(map(int, version.split("."))) >= _SQLITE:
-        return Finding(_CATEGORY, "sqlite", OK, f"SQLite {version}")
-    message = f"SQLite {version} has a bug that can corrupt the database when several agents write"
-    return Finding(_CATEGORY, "sqlite", ERROR, message, "upgrade apsw to 3.51.3 or later")
+        yield Finding(_CATEGORY, "sqlite", OK, f"SQLite {version}")
+    else:
+        message = f"SQLite {version} has a bug that can corrupt the database when several agents write"
+        yield Finding(_CATEGORY, "sqlite", ERROR, message, "upgrade apsw to 3.51.3 or later")
 
 
 def check_packages(_place: Place) -> Iterator[Finding]:
-    """What Rookery needs is installed."""
+    """The packages that Rookery needs are installed."""
     yield Finding(_CATEGORY, "rookery", OK, f"rookery {rookery.__version__}")
     for name in _PACKAGES:
         try:
@@ -63,46 +60,38 @@ def check_packages(_place: Place) -> Iterator[Finding]:
 
 def check_yaml_is_fast(_place: Place) -> Iterator[Finding]:
     """PyYAML was built with libyaml; without it every file takes ten times as long."""
-    import yaml
-
     if not yaml.__with_libyaml__:
         message = "PyYAML was built without libyaml and is slow"
         yield Finding(_CATEGORY, "libyaml", WARNING, message, "install a PyYAML wheel for this platform")
 
 
-def check_bytecode(_place: Place) -> Iterator[Finding]:
+def check_bytecode(_place: Place, package: str = _PACKAGE) -> Iterator[Finding]:
     """Rookery's modules are compiled; else every command compiles them again and takes twice as long."""
-    yield judge_bytecode(os.path.dirname(os.path.abspath(rookery.__file__)))
-
-
-def judge_bytecode(package: str) -> Finding:
-    """Whether the modules in a folder have current bytecode."""
-    sources = list(_sources(package))
+    sources = [str(path) for path in Path(package).rglob("*.py")]
     stale = [path for path in sources if not is_compiled(path)]
     if not stale:
-        return Finding(_CATEGORY, "bytecode", OK, f"{len(sources)} modules are compiled")
+        yield Finding(_CATEGORY, "bytecode", OK, f"{len(sources)} modules are compiled")
+        return
     hint = "`rook doctor --fix` compiles them"
     if sys.dont_write_bytecode:
         hint += "; Python does not do it by itself here, as PYTHONDONTWRITEBYTECODE is set"
     message = f"{len(stale)} of {len(sources)} modules are not compiled, which makes every command slower"
-    return Finding(_CATEGORY, "bytecode", WARNING, message, hint, lambda: _compile(package, len(stale)))
+    yield Finding(_CATEGORY, "bytecode", WARNING, message, hint, lambda: _compile(package, len(stale)))
 
 
 def is_compiled(path: str) -> bool:
     """True if Python would take the compiled form of a source file instead of compiling it."""
     try:
         with open(importlib.util.cache_from_source(path), "rb") as file:
-            header = file.read(_PYC_HEADER)
+            magic, kind, stamp = struct.unpack(_PYC_HEADER, file.read(struct.calcsize(_PYC_HEADER)))
         source = os.stat(path)
-    except OSError:
+        if kind & 1:  # compiled against a hash; Python compares it only if the second bit says so
+            is_current = not kind & 2 or stamp == importlib.util.source_hash(Path(path).read_bytes())
+        else:
+            is_current = stamp == struct.pack("<LL", int(source.st_mtime) & 0xFFFFFFFF, source.st_size & 0xFFFFFFFF)
+    except (OSError, struct.error):
         return False
-    if len(header) < _PYC_HEADER or header[:4] != importlib.util.MAGIC_NUMBER:
-        return False
-    kind = int.from_bytes(header[4:8], "little")
-    if kind & 1:  # compiled against a hash; Python compares it only if the second bit says so
-        return not kind & 2 or header[8:16] == _hash_of(path)
-    written = (int(source.st_mtime) & 0xFFFFFFFF, source.st_size & 0xFFFFFFFF)
-    return written == (int.from_bytes(header[8:12], "little"), int.from_bytes(header[12:16], "little"))
+    return bool(is_current and magic == importlib.util.MAGIC_NUMBER)
 
 
 def check_permissions(place: Place) -> Iterator[Finding]:
@@ -127,21 +116,9 @@ def check_permissions(place: Place) -> Iterator[Finding]:
     yield Finding(_CATEGORY, "permissions", WARNING, message, f"`chmod {PRIVATE:o} {folder}`", close)
 
 
-def _sources(package: str) -> Iterator[str]:
-    for folder, _, files in os.walk(package):
-        for name in sorted(files):
-            if name.endswith(".py"):
-                yield os.path.join(folder, name)
-
-
-def _hash_of(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return importlib.util.source_hash(file.read())
-
-
 def _compile(package: str, count: int) -> str:
     if not compileall.compile_dir(package, quiet=2):
-        raise StorageFailed(f"not every module beneath {package} could be compiled")
+        raise StorageFailed(f"not every module under {package} could be compiled")
     return f"compiled {count} modules"
 
 

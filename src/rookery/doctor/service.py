@@ -5,7 +5,7 @@ The doctor is called when something is broken, so nothing that a check does can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -33,7 +33,7 @@ CATEGORIES = {
 
 @dataclass(frozen=True, slots=True)
 class Checked(Record):
-    """One finding as it is told."""
+    """One finding, as the report shows it."""
 
     category: str
     name: str
@@ -46,7 +46,7 @@ class Checked(Record):
 
 @dataclass(frozen=True, slots=True)
 class Report(Record):
-    """Everything that was found; `status` is the worst of it."""
+    """All findings; `status` is the worst of them."""
 
     status: str
     checks: tuple[Checked, ...]
@@ -59,32 +59,25 @@ class Report(Record):
 
 def examine(place: Place, *, category: str | None = None, fix: bool = False) -> Report:
     """Check everything, or one category; with `fix`, repair what can be repaired and check again."""
-    chosen = _choose(category)
-    findings = _findings(place, chosen)
-    if not fix:
-        return _report(_checked(finding) for finding in findings)
-    done = [_repair(finding) for finding in findings if finding.status != OK and finding.repair is not None]
-    if not done:
-        return _report(_checked(finding) for finding in findings)
-    return _report(_with_repairs(_findings(place, chosen), done))
-
-
-def _choose(category: str | None) -> dict[str, str]:
-    if category is None:
-        return CATEGORIES
-    if category not in CATEGORIES:
+    if category is not None and category not in CATEGORIES:
         raise InvalidInput(f"there is no category {category}", hint="one of " + ", ".join(CATEGORIES))
-    return {category: CATEGORIES[category]}
+    chosen = CATEGORIES if category is None else {category: CATEGORIES[category]}
+    findings = _examine(place, chosen)
+    broken = [finding for finding in findings if finding.status != OK] if fix else []
+    repaired = [_repair(finding, finding.repair) for finding in broken if finding.repair is not None]
+    if repaired:
+        findings = _examine(place, chosen)
+    checks = tuple(_with_repairs(findings, repaired))
+    statuses = {checked.status for checked in checks}
+    return Report(next((status for status in (ERROR, WARNING) if status in statuses), OK), checks)
 
 
-def _findings(place: Place, chosen: dict[str, str]) -> list[Finding]:
-    found = [] if place.refused is None else [_refused(place.refused)]
-    return [*found, *(each for category, module in chosen.items() for each in _ask(place, category, module))]
-
-
-def _refused(error: RookError) -> Finding:
-    """Told whatever was asked for: without the state, most checks have nothing to look at."""
-    return Finding("config", "state", ERROR, error.message, error.hint)
+def _examine(place: Place, chosen: dict[str, str]) -> list[Finding]:
+    findings = [finding for category, module in chosen.items() for finding in _ask(place, category, module)]
+    if place.refused is not None:
+        # Whatever category was asked for: without the state, most checks have nothing to look at.
+        findings.insert(0, Finding("config", "state", ERROR, place.refused.message, place.refused.hint))
+    return findings
 
 
 def _ask(place: Place, category: str, module: str) -> Iterator[Finding]:
@@ -103,42 +96,35 @@ def _ask(place: Place, category: str, module: str) -> Iterator[Finding]:
 
 
 def _broken(category: str, name: str, error: Exception) -> Finding:
-    said = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
     hint = error.hint if isinstance(error, RookError) else ""
-    return Finding(category, name, ERROR, f"this could not be checked: {said}", hint)
+    return Finding(category, name, ERROR, f"this could not be checked: {_message(error)}", hint)
 
 
-def _repair(finding: Finding) -> Checked:
-    """Repair one thing. A repair that fails is told with its finding."""
-    if finding.repair is None:
-        return _checked(finding)
+def _repair(finding: Finding, repair: Callable[[], str]) -> Checked:
+    """Repair one thing. If that fails, the hint says why."""
     try:
-        return _checked(finding).replace(fixed=finding.repair())
+        return _checked(finding).replace(fixed=repair())
     except Exception as error:
-        said = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
-        return _checked(finding).replace(hint=f"it could not be repaired: {said}")
+        return _checked(finding).replace(hint=f"it could not be repaired: {_message(error)}")
 
 
-def _with_repairs(findings: list[Finding], done: list[Checked]) -> Iterator[Checked]:
-    """The second look, together with what was done after the first."""
-    repaired = list(done)
+def _message(error: Exception) -> str:
+    return error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
+
+
+def _with_repairs(findings: list[Finding], repaired: list[Checked]) -> Iterator[Checked]:
+    """The findings, together with what was repaired before them."""
     for finding in findings:
-        before = next((one for one in repaired if (one.category, one.name) == (finding.category, finding.name)), None)
         checked = _checked(finding)
-        if before is None:
-            yield checked
-            continue
-        repaired.remove(before)
-        yield checked.replace(fixed=before.fixed) if before.fixed else checked.replace(hint=before.hint)
+        names = (finding.category, finding.name)
+        before = next((one for one in repaired if (one.category, one.name) == names), None)
+        if before is not None:
+            repaired.remove(before)
+            checked = checked.replace(fixed=before.fixed) if before.fixed else checked.replace(hint=before.hint)
+        yield checked
     for before in repaired:
         yield before.replace(status=OK, hint="") if before.fixed else before
 
 
 def _checked(finding: Finding) -> Checked:
     return Checked(finding.category, finding.name, finding.status, finding.message, finding.hint)
-
-
-def _report(checks: Iterable[Checked]) -> Report:
-    found = tuple(checks)
-    statuses = {checked.status for checked in found}
-    return Report(next((status for status in (ERROR, WARNING) if status in statuses), OK), found)

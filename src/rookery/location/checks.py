@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
@@ -18,55 +20,44 @@ _CATEGORY = "location"
 
 
 def check_location(place: Place) -> Iterator[Finding]:
-    """The state lies where it was made, and the worktrees and the repository lead to each other."""
+    """The state is where it was made, and the worktrees and the repository lead to each other."""
     if place.root is None or not is_project(place.root):
         return
     try:
         db = Database.open(database_path(place.root))
     except RookError:
         return  # the database's own checks say so
-    try:
-        found = location.look(place.root, db)
-    finally:
-        db.close()
-    root = os.path.realpath(place.root)
-    if found.verdict == HERE or found.before is None:
+    with closing(db):
+        seen = location.compare(place.root, db)
+    root, before = os.path.realpath(place.root), seen.before
+    if seen.verdict == HERE or before is None:
         yield Finding(_CATEGORY, "place", OK, root)
         yield from _worktrees(root)
-        return
-    before = found.before
-    if found.verdict == SHARED:
+    elif seen.verdict == SHARED:
         message = f"the project is in use as {before.path} on {before.host}; its agents run there"
         yield Finding(_CATEGORY, "place", WARNING, message, "it is repaired for this place when nothing runs there")
-        return
-    what = "was copied from" if found.verdict == COPIED else "was moved from"
-    consequence = "agents will be stopped here" if found.verdict == COPIED else "worktrees are to be repaired"
-    message = f"the project {what} {before.path}: its {consequence}"
-    yield Finding(
-        _CATEGORY, "place", WARNING, message, "any command does it, or `rook doctor --fix`", lambda: _settle(root)
-    )
+    else:
+        effect = "agents will be stopped here" if seen.verdict == COPIED else "worktrees will be repaired"
+        message = f"the project was {seen.verdict} from {before.path}: its {effect}"
+        hint = "any command does it, or `rook doctor --fix`"
+        yield Finding(_CATEGORY, "place", WARNING, message, hint, partial(_settle, root))
 
 
 def _worktrees(root: str) -> Iterator[Finding]:
     stale = git_relocate.stale(root)
     if stale:
-        names = ", ".join(os.path.basename(each) for each in stale)
-        yield Finding(
-            _CATEGORY,
-            "worktrees",
-            WARNING,
-            f"git does not find these worktrees at their place: {names}",
-            "run `rook doctor --fix`",
-            lambda: f"repaired {git_relocate.reclaim(root)} worktrees",
-        )
+        message = f"git does not find these worktrees at their place: {', '.join(map(os.path.basename, stale))}"
+        repair = partial(_reclaim, root)
+        yield Finding(_CATEGORY, "worktrees", WARNING, message, "run `rook doctor --fix`", repair)
+
+
+def _reclaim(root: str) -> str:
+    return f"repaired {git_relocate.reclaim(root)} worktrees"
 
 
 def _settle(root: str) -> str:
-    db = Database.open(database_path(root))
-    try:
-        return settle(root, db).describe() or "wrote down the new place"
-    finally:
-        db.close()
+    with closing(Database.open(database_path(root))) as db:
+        return settle(root, db) or "recorded the new place"
 
 
 CHECKS = (check_location,)

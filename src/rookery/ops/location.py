@@ -1,4 +1,4 @@
-"""Where a project lies, and whether its state still lies there: a copied or moved project is recognised by this.
+"""Where a project is, and whether its state is still there: this recognises a copied or moved project.
 
 The table `location` keeps the root's path, the device and inode of `.rookery`, the time of change of the file
 `.rookery/location`, host and pid namespace. The kernel gives inode and time of change, and no copy has them: `cp -a`
@@ -7,8 +7,8 @@ keeps neither. The time also holds where numbers of inodes change from mount to 
 The file holds the project's id, by which a copy finds out whether the original is still at its place. A copy gets an
 id of its own.
 
-Whatever is not as it was is settled before anything else is done with the state: `rookery.location.settle` does that.
-Often the daemon's loop is the first to come, so what was done is kept in a file until a person's command has shown it.
+`rookery.location.settle` settles a copied or moved project before anything else is done with its state. Often the
+daemon's loop is the first to do so, so a file keeps what was done until a person's command has shown it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ SHARED = "shared"
 GONE, TWIN, SAME = "gone", "twin", "same"
 """What is at the old path: nothing of this project, a project of the same id, or this very folder."""
 
-# By name: it stands above us. Only a project that is not where it was loads it.
+# By name: it is above us in the layers. Only a project that is not where it was loads it.
 _SETTLE = "rookery.location.settle"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Record):
-    """What became of a project, and where it was."""
+class Comparison(Record):
+    """What happened to a project, and where it was."""
 
     verdict: str
     before: Location | None = None
@@ -59,13 +59,12 @@ def ensure_here(root: str, db: Database) -> None:
 
 
 def is_here(root: str, db: Database) -> bool:
-    """True if the project is known to lie where it did; else that is to be settled."""
+    """True if the project is known to lie where it did; else it has to be settled."""
     before = store.read_location(db)
-    return before is not None and _is_plain(root, before)
+    return before is not None and _is_unchanged(root, before)
 
 
-def _is_plain(root: str, before: Location) -> bool:
-    """True if nothing has changed at all."""
+def _is_unchanged(root: str, before: Location) -> bool:
     return (
         before.path == os.path.realpath(root)
         and before.host == holders.host()
@@ -73,20 +72,20 @@ def _is_plain(root: str, before: Location) -> bool:
     )
 
 
-def look(root: str, db: Database) -> Finding:
-    """What became of the project since its place was written down."""
+def compare(root: str, db: Database) -> Comparison:
+    """What happened to the project since its place was recorded."""
     before = store.read_location(db)
-    if before is None:
-        return Finding(HERE)
+    if before is None or _is_unchanged(root, before):
+        return Comparison(HERE, before)
     present = here(root)
-    at_old = _look_at(before, present)
-    # Asked only where it decides: it looks at every living agent.
-    is_held = at_old == GONE and is_held_elsewhere(root, db, before)
-    return Finding(decide(before, present, at_old, is_held_elsewhere=is_held), before)
+    at_old = _look_at_old(before, present)
+    # Asked only where it decides: it looks at every running agent.
+    is_held = at_old == GONE and _is_held_elsewhere(root, db, before)
+    return Comparison(decide(before, present, at_old, is_held_elsewhere=is_held), before)
 
 
 def decide(before: Location, present: Location, at_old: str, *, is_held_elsewhere: bool) -> str:
-    """What became of a project. Where it cannot be known, what destroys nothing."""
+    """What happened to a project. Where that cannot be known, the answer that destroys nothing."""
     is_same_folder = before.folder == present.folder or (before.changed == present.changed != 0)
     is_same_host = before.host in ("", present.host)
     if before.path == present.path:
@@ -103,28 +102,18 @@ def decide(before: Location, present: Location, at_old: str, *, is_held_elsewher
 
 
 def check_can_run_agents(root: str, db: Database) -> None:
-    """Raise InvalidState if agents of the project are left to another place that works in the same folder."""
-    found = _look_closer(root, db)
-    if found.verdict == SHARED and found.before is not None:
+    """Raise InvalidState if the project's agents run at another place, in the same folder."""
+    seen = compare(root, db)
+    if seen.verdict == SHARED and seen.before is not None:
         raise InvalidState(
-            f"the project is in use as {found.before.path} on {found.before.host}, and its agents run there",
+            f"the project is in use as {seen.before.path} on {seen.before.host}, and its agents run there",
             hint="sling and run agents there; here it can be done when nothing runs there any more",
         )
 
 
 def can_run_agents(root: str, db: Database) -> bool:
-    """False where its agents are another place's, or where a copied or moved project is still to be settled."""
-    return _look_closer(root, db).verdict == HERE
-
-
-def _is_other_place(before: Location) -> bool:
-    me = holders.myself()
-    return before.host not in ("", me.host) or before.namespace not in ("", me.namespace)
-
-
-def _look_closer(root: str, db: Database) -> Finding:
-    before = store.read_location(db)
-    return Finding(HERE) if before is None or _is_plain(root, before) else look(root, db)
+    """False if its agents run at another place, or if a copied or moved project is not yet settled."""
+    return compare(root, db).verdict == HERE
 
 
 def here(root: str) -> Location:
@@ -134,33 +123,34 @@ def here(root: str) -> Location:
     return Location(_read_id(path), path, _identify(path), _time_of_change(root), me.host, me.namespace)
 
 
-def write(root: str, db: Database, project_id: str) -> None:
-    """Write down that the project is here: first the file, then the row."""
+def write(root: str, db: Database, project_id: str = "") -> None:
+    """Record that the project is here, under a new id if none is given: first the file, then the row."""
+    project_id = project_id or unique()
     if _read_id(root) != project_id:
-        write_whole(_path(root), project_id + "\n", mode=0o600)
+        write_whole(layout.path(root, layout.LOCATION), project_id + "\n", mode=0o600)
     present = here(root)
     with db.write():
         store.write_location(db, present)
 
 
 def refresh(root: str, db: Database, before: Location | None) -> None:
-    """Write down what is new of a project that is where it was. If that cannot be written, it is not needed yet."""
+    """Record what is new of a project that is where it was. If that cannot be written, it is not needed yet."""
     present = here(root)
     if before is not None and (before.path != present.path or before.host not in ("", present.host)):
-        return  # by another path, or from another host: what is written down is the view of its own place
+        return  # seen by another path, or from another host: the record is for the place where it runs
     with suppress(StorageFailed, OSError):
-        write(root, db, (before.id if before is not None else "") or new_id())
+        write(root, db, before.id if before is not None else "")
 
 
 def keep_notice(root: str, text: str) -> None:
     """Keep a line for the next person who calls."""
-    write_whole(_notice_path(root), text + "\n", mode=0o600)
+    write_whole(layout.path(root, layout.NOTICE), text + "\n", mode=0o600)
 
 
 def read_notice(root: str) -> str:
     """The line that no person has seen yet; empty if there is none."""
     try:
-        with open(_notice_path(root), encoding="utf-8", errors="replace") as file:
+        with open(layout.path(root, layout.NOTICE), encoding="utf-8", errors="replace") as file:
             return file.read().strip()
     except OSError:
         return ""
@@ -169,10 +159,9 @@ def read_notice(root: str) -> str:
 def take_notice(root: str) -> str:
     """The same, for the one caller who shows it."""
     text = read_notice(root)
-    if not text:
-        return ""
     try:
-        os.unlink(_notice_path(root))
+        if text:
+            os.unlink(layout.path(root, layout.NOTICE))
     except FileNotFoundError:
         return ""  # another command has shown it
     except OSError:
@@ -180,29 +169,24 @@ def take_notice(root: str) -> str:
     return text
 
 
-def new_id() -> str:
-    """An id for a project."""
-    return unique()
-
-
-def is_held_elsewhere(root: str, db: Database, before: Location) -> bool:
-    """True if a process that cannot be seen from here may drive an agent, land, or serve the project."""
-    if any(holders.is_elsewhere(each) for each in store.process_holders(db, stamp(now()))):
+def _is_held_elsewhere(root: str, db: Database, before: Location) -> bool:
+    """True if a process that cannot be seen from here may run an agent, land, or serve the project."""
+    if any(holders.is_elsewhere(holder) for holder in store.process_holders(db, stamp(now()))):
         return True
-    is_other = _is_other_place(before)
-    if is_other and store.has_terminals(db):
-        return True  # its terminal runs there
+    me = holders.myself()
+    if before.host in ("", me.host) and before.namespace in ("", me.namespace):
+        return False
     locks = (layout.DAEMON_LOCK, layout.LOOP_LOCK)
-    return is_other and any(is_locked(layout.path(root, name)) for name in locks)
+    return store.has_terminals(db) or any(is_locked(layout.path(root, name)) for name in locks)
 
 
-def _look_at(before: Location, present: Location) -> str:
+def _look_at_old(before: Location, present: Location) -> str:
     """What is at the old path."""
     if before.path == present.path:
         return SAME
-    if not is_project(before.path):
-        return GONE
     try:
+        if not is_project(before.path):
+            return GONE
         if _identify(before.path) == present.folder:
             return SAME
     except OSError:
@@ -213,28 +197,20 @@ def _look_at(before: Location, present: Location) -> str:
 
 
 def _identify(root: str) -> str:
-    found = os.stat(layout.path(root))
-    return f"{found.st_dev}:{found.st_ino}"
+    folder = os.stat(layout.path(root))
+    return f"{folder.st_dev}:{folder.st_ino}"
 
 
 def _time_of_change(root: str) -> int:
     try:
-        return os.lstat(_path(root)).st_ctime_ns
+        return os.lstat(layout.path(root, layout.LOCATION)).st_ctime_ns
     except OSError:
         return 0
 
 
 def _read_id(root: str) -> str:
     try:
-        with open(_path(root), encoding="ascii") as file:
+        with open(layout.path(root, layout.LOCATION), encoding="ascii") as file:
             return file.read(64).strip()
     except (OSError, ValueError):
         return ""
-
-
-def _notice_path(root: str) -> str:
-    return layout.path(root, layout.NOTICE)
-
-
-def _path(root: str) -> str:
-    return layout.path(root, layout.LOCATION)

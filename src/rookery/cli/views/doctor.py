@@ -15,18 +15,18 @@ _SUMMARY = {
 }
 
 
-def report(found: Report, _values: dict[str, Any]) -> list[Block]:
+def report(result: Report, _values: dict[str, Any]) -> list[Block]:
     """Findings by category, and the verdict."""
     blocks: list[Block] = []
-    for category in dict.fromkeys(each.category for each in found.checks):
+    for category in dict.fromkeys(check.category for check in result.checks):
         lines: list[Line] = [line((category, "bold"))]
-        for each in found.checks:
-            if each.category != category:
+        for check in result.checks:
+            if check.category != category:
                 continue
-            lines.append(line("  ", _MARKS[each.status], f" {each.name}: {each.message}"))
-            if each.fixed:
-                lines.append(line((f"      repaired: {each.fixed}", "good")))
-            if each.hint and each.status != "ok":
-                lines.append(line((f"      {each.hint}", "dim")))
+            lines.append(line("  ", _MARKS[check.status], f" {check.name}: {check.message}"))
+            if check.fixed:
+                lines.append(line((f"      repaired: {check.fixed}", "good")))
+            if check.hint and check.status != "ok":
+                lines.append(line((f"      {check.hint}", "dim")))
         blocks.append(Paragraph(tuple(lines)))
-    return [*blocks, text(*_SUMMARY[found.status])]
+    return [*blocks, text(*_SUMMARY[result.status])]

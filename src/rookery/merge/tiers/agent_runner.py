@@ -1,26 +1,24 @@
-"""The process around an agent that resolves a conflict: it starts the program, listens to it, and writes a journal.
+"""The process around an agent that resolves a conflict: it starts the program, reads its output, and writes a journal.
 
 It outlives the merger that started it, and never opens the database. It is started as
-`python … rookery.merge.tiers.agent_runner ROOT JOURNAL
-ORDER`: the last two are open files, the journal with its lock and what to do.
+`python … rookery.merge.tiers.agent_runner ROOT JOURNAL ORDER`: the last two are open files, the journal with its lock
+and what to do.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
-from rookery.processes.child import Child, ended_with_block, start
+from rookery.processes.child import ended_with_block, start
 from rookery.runtimes.model import ERROR, RESULT, USAGE, TurnEvent
 from rookery.runtimes.registry import open_runtime
 
 _LAST_SECONDS = 10.0
-_MOST_LINE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Order(Record):
     argv: list[str]
     stdin: str | None
     talks: bool
-    """The program is listened to, and told when nothing more will be asked."""
+    """The program gets its prompt as a message, and its input is closed when it has given a result."""
     folder: str
     private: str
     """Where the program keeps its transcripts."""
@@ -52,69 +50,49 @@ def main() -> None:
 
 def work(order: Order) -> dict[str, Any]:
     """Run the program to its end: what went wrong, if something did, and what it has used."""
-    hidden = secret_values(order.env)
+    secrets = secret_values(order.env)
     used: list[dict[str, Any]] = []
     try:
-        child = start(
-            order.argv,
-            cwd=order.folder,
-            env=order.env,
-            stdin=None if order.talks else order.stdin,
-            talks=order.talks,
-        )
-    except ProgramFailed as error:
-        return {"failure": mask(error.message, hidden), "usage": []}
-    with ended_with_block(child, (order.mark[0], order.mark[1])):
-        try:
-            if order.talks:
-                child.send(order.stdin or "")
-            with open(order.log, "wb") as file:
-                failure = _listen(order, child, file, Mask(hidden), used)
-            status = child.wait(_LAST_SECONDS)
-            last_words = child.last_output
-        except ProgramFailed as error:  # it has ended before it was told anything
-            failure, status, last_words = error.message, -1, ""
-    if failure == "" and status != 0:
-        failure = f"the agent exited with {status}: {last_words or 'no last words'}"
-    return {
-        "failure": mask(failure or "", hidden),
-        "usage": used or open_runtime(order.runtime).usage_since(order.private, ""),
-    }
+        failure = _run(order, Mask(secrets), used)
+    except ProgramFailed as error:  # it did not start, or ended before it got the prompt
+        failure = error.message
+    usage = used or open_runtime(order.runtime).usage_since(order.private, "")
+    return {"failure": mask(failure, secrets), "usage": usage}
 
 
-def _listen(order: Order, child: Child, log: IO[bytes], hiding: Mask, used: list[dict[str, Any]]) -> str | None:
-    """Read the program to its end: what went wrong, nothing, or None if it had a result and would not end.
-
-    What it says that it has used is added to `used`.
-    """
+def _run(order: Order, hiding: Mask, used: list[dict[str, Any]]) -> str:
+    """Run the program: what went wrong, if something did. What it says that it has used is added to `used`."""
     runtime = open_runtime(order.runtime)
-    deadline = time.monotonic() + order.timeout
-    failure, rest, has_result = "", b"", False
-
-    def time_left() -> float:
-        return deadline - time.monotonic()
-
-    for chunk in child.chunks(time_left):
-        if time.monotonic() > deadline:
-            return None if has_result else f"the agent did not end within {order.timeout:g} s (merge.agent_timeout)"
-        log.write(hiding.take(chunk))
-        *lines, rest = (rest + chunk).split(b"\n")
-        rest = rest[-_MOST_LINE:]
-        for line in lines:
-            for event in runtime.read_line(line.decode("utf-8", "replace")):
-                failure = _failure(event) or failure
-                if event.kind == USAGE:
-                    used.append(event.data)
-                if event.kind == RESULT and order.talks and not has_result:
-                    has_result = True
-                    child.close_input()
-                    deadline = min(deadline, time.monotonic() + _LAST_SECONDS)
-    log.write(hiding.end())
-    return f"the agent failed: {failure}" if failure else ""
+    failure, has_result = "", False
+    stdin = None if order.talks else order.stdin
+    child = start(order.argv, cwd=order.folder, env=order.env, stdin=stdin, talks=order.talks)
+    with ended_with_block(child, (order.mark[0], order.mark[1])), open(order.log, "wb") as log:
+        if order.talks:
+            child.send(order.stdin or "")
+        try:
+            for line in child.lines(order.timeout):
+                log.write(hiding.take(f"{line}\n".encode()))
+                for event in runtime.read_line(line):
+                    failure = _failure(event) or failure
+                    if event.kind == USAGE:
+                        used.append(event.data)
+                    if event.kind == RESULT and order.talks and not has_result:
+                        has_result = True
+                        child.close_input()
+                        child.hasten(_LAST_SECONDS)
+            status = child.wait(_LAST_SECONDS)
+        except ProgramFailed:
+            if not has_result:
+                return f"the agent did not end within {order.timeout:g} s (merge.agent_timeout)"
+            status = 0  # it gave its result, and only its process stayed
+        log.write(hiding.end())
+        if failure:
+            return f"the agent failed: {failure}"
+        return "" if status == 0 else f"the agent exited with {status}: {child.last_output or 'no output'}"
 
 
 def _failure(event: TurnEvent) -> str:
-    """What went wrong, if the event tells of that."""
+    """What went wrong, if the event reports a failure."""
     if event.kind == ERROR:
         return str(event.data.get("message", "an error"))
     if event.kind == RESULT and event.data.get("ok") is False:

@@ -1,7 +1,8 @@
 """The hook of an agent that resolves conflicts: it may read and write in its scratch folder, and nothing else.
 
-Agent programs call it at their events, as other agents call `rookery.cli.hook_edge`. It fails closed: what it
-does not know, or what leads out of the folder, does not happen.
+Agent programs call it at their events, as other agents call `rookery.client.hook`. It denies what it does not know,
+and what leads out of the folder. `guard.decide` does not fit here: it lets agents read outside of their worktree, and
+keeps them from files that steer agents, such as CLAUDE.md, in which there may be a conflict to resolve.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _DENIED = 2
 
 
 def main() -> int:
-    """Answer one event: 0 lets it be, 2 keeps a tool from running."""
+    """Answer one event: 0 allows it, 2 keeps a tool from running."""
     if sys.argv[1:2] != ["pre-tool"]:
         return 0
     try:
@@ -31,22 +32,22 @@ def main() -> int:
     if reason:
         sys.stderr.write(f"rook: {reason}\n")
         return _DENIED
-    # Nobody is there to be asked.
+    # No person is there who could be asked.
     allowed = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
     sys.stdout.write(json.dumps({"hookSpecificOutput": allowed}) + "\n")
     return 0
 
 
 def judge(call: Any, folder: str) -> str:
-    """Why a tool may not be used so; nothing if it may."""
-    name, given = call.get("tool_name"), call.get("tool_input") or {}
+    """Why a tool call is denied; empty if it is allowed."""
+    name, values = call.get("tool_name"), call.get("tool_input") or {}
     if name not in _TOOLS:
         return f"{name} is not for resolving conflicts: read and edit the files, and end your turn"
     if not folder:
         return "there is no folder to work in"
     top = os.path.realpath(folder)
     for key in _PATHS:
-        path = given.get(key)
+        path = values.get(key)
         if path is None:
             continue
         real = os.path.realpath(os.path.join(top, str(path)))
@@ -54,7 +55,7 @@ def judge(call: Any, folder: str) -> str:
             return f"{path} is outside of the folder"
         if real.startswith(os.path.join(top, ".git") + os.sep) and name not in ("Read", "Glob", "Grep"):
             return f"{path} is git's own"
-    pattern = str(given.get("pattern", "")) if name == "Glob" else ""
+    pattern = str(values.get("pattern", "")) if name == "Glob" else ""
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         return f"{pattern} leads out of the folder"
     return ""

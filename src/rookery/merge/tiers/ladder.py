@@ -7,16 +7,14 @@ from typing import Protocol
 
 from rookery.merge.landing.candidate import Clash, commit_tree
 from rookery.merge.merger import Merger
-from rookery.merge.model import AGENT, MECHANICAL, REIMAGINE
-from rookery.merge.tiers import agent, human, mechanical, reimagine
+from rookery.merge.model import AGENT, HUMAN, MECHANICAL, REIMAGINE
+from rookery.merge.tiers import agent, mechanical, reimagine
 from rookery.merge.tiers.case import Case
 from rookery.vcs.git.merge_tree import UNRELATED
 
 
 class Tier(Protocol):
     """A module that settles conflicts: all of a case, a part of it, or nothing."""
-
-    NAME: str
 
     def attempt(self, merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
         """The case, with what could be settled settled."""
@@ -27,17 +25,17 @@ TIERS: dict[str, Tier] = {MECHANICAL: mechanical, AGENT: agent, REIMAGINE: reima
 
 
 def attempts(merger: Merger, clash: Clash, beat: Callable[[], None]) -> Iterator[Case]:
-    """Settled cases, each to be gated; the next one is made only if the one before was turned down.
+    """Settled cases for the gates; the next one is made only if the gates turned the one before down.
 
-    A tier that settles a part hands the rest on. One whose whole result the gates turned down is taken back.
+    A tier that settles a part hands the rest on. If the gates turn a whole result down, the next tier begins without
+    it. What no tier settles is left to a person: nothing is guessed.
     """
-    begin = Case(clash.entry, clash.onto, clash.merged.tree, clash.merged.conflicts)
-    if any(each.kind == UNRELATED for each in begin.conflicts):
-        human.hand_over(merger, begin)
-        return
-    case = begin
+    begin = case = Case(clash.entry, clash.onto, clash.merged.tree, clash.merged.conflicts)
+    allowed = merger.ctx.config.merge.tiers
+    if any(conflict.kind == UNRELATED for conflict in begin.conflicts):
+        allowed = ()
     for name, tier in TIERS.items():
-        if name not in merger.ctx.config.merge.tiers:
+        if name not in allowed:
             continue
         merger.say(f"{clash.entry.branch}: {len(case.conflicts)} files conflict; trying {name}\n")
         case = tier.attempt(merger, case, beat)
@@ -46,4 +44,4 @@ def attempts(merger: Merger, clash: Clash, beat: Callable[[], None]) -> Iterator
             yield case.replace(tier=name, commit=commit)
             # Turned down, and on record as such.
             case = begin.replace(notes=f"What the tier {name} made of it did not pass the gates.")
-    human.hand_over(merger, case)
+    case.decline(HUMAN, "no tier that is turned on could settle it").record(merger)

@@ -19,8 +19,7 @@ from rookery.merge.gates import scratch
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
-from rookery.merge.tiers import case as cases
-from rookery.merge.tiers.case import Case
+from rookery.merge.tiers.case import Case, why_unfinished
 from rookery.processes.child import ended_with_block, start
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
@@ -28,7 +27,7 @@ from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 _TIMEOUT = 600.0
 _TICK = 0.2
 _SHOWN = 3
-_MOST_SAID = 1_000
+_MOST_OUTPUT = 1_000
 _ENVIRON = {
     "npm_config_ignore_scripts": "true",
     "npm_config_audit": "false",
@@ -39,10 +38,9 @@ _ENVIRON = {
     "PIPENV_VENV_IN_PROJECT": "1",
     "PIPENV_IGNORE_VIRTUALENVS": "1",
 }
-"""What such a program is told: run no script of a package, ask for no more than is needed, and leave nothing behind in
-the user's home."""
+"""Such a program runs no script of a package, asks for no more than it needs, and leaves nothing in the user's home."""
 _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
-"""What it is not told: many write no lock file under CI, and somebody's environment is not the project's."""
+"""What it does not see: many write no lock file under CI, and the caller's environment is not the project's."""
 
 
 def can_regenerate(merger: Merger, path: str) -> bool:
@@ -57,28 +55,28 @@ def can_regenerate(merger: Merger, path: str) -> bool:
 def regenerate(
     merger: Merger, case: Case, locks: Sequence[Conflict], beat: Callable[[], None]
 ) -> tuple[dict[str, Side], list[FileOutcome]]:
-    """What became of each lock file, and the new ones by their paths."""
-    # Where the two sides conflict, the base's own file is what the program begins from.
-    begin = merger.merging.replace_files(case.tree, {each.path: each.ours for each in locks})
+    """The new lock files by their paths, and what was done to each."""
+    # Where the two sides conflict, the program begins with the base's own file.
+    begin = merger.merging.replace_files(case.tree, {lock.path: lock.ours for lock in locks})
     commit = merger.merging.commit(begin, [case.onto], "rook: to make lock files again")
-    made: dict[str, Side] = {}
+    settled: dict[str, Side] = {}
     outcomes = []
     name = f"lock-{case.entry.id}-{unique()}"
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         for conflict in locks:
-            found = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
+            outcome = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, "")
             lock = lockfile_of(conflict.path)
-            assert lock is not None  # noqa: S101 - it is why the path came here
-            shown = " ".join(lock.command)
+            assert lock is not None  # noqa: S101 - the caller has asked
+            command = " ".join(lock.command)
             try:
-                content = _make(merger, lock, conflict.path, place, {each.path for each in locks}, beat)
+                content = _make(merger, lock, conflict.path, place, {other.path for other in locks}, beat)
             except ProgramFailed as error:
-                outcomes.append(found.replace(why=f"`{shown}` could not make it again: {error.message}"))
+                outcomes.append(outcome.replace(why=f"`{command}` could not make it again: {error.message}"))
                 continue
-            made[conflict.path] = Side(REGULAR[0], merger.merging.write_blob(content))
-            why = f"made again by `{shown}`, never merged as text"
-            outcomes.append(found.replace(outcome=RESOLVED, why=why))
-    return made, outcomes
+            settled[conflict.path] = Side(REGULAR[0], merger.merging.write_blob(content))
+            why = f"made again by `{command}`, never merged as text"
+            outcomes.append(outcome.replace(outcome=RESOLVED, why=why))
+    return settled, outcomes
 
 
 def _make(
@@ -86,19 +84,20 @@ def _make(
 ) -> bytes:
     """The content of a lock file after its program has run; raises ProgramFailed."""
     folder = os.path.join(place.folder, os.path.dirname(path))
-    if not any(os.path.isfile(os.path.join(folder, each)) for each in lock.manifests):
+    if not any(os.path.isfile(os.path.join(folder, manifest)) for manifest in lock.manifests):
         raise ProgramFailed(f"{' or '.join(lock.manifests)} is not beside it")
-    before = git_scratch.changed_files(place.folder, merger.ctx.config.vcs.timeout)
+    timeout = merger.ctx.config.vcs.timeout
+    before = git_scratch.changed_files(place.folder, timeout)
     _run(lock, folder, place, beat)
-    beside = git_scratch.changed_files(place.folder, merger.ctx.config.vcs.timeout) - before - locks
-    if beside:
-        raise ProgramFailed(f"it would change {', '.join(sorted(beside)[:_SHOWN])}, too")
+    others = git_scratch.changed_files(place.folder, timeout) - before - locks
+    if others:
+        raise ProgramFailed(f"it would change {', '.join(sorted(others)[:_SHOWN])}, too")
     target = os.path.join(place.folder, path)
     if os.path.islink(target) or not os.path.isfile(target):
         raise ProgramFailed("it did not write it")
     with open(target, "rb") as file:
         content = file.read()
-    unfinished = cases.is_unfinished(path, content)
+    unfinished = why_unfinished(path, content)
     if unfinished:
         raise ProgramFailed(unfinished)
     return content
@@ -111,14 +110,14 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
         raise ProgramFailed(f"{lock.program} is not installed")
     deadline = time.monotonic() + _TIMEOUT
     child = start((*place.cage, *lock.command), cwd=folder, env=env)
-    said = b""
+    output = b""
     with ended_with_block(child, place.mark):
         for chunk in child.chunks(lambda: _TICK):
             beat()
-            said = (said + chunk)[-_MOST_SAID:]
+            output = (output + chunk)[-_MOST_OUTPUT:]
             if time.monotonic() > deadline:
                 raise ProgramFailed(f"it did not end within {_TIMEOUT:g} s")
         status = child.wait(_TICK)
         if status != 0:
-            last = child.last_output or said.decode("utf-8", "replace").strip()
-            raise ProgramFailed(f"it exited with {status}: {mask(last, secret_values(env)) or 'no last words'}")
+            last = child.last_output or output.decode("utf-8", "replace").strip()
+            raise ProgramFailed(f"it exited with {status}: {mask(last, secret_values(env)) or 'no output'}")

@@ -8,81 +8,79 @@ from rookery.base.lockfiles import lockfile_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.resolve import loss
+from rookery.merge.resolve.files import Settings, lineage_of, resolve
 from rookery.merge.resolve.model import Declined, Resolved, Sides
-from rookery.merge.tiers import case as cases
 from rookery.merge.tiers import lockfiles
-from rookery.merge.tiers.case import Case
+from rookery.merge.tiers.case import Case, is_text, sides_of
 from rookery.vcs.git.merge_tree import ADD_ADD, CONTENT, REGULAR, Conflict, Side
 
-NAME = MECHANICAL
 _TEXT = (CONTENT, ADD_ADD)
-"""What rules on text may settle. An edit against a deletion is never among it: one of the two is somebody's intent."""
+"""What rules on text may settle. An edit against a deletion is never among it: a person meant one of the two."""
 
 
 def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
     """Settle every file that the rules can settle."""
-    locks = [each for each in case.conflicts if _is_lock(each)]
-    settled, outcomes = _resolve(merger, case, [each for each in case.conflicts if each not in locks])
-    case = _settle(merger, case, settled).note(*outcomes)
-    others = [each for each in case.conflicts if each not in locks]
-    if locks and not others:  # a lock file is made from manifests, so these come first
-        again, told = lockfiles.regenerate(merger, case, locks, beat)
-        case = _settle(merger, case, again).note(*told)
+    locks, others = _split(case)
+    case = _settle(merger, case, *_resolve(merger, case, others))
+    if locks and len(case.conflicts) == len(locks):  # a lock file is made from manifests, so these come first
+        case = _settle(merger, case, *lockfiles.regenerate(merger, case, locks, beat))
     return case
 
 
 def predict(merger: Merger, case: Case) -> set[str]:
     """The files that the rules would settle, and the lock files whose programs are there to make them again."""
-    locks = [each for each in case.conflicts if _is_lock(each)]
-    settled, _ = _resolve(merger, case, [each for each in case.conflicts if each not in locks])
-    return settled.keys() | {each.path for each in locks if lockfiles.can_regenerate(merger, each.path)}
+    locks, others = _split(case)
+    settled, _ = _resolve(merger, case, others)
+    return settled.keys() | {lock.path for lock in locks if lockfiles.can_regenerate(merger, lock.path)}
 
 
-def _is_lock(conflict: Conflict) -> bool:
-    return conflict.kind in _TEXT and lockfile_of(conflict.path) is not None
+def _split(case: Case) -> tuple[list[Conflict], list[Conflict]]:
+    """The lock files, and all other conflicts."""
+    locks = [conflict for conflict in case.conflicts if conflict.kind in _TEXT and lockfile_of(conflict.path)]
+    return locks, [conflict for conflict in case.conflicts if conflict not in locks]
 
 
 def _resolve(merger: Merger, case: Case, conflicts: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
-    """What the rules settle, and what is to be said of every file."""
+    """The files that the rules settle, and what they say of every file."""
+    config = merger.ctx.config.merge
+    settings = Settings(rules=config.rules, unions=config.unions)
+    sides = {conflict.path: sides_of(merger, case, conflict) for conflict in conflicts if _is_mergeable(conflict)}
+    lineage = lineage_of(sides.values(), settings=settings)
     settled: dict[str, Side] = {}
-    outcomes = [FileOutcome(each.path, each.kind, NAME, DECLINED, _no_text(each)) for each in conflicts]
-    text = [each for each in conflicts if not _no_text(each)]
-    given = [cases.sides_of(merger, case, each) for each in text]
-    for conflict, sides, answer in zip(text, given, cases.resolve_mechanically(merger, given), strict=True):
-        made, outcome = _told(merger, conflict, sides, answer)
-        outcomes[conflicts.index(conflict)] = outcome
-        if made is not None:
-            settled[conflict.path] = made
+    outcomes = []
+    for conflict in conflicts:
+        why = f"a conflict of kind {conflict.kind} is not for rules on text"
+        outcome = FileOutcome(conflict.path, conflict.kind, MECHANICAL, DECLINED, why)
+        if _is_mergeable(conflict):
+            answer = resolve(sides[conflict.path], lineage=lineage, settings=settings)
+            outcome = _judge(outcome, sides[conflict.path], answer)
+            if isinstance(answer, Resolved) and outcome.outcome == RESOLVED:
+                there = conflict.theirs or conflict.ours
+                mode = answer.mode or (there.mode if there else REGULAR[0])
+                settled[conflict.path] = Side(mode, merger.merging.write_blob(answer.content))
+        outcomes.append(outcome)
     return settled, outcomes
 
 
-def _no_text(conflict: Conflict) -> str:
-    """Why a conflict is not for rules on text, if it is not."""
-    sides = [side for side in (conflict.base, conflict.ours, conflict.theirs) if side is not None]
-    if conflict.kind in _TEXT and all(side.mode in REGULAR for side in sides):
-        return ""
-    return f"a conflict of kind {conflict.kind} is not for rules on text"
+def _is_mergeable(conflict: Conflict) -> bool:
+    return conflict.kind in _TEXT and is_text(conflict)
 
 
-def _told(
-    merger: Merger, conflict: Conflict, sides: Sides, answer: Resolved | Declined
-) -> tuple[Side | None, FileOutcome]:
-    found = FileOutcome(conflict.path, conflict.kind, NAME, DECLINED, "")
-    if not isinstance(answer, Resolved):
-        return None, found.replace(why=answer.reason)
+def _judge(outcome: FileOutcome, sides: Sides, answer: Resolved | Declined) -> FileOutcome:
+    """What is on record of a file. Whatever the rules say, nothing may be lost."""
+    if isinstance(answer, Declined):
+        return outcome.replace(why=answer.reason)
     lost = loss.check(sides, answer.content, answer.covers)
     if lost:
-        return None, found.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
-    there = conflict.theirs or conflict.ours
-    mode = answer.mode or (there.mode if there else REGULAR[0])
-    hunks = tuple(cases.shown_hunk(hunk) for hunk in answer.hunks)
+        return outcome.replace(why=f"{len(lost)} lines would be lost: {lost[0].line!r}")
+    hunks = tuple(hunk.as_dict() | {"covers": [cover.as_dict() for cover in hunk.covers]} for hunk in answer.hunks)
     why = "; ".join(dict.fromkeys(hunk.why for hunk in answer.hunks)) or "both sides go together"
-    made = Side(mode, merger.merging.write_blob(answer.content))
-    return made, found.replace(outcome=RESOLVED, why=why, hunks=hunks)
+    return outcome.replace(outcome=RESOLVED, why=why, hunks=hunks)
 
 
-def _settle(merger: Merger, case: Case, settled: Mapping[str, Side]) -> Case:
+def _settle(merger: Merger, case: Case, settled: Mapping[str, Side], outcomes: Sequence[FileOutcome]) -> Case:
+    case = case.note(*outcomes)
     if not settled:
         return case
-    left = tuple(each for each in case.conflicts if each.path not in settled)
+    left = tuple(conflict for conflict in case.conflicts if conflict.path not in settled)
     return case.replace(tree=merger.merging.replace_files(case.tree, settled), conflicts=left)

@@ -10,21 +10,20 @@ from rookery.merge.tiers import oneshot
 from rookery.merge.tiers.case import Case
 from rookery.vcs.git.merge_tree import Conflict
 
-NAME = REIMAGINE
 _MOST_PATCH = 120_000
 
 
 def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
-    """Let an agent do the change again; every file that the branch touched is held against both sides."""
+    """Let an agent do the change again; every file that the branch touched is compared with both sides."""
     merging = merger.merging
-    parted = merging.fork_point(case.onto, case.entry.tip) or case.onto
+    fork = merging.fork_point(case.onto, case.entry.tip) or case.onto
 
     def touched(tree: str) -> list[Conflict]:
         """Every file that the branch changed, or that the agent changed now."""
-        changed = merging.changed_paths([(parted, case.entry.tip), (case.onto, tree)])
+        changed = merging.changed_paths([(fork, case.entry.tip), (case.onto, tree)])
         return oneshot.conflicts_at(merger, case, {*changed[0], *changed[1]})
 
-    entry, patch = case.entry, merging.patch(parted, case.entry.tip)
+    entry, patch = case.entry, merging.patch(fork, case.entry.tip)
     prompt = oneshot.prompt_of(
         merger,
         case,
@@ -33,4 +32,4 @@ def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
         "\n\n",
         f"What the branch changed:\n{oneshot.fenced(patch, _MOST_PATCH)}",
     )
-    return oneshot.attempt(merger, case, NAME, case.onto, prompt, touched, beat)
+    return oneshot.attempt(merger, case, REIMAGINE, case.onto, prompt, touched, beat)

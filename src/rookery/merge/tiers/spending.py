@@ -1,7 +1,7 @@
 """What prompts to agent programs use while something lands, counted once whatever happens to them or to us.
 
-Spent is spent, whatever came of it. A note beside the program's log says on whose behalf it runs; so whoever finds the
-folder of a merger that was killed counts what the transcripts in there tell.
+It counts even if the result is not used. A note beside the program's log says on whose behalf it runs; so the process
+that removes the folder of a merger that was killed counts what the transcripts in there say.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def begin(merger: Merger, entry: Entry, tier: str, name: str, runtime: str, laun
 
 
 def end(merger: Merger, name: str, used: Iterable[dict[str, Any]] | None = None) -> None:
-    """Keep what the program has used; nothing if that was done before, or none was at work there.
+    """Keep what the program has used; nothing if that was done before, or if no program ran there.
 
-    Without `used` it could not say so itself, and its transcripts are read.
+    Without `used` the program did not say so itself, and its transcripts are read.
     """
     try:
         with open(_note(merger, name), encoding="utf-8") as file:
@@ -52,7 +52,7 @@ def end(merger: Merger, name: str, used: Iterable[dict[str, Any]] | None = None)
     if used is None:
         runtime = open_runtime(noted.get("runtime", _FIRST_RUNTIME))
         used = runtime.usage_since(os.path.join(merger.scratch(name), "private"), "")
-    priced = [price(each, model, merger.ctx.config) for each in used]
+    priced = [price(usage, model, merger.ctx.config) for usage in used]
     with merger.ctx.db.write() as db:
         add_one_shot(db, shot, priced)
     steps.reached("spent")
