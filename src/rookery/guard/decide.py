@@ -47,7 +47,7 @@ def _check(judge: Judge, call: Call) -> None:
     elif tool in tools.READERS:
         _check_reader(judge, tool, values, cwd)
     elif tool in tools.WRITERS:
-        check_write(judge, _path(judge, tool, values, tools.WRITERS[tool]), (cwd,))
+        check_write(judge, (cwd,), Word(_path(judge, tool, values, tools.WRITERS[tool])))
     elif tool in tools.FORBIDDEN:
         rule, hint = tools.FORBIDDEN[tool]
         judge.deny(rule, f"agents do not use {tool}", hint)
@@ -77,10 +77,10 @@ def _check_shell(judge: Judge, values: dict[str, Any], cwd: str) -> None:
 def _check_reader(judge: Judge, tool: str, values: dict[str, Any], cwd: str) -> None:
     searches_here = tool in ("Glob", "Grep", "LS") and not any(values.get(name) for name in tools.READERS[tool])
     path = cwd if searches_here else _path(judge, tool, values, tools.READERS[tool])
-    check_read(judge, path, (cwd,), deep=tool == "Grep")
+    check_read(judge, (cwd,), Word(path), deep=tool == "Grep")
     pattern = values.get("pattern")
     if tool == "Glob" and isinstance(pattern, str):
-        check_read(judge, Word(os.path.join(path, os.path.expanduser(pattern)), glob=True), (cwd,))
+        check_read(judge, (cwd,), Word(os.path.join(path, os.path.expanduser(pattern)), glob=True))
 
 
 def _path(judge: Judge, tool: str, values: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -34,31 +34,16 @@ Folders = Iterable[str | None]
 """Where the shell may be; None stands for a folder that is not known."""
 
 
-def check_write(
-    judge: Judge, word: Word | str, cwds: Folders, *, removes: bool = False, makes_folder: bool = False
-) -> None:
-    """Deny unless the path may be written, whichever of the folders the shell is in."""
-    word = Word(word) if isinstance(word, str) else word
-    if not word.known:
-        what = f"the path {word.text}…" if word.text else "the path that is written"
-        judge.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
-    if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
-        judge.deny("path", "the path is empty or broken", "name a file within your worktree")
-    for cwd in sorted(cwds, key=lambda cwd: (cwd is None, cwd or "")):  # the same answer every time
-        _check_write_from(judge, word, cwd, removes, makes_folder)
-
-
-def check_writes(
-    judge: Judge,
-    words: Iterable[Word],
-    cwds: Folders,
-    *,
-    removes: bool = False,
-    makes_folder: bool = False,
-) -> None:
-    """Deny unless every one of the paths may be written."""
+def check_write(judge: Judge, cwds: Folders, *words: Word, removes: bool = False, makes_folder: bool = False) -> None:
+    """Deny unless every one of the paths may be written, whichever of the folders the shell is in."""
     for word in words:
-        check_write(judge, word, cwds, removes=removes, makes_folder=makes_folder)
+        if not word.known:
+            what = f"the path {word.text}…" if word.text else "the path that is written"
+            judge.deny_unknown(what, "name the files, or run `find FOLDER -name PATTERN -exec COMMAND {} +`")
+        if not word.text or "\0" in word.text or len(word.text) > _LONGEST:
+            judge.deny("path", "the path is empty or broken", "name a file within your worktree")
+        for cwd in sorted(cwds, key=lambda cwd: (cwd is None, cwd or "")):  # the same answer every time
+            _check_write_from(judge, word, cwd, removes, makes_folder)
 
 
 def _check_write_from(judge: Judge, word: Word, cwd: str | None, removes: bool, makes_folder: bool) -> None:
@@ -110,22 +95,23 @@ def _may_be(part: str, names: Iterable[str]) -> bool:
     return any(_matches(part, name) for name in names)
 
 
-def check_read(judge: Judge, word: Word | str, cwds: Folders, *, deep: bool = False) -> None:
-    """Deny if the path is a secret, or, read `deep`, holds the home folder with all of its secrets."""
-    word = Word(word) if isinstance(word, str) else word
-    if "\0" in word.text or len(word.text) > _LONGEST:
-        judge.deny("path", "the path is broken", "name a file")
-    if not word.text:
-        return
-    for cwd in cwds:
-        if cwd is None and not os.path.isabs(word.text):
-            continue
-        base, pattern = _split(word, cwd or "/")
-        real = os.path.realpath(base)
-        if any(_reaches(real, pattern, secret) for secret in _secrets(judge)) or _is_process_secret(real, pattern):
-            judge.deny("secret", f"{word.text} holds secrets", "do without; ask for what you need by mail")
-        if deep and _is_inside(_home(), real):
-            judge.deny("secret", f"searching {word.text} reads secrets too", "search a narrower folder")
+def check_read(judge: Judge, cwds: Folders, *words: Word, deep: bool = False) -> None:
+    """Deny if one of the paths is a secret, or, read `deep`, holds the home folder with all of its secrets."""
+    for word in words:
+        if "\0" in word.text or len(word.text) > _LONGEST:
+            judge.deny("path", "the path is broken", "name a file")
+        for cwd in cwds if word.text else ():
+            if cwd is not None or os.path.isabs(word.text):
+                _check_read_from(judge, word, cwd or "/", deep)
+
+
+def _check_read_from(judge: Judge, word: Word, cwd: str, deep: bool) -> None:
+    base, pattern = _split(word, cwd)
+    real = os.path.realpath(base)
+    if any(_reaches(real, pattern, secret) for secret in _secrets(judge)) or _is_process_secret(real, pattern):
+        judge.deny("secret", f"{word.text} holds secrets", "do without; ask for what you need by mail")
+    if deep and _is_inside(_home(), real):
+        judge.deny("secret", f"searching {word.text} reads secrets too", "search a narrower folder")
 
 
 def folder_of(word: Word, cwd: str | None) -> str | None:

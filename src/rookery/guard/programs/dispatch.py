@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rookery.guard.command import Shell, Word, names
 from rookery.guard.judge import Denied, Judge
-from rookery.guard.paths import check_read, check_writes, is_elsewhere, is_guarded, may_run_in
+from rookery.guard.paths import check_read, check_write, is_elsewhere, is_guarded, may_run_in
 from rookery.guard.programs import files, git, jj, rook, wrappers
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.options import read
@@ -83,7 +83,7 @@ def _check_plain(judge: Judge, name: str, rest: list[Word], shell: Shell) -> Non
     is_deep = name in _SEARCHERS and _is_recursive(name, rest)
     for word in rest if name not in _NO_READERS else ():
         if not word.text.startswith("-"):
-            check_read(judge, word, shell.cwds, deep=is_deep and "/" in word.text)
+            check_read(judge, shell.cwds, word, deep=is_deep and "/" in word.text)
 
 
 def _is_recursive(name: str, rest: list[Word]) -> bool:
@@ -99,13 +99,13 @@ def _check_careful(judge: Judge, name: str, rest: list[Word], shell: Shell) -> N
         judge.deny_unknown(f"an option of {name}")
     if options.has(*rules.runs):
         judge.deny("option", f"{name} does more than read with that option", f"call {name} without it")
-    check_writes(judge, options.values(*rules.writes), shell.cwds)
+    check_write(judge, shell.cwds, *options.values(*rules.writes))
     if name == "tail" and options.has("-f", "-F", "--follow") and not shell.may_block:
         judge.deny("polling", "tail would follow the file without end", "read the file as it is: `tail -n 50 FILE`")
     written = options.operands[rules.most :] if name != "date" else ()
-    check_writes(judge, (word for word in written if not word.text.startswith("+")), shell.cwds)
+    check_write(judge, shell.cwds, *(word for word in written if not word.text.startswith("+")))
     for word in options.operands[: rules.most]:
-        check_read(judge, word, shell.cwds, deep=name == "rg" and "/" in word.text)
+        check_read(judge, shell.cwds, word, deep=name == "rg" and "/" in word.text)
 
 
 def _check_sleep(judge: Judge, _name: str, rest: list[Word], shell: Shell) -> None:
@@ -169,7 +169,7 @@ def _check_network(judge: Judge, name: str, rest: list[Word], shell: Shell) -> N
         written += [word for word in options.values("-O") if word.text != "-"]
     elif name == "curl" and options.has("-O", "-J", "--remote-name", "--remote-name-all"):
         written.append(Word("download"))
-    check_writes(judge, written, shell.cwds)
+    check_write(judge, shell.cwds, *written)
     judge.doubt("network", f"{name} reaches beyond this machine", "work with what is here")
 
 
@@ -200,7 +200,7 @@ def _check_mentioned(judge: Judge, name: str, path: str, shell: Shell) -> None:
         hint = f"use what is in {judge.bounds.worktree}"
         judge.deny("outside", f"{name} would work on another part of the project", hint)
     if "/" in path or path.startswith("."):
-        check_read(judge, path, shell.cwds)
+        check_read(judge, shell.cwds, Word(path))
 
 
 def _check_carried(judge: Judge, rest: list[Word], shell: Shell) -> None:

@@ -6,7 +6,7 @@ import os
 
 from rookery.guard.command import Shell, Word
 from rookery.guard.judge import Judge
-from rookery.guard.paths import check_read, check_write, check_writes, may_run_in
+from rookery.guard.paths import check_read, check_write, may_run_in
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.options import Options, read
 
@@ -36,20 +36,20 @@ def check(judge: Judge, name: str, words: list[Word], shell: Shell) -> None:
         _check_pack(judge, name, words, shell)
     elif name in programs.REMOVERS or name in programs.MAKERS:
         removes = name in programs.REMOVERS
-        check_writes(judge, operands, shell.cwds, removes=removes, makes_folder=name == "mkdir")
+        check_write(judge, shell.cwds, *operands, removes=removes, makes_folder=name == "mkdir")
     elif name in programs.CHANGERS:
-        check_writes(judge, operands if options.has("--reference") else operands[1:], shell.cwds)
+        check_write(judge, shell.cwds, *(operands if options.has("--reference") else operands[1:]))
     elif name == "dd":
         for word in words:
             if word.text.startswith("of="):
-                check_write(judge, word.replace(text=word.text[3:]), shell.cwds)
+                check_write(judge, shell.cwds, word.replace(text=word.text[3:]))
             elif not word.known and "=" not in word.text:
                 judge.deny_unknown("what dd writes")
     elif name == "mktemp":
-        check_writes(judge, (*options.values("-p", "--tmpdir"), *operands), shell.cwds)
+        check_write(judge, shell.cwds, *options.values("-p", "--tmpdir"), *operands)
     else:
         written = operands if name != "patch" else ()
-        check_writes(judge, (*options.values("-d", "-o", "-B", "-r"), *written, Word("x.orig")), shell.cwds)
+        check_write(judge, shell.cwds, *options.values("-d", "-o", "-B", "-r"), *written, Word("x.orig"))
 
 
 def _check_copy(judge: Judge, name: str, options: Options, shell: Shell) -> None:
@@ -63,11 +63,11 @@ def _check_copy(judge: Judge, name: str, options: Options, shell: Shell) -> None
         targets = [Word(os.path.basename(source.text) or ".") for source in sources]
     if name == "rsync":
         _check_rsync(judge, options, sources + targets)
-    check_writes(judge, targets, shell.cwds)
+    check_write(judge, shell.cwds, *targets)
     for source in sources:
         if name == "mv" or options.has("--remove-source-files"):
-            check_write(judge, source, shell.cwds, removes=True)
-        check_read(judge, source, shell.cwds, deep=options.has("-r", "-R", "-a", "--recursive", "--archive"))
+            check_write(judge, shell.cwds, source, removes=True)
+        check_read(judge, shell.cwds, source, deep=options.has("-r", "-R", "-a", "--recursive", "--archive"))
         if name == "ln" or (name == "cp" and options.has("-s", "-l", "--symbolic-link", "--link")):
             _check_link(judge, source, targets, shell)
 
@@ -100,14 +100,14 @@ def _check_pack(judge: Judge, name: str, words: list[Word], shell: Shell) -> Non
     options = read(words, "dxP") if name == "unzip" else read(words, "STbtP", ("--suffix",))
     if name == "unzip":
         if not options.has("-l", "-p", "-t", "-v", "-z", "-Z"):
-            check_writes(judge, options.values("-d") or [_HERE], shell.cwds, makes_folder=True)
+            check_write(judge, shell.cwds, *(options.values("-d") or [_HERE]), makes_folder=True)
     elif name in ("zip", "7z", "7za"):
         if options.has("-T", "-TT", "--unzip-command"):
             judge.deny("option", f"{name} would run another program", f"call {name} without it")
         written = options.operands[:1] if name == "zip" else (*options.operands[1:2], _HERE)
-        check_writes(judge, written, shell.cwds)
+        check_write(judge, shell.cwds, *written)
     elif not options.has("-c", "-l", "-t", "--stdout", "--to-stdout", "--list", "--test"):
-        check_writes(judge, options.operands, shell.cwds)
+        check_write(judge, shell.cwds, *options.operands)
 
 
 def _check_tar(judge: Judge, words: list[Word], shell: Shell) -> None:
@@ -120,8 +120,8 @@ def _check_tar(judge: Judge, words: list[Word], shell: Shell) -> None:
     if options.has(*_TAR_RUNS):
         judge.deny("option", "tar would run another program, or leave its folder", "call tar without that option")
     if options.has("-x", "--extract", "--get"):
-        check_writes(judge, options.values("-C", "--directory") or [_HERE], shell.cwds)
+        check_write(judge, shell.cwds, *(options.values("-C", "--directory") or [_HERE]))
     elif options.has(*_TAR_WRITES):
-        check_writes(judge, (word for word in options.values("-f", "--file") if word.text != "-"), shell.cwds)
+        check_write(judge, shell.cwds, *(word for word in options.values("-f", "--file") if word.text != "-"))
         if options.has("--remove-files"):
-            check_writes(judge, options.operands, shell.cwds, removes=True)
+            check_write(judge, shell.cwds, *options.operands, removes=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from fnmatch import fnmatchcase
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, islice, takewhile
 
 from rookery.guard.command import UNKNOWN, Shell, Word, names
 from rookery.guard.judge import Judge
-from rookery.guard.paths import AT_THE_TOP, check_read, check_writes
+from rookery.guard.paths import AT_THE_TOP, check_read, check_write
 
 _VALUED = names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype -newer "
@@ -29,26 +29,25 @@ def check(judge: Judge, words: list[Word], shell: Shell) -> list[tuple[list[Word
     for start in starts:
         if not start.known and not start.text:
             judge.deny_unknown("where find searches")
-        check_read(judge, start, shell.cwds)
+        check_read(judge, shell.cwds, start)
     samples = [_sample(judge, start, expression, shell) for start in starts]
-    inner, at = [], 0
-    while at < len(expression):
-        word, at = expression[at], at + 1
+    inner, parts = [], iter(expression)
+    for word in parts:
         if not word.known:
             judge.deny_unknown("an option of find")
         if word.text in _VALUED:
-            at += 1
+            next(parts, None)
         elif word.text == "-delete":
-            check_writes(judge, samples, shell.cwds, removes=True)
+            check_write(judge, shell.cwds, *samples, removes=True)
         elif word.text in _PRINTS:
-            check_writes(judge, expression[at : at + 1], shell.cwds)
-            at += 2 if word.text == "-fprintf" else 1
+            check_write(judge, shell.cwds, *islice(parts, 1))
+            if word.text == "-fprintf":
+                next(parts, None)
         elif word.text in _RUNS:
-            end = next((i for i in range(at, len(expression)) if expression[i].text in (";", "+")), len(expression))
+            command = list(takewhile(lambda part: part.text not in (";", "+"), parts))
             cwds = frozenset({None}) if word.text in ("-execdir", "-okdir") else shell.cwds
             around = shell.replace(cwds=cwds, stdin=None, is_piped=False)
-            inner += [([_fill(part, sample) for part in expression[at:end]], around) for sample in samples]
-            at = end + 1
+            inner += [([_fill(part, sample) for part in command], around) for sample in samples]
     return inner
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rookery.guard.command import Shell, Word, names
 from rookery.guard.judge import Judge
-from rookery.guard.paths import MARKS, check_read, check_writes, folder_of, is_in_worktree
+from rookery.guard.paths import MARKS, check_read, check_write, folder_of, is_in_worktree
 from rookery.guard.programs.options import Options, read
 
 READS = names(
@@ -109,21 +109,19 @@ def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
 
 
 def _skip_globals(judge: Judge, words: list[Word], shell: Shell) -> tuple[list[Word], Shell]:
-    at = 0
-    while at < len(words) and words[at].text.startswith("-"):
-        text = words[at].text
-        if not words[at].known:
+    rest = words.copy()
+    while rest and rest[0].text.startswith("-"):
+        option = rest.pop(0)
+        if not option.known:
             judge.deny_unknown("an option of git")
-        at += 1
-        if text in _FLAGS:
+        if option.text in _FLAGS:
             continue
-        value = words[at] if at < len(words) else Word("")
-        at += 1
-        if text == "-C":
+        value = rest.pop(0) if rest else Word("")
+        if option.text == "-C":
             shell = shell.replace(cwds=frozenset(folder_of(value, cwd) for cwd in shell.cwds))
-        elif text != "-c" or not value.known or not _is_harmless(value.text):
-            judge.deny("git-option", f"git {text} changes what git does", "call git without it")
-    return words[at:], shell
+        elif option.text != "-c" or not value.known or not _is_harmless(value.text):
+            judge.deny("git-option", f"git {option.text} changes what git does", "call git without it")
+    return rest, shell
 
 
 def _is_harmless(setting: str) -> bool:
@@ -147,20 +145,16 @@ def _check_read(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None
             judge.deny("git-option", "git grep -O starts another program", "call git grep without it")
         before = word
     if name in ("diff", "grep") and any(word.text == "--no-index" for word in rest):
-        for word in rest:
-            if not word.text.startswith("-"):
-                check_read(judge, word, shell.cwds, deep=name == "grep")
+        files = [word for word in rest if not word.text.startswith("-")]
+        check_read(judge, shell.cwds, *files, deep=name == "grep")
 
 
 _FILTERS = names("--contains --no-contains --merged --no-merged --points-at --sort --format")
-_LISTING_FLAGS = {
-    "branch": _FILTERS
-    | names(
-        "-a -r -v -l -i --all --remotes --list --verbose --show-current --color --no-color --column "
-        "--no-column --ignore-case --abbrev --no-abbrev"
-    ),
-    "tag": _FILTERS | names("-l --list -n"),
-}
+_BRANCH_FLAGS = names(
+    "-a -r -v -l -i --all --remotes --list --verbose --show-current --color --no-color --column "
+    "--no-column --ignore-case --abbrev --no-abbrev"
+)
+_LISTING_FLAGS = {"branch": _FILTERS | _BRANCH_FLAGS, "tag": _FILTERS | names("-l --list -n")}
 _LISTING_WORDS: dict[str, tuple[str | None, ...]] = {
     "stash": ("list", "show"),
     "worktree": ("list",),
@@ -225,7 +219,7 @@ def _check_paths(judge: Judge, words: list[Word], shell: Shell, *, removes: bool
         if word.text.startswith(":"):
             judge.deny("path", f"{word.text} is not a plain path", "name the files")
         word = word.replace(glob=word.glob or any(mark in word.text for mark in MARKS))
-        check_writes(judge, [word], shell.cwds, removes=removes)
+        check_write(judge, shell.cwds, word, removes=removes)
 
 
 def _move(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
@@ -309,15 +303,14 @@ def _apply(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
     options = read(rest, *_TAKING[name])
     if options.may_hide_options or options.has("--unsafe-paths", "--build-fake-ancestor"):
         judge.deny("git-option", "that option lets a patch leave the worktree", "call git apply without it")
-    for word in options.operands:
-        check_read(judge, word, shell.cwds)
+    check_read(judge, shell.cwds, *options.operands)
 
 
 def _format_patch(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
     options = _read(judge, name, rest)
     if not options.has("--stdout"):
         written = options.values("-o", "--output-directory", "--output") or [Word("0001.patch")]
-        check_writes(judge, written, shell.cwds, makes_folder=True)
+        check_write(judge, shell.cwds, *written, makes_folder=True)
 
 
 def _stash(judge: Judge, _name: str, _rest: list[Word], _shell: Shell) -> None:

@@ -6,7 +6,7 @@ from itertools import dropwhile
 
 from rookery.guard.command import Shell, Word, names
 from rookery.guard.judge import Judge
-from rookery.guard.paths import check_writes, is_in_worktree
+from rookery.guard.paths import check_write, is_in_worktree
 from rookery.guard.programs.options import read
 
 _READS = names("status st log diff show evolog obslog interdiff root version help")
@@ -69,4 +69,4 @@ def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
         hint = f"run it in {judge.bounds.worktree}"
         judge.deny("jj-elsewhere", f"jj {name} would change another workspace", hint)
     if name == "restore":
-        check_writes(judge, read(rest, "mrdsbofti", _VALUED).operands, shell.cwds)
+        check_write(judge, shell.cwds, *read(rest, "mrdsbofti", _VALUED).operands)

@@ -6,7 +6,7 @@ import re
 
 from rookery.guard.command import Shell, Word
 from rookery.guard.judge import Judge
-from rookery.guard.paths import check_read, check_writes
+from rookery.guard.paths import check_read, check_write
 from rookery.guard.programs.options import read
 
 _SIMPLE = re.compile(r"[=dDgGhHnNpPxzF{}]|[#aic](?:\\.?|[^\\\n])*|[btT:][^;\n]*|[qQlL][\d ]*", re.DOTALL)
@@ -30,10 +30,8 @@ def check_sed(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None
         judge.deny_unknown("what sed would do")
     if any(script.known and not sed_only_prints(script.text) for script in scripts):
         judge.deny("script", "the sed script may write a file or run a command", "use plain s, d and p commands")
-    if is_in_place:
-        check_writes(judge, operands, shell.cwds)
-    for word in operands if not is_in_place else ():
-        check_read(judge, word, shell.cwds)
+    check = check_write if is_in_place else check_read
+    check(judge, shell.cwds, *operands)
 
 
 def check_awk(judge: Judge, name: str, words: list[Word], shell: Shell) -> None:
@@ -51,8 +49,7 @@ def check_awk(judge: Judge, name: str, words: list[Word], shell: Shell) -> None:
         judge.deny_unknown(f"what {name} would do")
     if program is not None and program.known and not awk_only_prints(program.text):
         judge.deny("script", f"the {name} program may write a file or run a command", "redirect in the shell instead")
-    for word in operands:
-        check_read(judge, word, shell.cwds)
+    check_read(judge, shell.cwds, *operands)
 
 
 def sed_only_prints(script: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rookery.guard.command import UNKNOWN, Shell, Word, names
 from rookery.guard.judge import Judge
-from rookery.guard.paths import check_read, check_write, check_writes, folder_of, may_run_in
+from rookery.guard.paths import check_read, check_write, folder_of, may_run_in
 from rookery.guard.programs import table as programs
 from rookery.guard.programs.find import check as check_find
 from rookery.guard.programs.options import read
@@ -19,21 +19,22 @@ Inner = list[tuple[list[Word], Shell]]
 _LONGEST_BLOCK = 600.0
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-_PREFIXES: dict[str, tuple[str, tuple[str, ...], int]] = {
-    # the letters and long options that take a value, and how many operands stand before the command
-    **dict.fromkeys(names("nohup setsid command builtin busybox toybox noglob nocorrect chronic bunx"), ("", (), 0)),
-    **dict.fromkeys(names("chrt taskset repeat"), ("", (), 1)),
-    "time": ("of", ("--output", "--format"), 0),
-    "nice": ("n", ("--adjustment",), 0),
-    "ionice": ("cnpPu", ("--class", "--classdata"), 0),
-    "stdbuf": ("ioe", ("--input", "--output", "--error"), 0),
-    "caffeinate": ("tw", (), 0),
-    "strace": ("oepPaEsuUbISX", (), 0),
-    "ltrace": ("oepasuSX", (), 0),
-    "npx": ("pw", ("--package", "--workspace"), 0),
-    "pnpx": ("p", ("--package",), 0),
-    "uvx": ("p", ("--from", "--with", "--python"), 0),
+_PREFIXES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "time": ("of", ("--output", "--format")),
+    "nice": ("n", ("--adjustment",)),
+    "ionice": ("cnpPu", ("--class", "--classdata")),
+    "stdbuf": ("ioe", ("--input", "--output", "--error")),
+    "caffeinate": ("tw", ()),
+    "strace": ("oepPaEsuUbISX", ()),
+    "ltrace": ("oepasuSX", ()),
+    "npx": ("pw", ("--package", "--workspace")),
+    "pnpx": ("p", ("--package",)),
+    "uvx": ("p", ("--from", "--with", "--python")),
 }
+"""Programs that stand before the command, with the letters and long options that take a value."""
+_WITHOUT_VALUES = names("nohup setsid command builtin busybox toybox noglob nocorrect chronic bunx")
+_WITH_OPERAND = names("chrt taskset repeat")
+"""Programs that stand before the command, with an operand of their own."""
 _RUNNERS = {
     "uv": ("run",), "poetry": ("run",), "pipenv": ("run",), "pdm": ("run",), "rye": ("run",), "pipx": ("run",),
     "hatch": ("run",), "bundle": ("exec",), "pnpm": ("exec", "dlx"), "yarn": ("exec", "dlx"), "direnv": ("exec",),
@@ -47,7 +48,7 @@ def unwrap(judge: Judge, name: str, words: list[Word], shell: Shell) -> Inner | 
     """The commands that a wrapper would run, or None if the program is no wrapper."""
     if name in _SPECIAL:
         return _SPECIAL[name](judge, words, shell)
-    if name in _PREFIXES:
+    if name in _PREFIXES or name in _WITHOUT_VALUES or name in _WITH_OPERAND:
         return _prefix(judge, name, words, shell)
     if not words or words[0].text not in _RUNNERS.get(name, ()):
         return None
@@ -72,36 +73,34 @@ def _skip(words: list[Word], takes: str, longs: tuple[str, ...] = ()) -> list[Wo
 
 
 def _prefix(judge: Judge, name: str, words: list[Word], shell: Shell) -> Inner:
-    takes, longs, operands = _PREFIXES[name]
+    takes, longs = _PREFIXES.get(name, ("", ()))
     if name == "command" and words and words[0].text in ("-v", "-V", "-pv"):
         return []
     command = _skip(words, takes, longs)
     own = read(words[: len(words) - len(command)], takes, longs)
     if name in ("strace", "ltrace", "time"):
-        check_writes(judge, own.values("-o", "--output"), shell.cwds)
+        check_write(judge, shell.cwds, *own.values("-o", "--output"))
     if name == "npx" and own.has("-c", "--call"):
         for word in own.values("--call") or command[:1]:
             _run_script(judge, word, shell)
         return []
     if name == "repeat" and not (words and words[0].known):
         judge.deny_unknown("what is repeated")
-    return [(command[operands:], shell)]
+    return [(command[1:] if name in _WITH_OPERAND else command, shell)]
 
 
 def _env(judge: Judge, words: list[Word], shell: Shell) -> Inner:
-    at = 0
-    while at < len(words):
-        word, (name, equals, value) = words[at], words[at].text.partition("=")
+    rest = words.copy()
+    while rest and ("=" in rest[0].text or rest[0].text.startswith("-") or not rest[0].known):
+        word = rest.pop(0)
+        name, equals, value = word.text.partition("=")
         if not word.known and not equals:
             judge.deny_unknown("what env runs")
         if word.text.startswith("-"):
-            at = _skip_env_option(judge, words, at)
-            continue
-        if not equals:
-            break
-        check_name(judge, name, Word(value, word.known), for_one=True)
-        at += 1
-    return [(words[at:], shell)]
+            _check_env_option(judge, word, rest)
+        else:
+            check_name(judge, name, Word(value, word.known), for_one=True)
+    return [(rest, shell)]
 
 
 _ENV_OPTIONS = {
@@ -112,11 +111,10 @@ _ENV_OPTIONS = {
 """The letter of each long option; `v` for all that change nothing of the environment."""
 
 
-def _skip_env_option(judge: Judge, words: list[Word], at: int) -> int:
-    """The place behind an option of env, with its value. Long ones may be shortened, letters may stand together."""
-    word = words[at]
+def _check_env_option(judge: Judge, word: Word, rest: list[Word]) -> None:
+    """Deny, or skip with its value, an option of env. Long ones may be shortened, letters may stand together."""
     if word.text == "--":
-        return at + 1
+        return
     if word.text.startswith("--"):
         name, has_value, value = word.text.partition("=")
         letters = "".join(letter for option, letter in _ENV_OPTIONS.items() if option.startswith(name)) or "?"
@@ -127,12 +125,10 @@ def _skip_env_option(judge: Judge, words: list[Word], at: int) -> int:
         judge.deny(*_NO_IDENTITY)
     if not set(letters) <= set("uv0"):
         judge.deny("wrapper", f"env with {word.text} does more than set variables", "write the command plainly")
-    if "u" not in letters:
-        return at + 1
-    names = [word.replace(text=value)] if has_value else words[at + 1 : at + 2]
-    if not names or not names[0].known or names[0].text.startswith(OWN):
-        judge.deny("identity", "that is not yours to unset", "leave the environment as it is")
-    return at + (1 if has_value else 2)
+    if "u" in letters:
+        variable = word.replace(text=value) if has_value else rest.pop(0) if rest else UNKNOWN
+        if not variable.known or variable.text.startswith(OWN):
+            judge.deny("identity", "that is not yours to unset", "leave the environment as it is")
 
 
 def _exec(judge: Judge, words: list[Word], shell: Shell) -> Inner:
@@ -191,7 +187,7 @@ def _fill_braces(command: list[Word]) -> list[Word]:
 def _flock(judge: Judge, words: list[Word], shell: Shell) -> Inner:
     rest = _skip(words, "wE", ("--wait", "--timeout", "--conflict-exit-code"))
     if rest and not rest[0].text.isdigit():
-        check_write(judge, rest[0], shell.cwds)
+        check_write(judge, shell.cwds, rest[0])
     if len(rest) > 2 and rest[1].text in ("-c", "--command"):
         return _run_script(judge, rest[2], shell)
     return [(rest[1:], shell)]
@@ -224,7 +220,7 @@ def _source(judge: Judge, words: list[Word], shell: Shell) -> Inner:
 def _check_script_file(judge: Judge, word: Word, shell: Shell) -> None:
     if not word.known or word.glob or word.text == "-" or word.text.startswith(("/dev/", "/proc/")):
         judge.deny_unknown("the script")
-    check_read(judge, word, shell.cwds)
+    check_read(judge, shell.cwds, word)
     for cwd in shell.cwds:
         folder = folder_of(Word(os.path.dirname(word.text) or "."), cwd)
         if not word.text.startswith("/") and not may_run_in(judge, folder):
@@ -300,5 +296,5 @@ _SPECIAL: dict[str, Callable[[Judge, list[Word], Shell], Inner]] = {
     "fd": _fd,
     "fdfind": _fd,
 }
-WRAPPERS = (_PREFIXES.keys() | _SPECIAL.keys() | _RUNNERS.keys()) - programs.BUILD_TOOLS
+WRAPPERS = _WITHOUT_VALUES.union(_WITH_OPERAND, _PREFIXES, _SPECIAL, _RUNNERS) - programs.BUILD_TOOLS
 """Programs that do nothing but run others."""

@@ -230,7 +230,7 @@ class _Walk:
             for word in fields[0] or [Word("")]:
                 is_descriptor = operator in (">&", "<&") and word.known and word.text.rstrip("-").isdigit()
                 if word.text != "-" and not is_descriptor:
-                    check(self.judge, word, shell.cwds)
+                    check(self.judge, shell.cwds, word)
         return extra, UNKNOWN if operator.startswith("<") else None
 
     def _heredoc(self, node: Node, shell: Shell) -> tuple[list[Node], Word | None]:
