@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rookery.base.draft import write_whole
 from rookery.config import layout
 from rookery.config.environ import read_environ
-from rookery.environment import service as environment
+from rookery.environment.service import read_if_usable
 from rookery.ops.context import Context
 from rookery.processes.python import module_command
 from rookery.runtimes.model import Command
@@ -93,10 +93,11 @@ def home_folder(ctx: Context, session: Session) -> str:
 def _hide_credentials(ctx: Context) -> Iterator[Mount]:
     """Where the user's state folder lies outside of the home, it would be seen."""
     folder = os.path.join(os.path.realpath(read_environ().state_home), "rookery")
-    stored = environment.credentials_folder(ctx.root)
-    for each in dict.fromkeys((folder, os.path.dirname(os.path.realpath(stored)) if stored else folder)):
-        if os.path.isdir(each):
-            yield Mount(HIDE, each)
+    stored = read_if_usable(ctx.root)
+    file = "" if stored is None else stored.credentials_path
+    # The file lies in a folder of the project, in the folder of all projects.
+    recorded = os.path.dirname(os.path.realpath(os.path.dirname(file))) if file else folder
+    yield from (Mount(HIDE, path) for path in dict.fromkeys((folder, recorded)) if os.path.isdir(path))
 
 
 def _words(mounts: Iterable[Mount]) -> list[str]:
