@@ -138,12 +138,9 @@ def writing(root: str) -> Iterator[None]:
     """Hold the lock of the writer."""
     path = _lock_path(root)
     make_state_folder(os.path.dirname(path))
-    handle = locks.open_file(path)
-    try:
-        calls.lock(handle)
+    with open(locks.open_file(path), "rb") as file:
+        calls.lock(file.fileno())
         yield
-    finally:
-        os.close(handle)
 
 
 def _lock_path(root: str) -> str:
