@@ -13,7 +13,7 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config, section
 from rookery.roles.model import PROFILES
 from rookery.runtimes import claude
-from rookery.runtimes.claude_folder import write_folder
+from rookery.runtimes.claude_folder import prepare
 from rookery.runtimes.hooks import MODULE
 from rookery.runtimes.model import Command, Launch
 
@@ -100,7 +100,7 @@ def login(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_login_is_shared_without_what_renews_it(login: Path, tmp_path: Path) -> None:
     before = login.read_bytes()
-    write_folder(launch(tmp_path, configured(tmp_path)))
+    prepare(launch(tmp_path, configured(tmp_path)))
     command = claude.turn_command(launch(tmp_path, configured(tmp_path)), "x")
     assert command.env["CLAUDE_CODE_OAUTH_TOKEN"] == "now"
     assert "for ever" not in str(command)
@@ -118,7 +118,7 @@ def test_share_login_is_a_setting_and_a_key_goes_before_it(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789-0123456789")
     keyed = claude.turn_command(launch(tmp_path, configured(tmp_path)), "x")
     assert "CLAUDE_CODE_OAUTH_TOKEN" not in keyed.env
-    write_folder(launch(tmp_path, configured(tmp_path)))
+    prepare(launch(tmp_path, configured(tmp_path)))
     remembered = (tmp_path / "session" / "claude" / ".claude.json").read_text()
     assert "6789-0123456789" in remembered
     assert "sk-ant" not in remembered
@@ -161,6 +161,6 @@ def test_the_login_is_that_of_the_environment_that_the_program_will_have(
     assert claude.turn_command(launch(tmp_path, environ=environ), "x").env["CLAUDE_CODE_OAUTH_TOKEN"] == "mine"
     key = {"HOME": str(own), "ANTHROPIC_API_KEY": "sk-ant-recorded-0123456789"}
     assert "CLAUDE_CODE_OAUTH_TOKEN" not in claude.turn_command(launch(tmp_path, environ=key), "x").env
-    write_folder(launch(tmp_path, environ=key))
+    prepare(launch(tmp_path, environ=key))
     remembered = json.loads((tmp_path / "session/claude/.claude.json").read_text())
     assert remembered["customApiKeyResponses"]["approved"] == ["sk-ant-recorded-0123456789"[-20:]]

@@ -31,13 +31,13 @@ NOTIFICATION = "notification"
 
 @dataclass(frozen=True, slots=True)
 class Hook(Record):
-    """What a program says of one of its events."""
+    """One event of a program at which it calls us."""
 
     event: str
     timeout: int
     """Seconds until the program goes on without an answer."""
     headless: str | None = ""
-    """What of it a headless program tells, all by default. None where its output says it all: a process is saved."""
+    """Which of these events a headless program reports, all by default. None where its output has them anyway."""
 
 
 HOOKS: tuple[Hook, ...] = (
@@ -81,17 +81,15 @@ _START = (
 )
 
 
-def hook_command(
-    event: str, module: str = MODULE, python: str = "", seconds: int = PRE_TOOL_SECONDS
-) -> tuple[str, ...]:
+def hook_command(event: str, module: str = MODULE, seconds: int = PRE_TOOL_SECONDS) -> tuple[str, ...]:
     """What to run at the event, as an absolute argument list; `pre-tool` has so many seconds."""
     code = _START.format(separator=os.pathsep, module=module, pre_tool=PRE_TOOL, seconds=seconds)
-    return (python or sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
+    return (sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
 
 
 def _libraries() -> list[str]:
-    """Where Rookery and its database library lie; without `site` nothing else says so."""
+    """The folders of Rookery and its database library; without `site` Python does not know them."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found = find_spec("apsw")
-    packages = [os.path.dirname(os.path.dirname(found.origin))] if found is not None and found.origin else []
+    spec = find_spec("apsw")
+    packages = [os.path.dirname(os.path.dirname(spec.origin))] if spec is not None and spec.origin else []
     return list(dict.fromkeys([home, *packages]))
