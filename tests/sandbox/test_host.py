@@ -26,7 +26,7 @@ def start(folder: Path, script: str, token: str = "secret") -> subprocess.Popen[
     packed = folder / "packed-refs"
     packed.touch()
     plan = Plan(
-        cage=(*probe(None).words, "--tmpfs", "/run", "--bind", str(folder), str(folder)),
+        cage=(*probe().words, "--tmpfs", "/run", "--bind", str(folder), str(folder)),
         argv=("/bin/sh", "-c", script),
         env={"PATH": os.environ["PATH"]},
         worktree=str(folder),

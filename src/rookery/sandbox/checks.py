@@ -1,4 +1,4 @@
-"""What the doctor asks of the sandbox: whether it works, what it keeps in, and what only the guard keeps."""
+"""What the doctor asks of the sandbox: whether it works, what agents can reach, and what only the guard prevents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CATEGORY = "sandbox"
 
 
 def check_sandbox(place: Place) -> Iterator[Finding]:
-    """Bubblewrap works here and is wanted; what agents can reach is told, and by what the rest is kept."""
+    """Bubblewrap works here and is in use; the findings say what agents can reach."""
     root = place.root if place.root is not None and is_project(place.root) else None
     try:
         config = load_config(root, read_environ(), {}).config
@@ -39,7 +39,7 @@ def check_sandbox(place: Place) -> Iterator[Finding]:
     if reason:
         yield Finding(_CATEGORY, "files", ERROR if settings.mode == ON else WARNING, _missing(settings, reason), hint)
         return
-    version = probe(root).version
+    version = probe().version
     yield Finding(_CATEGORY, "files", OK, f"{version}: agents write their worktree, branch and home, and nothing else")
     yield _network(settings)
     yield _credentials(settings, root)
