@@ -265,7 +265,7 @@ class TestTerminal:
         tmux.send_key("ada", "Up")
         tmux.send_key("ada", "Escape")
         tmux.enter("ada")
-        tmux.interrupt("ada")
+        tmux.send_key("ada", "C-c")
         wait_until(lambda: tmux.capture("ada") == scripted.PROMPT)
         tmux.send_text("ada", "\n".join(f"line {n}" for n in range(400)))
         wait_until(lambda: tmux.capture("ada").endswith("line 0 [+399 lines]"))
