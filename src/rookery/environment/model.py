@@ -111,7 +111,7 @@ def can_be_set(name: str, value: str) -> bool:
 
 
 def is_credential(name: str, value: str) -> bool:
-    """True if the name says that it is secret, or the value looks so: a known form of key, a password in an address."""
+    """True if its name or its value looks secret: a known form of key, a password in an address."""
     if is_git_setting(name):
         return looks_secret(value)
     return name != "PATH" and (is_secret_name(name) or looks_secret(value))
@@ -150,7 +150,7 @@ def _are_secret(settings: Mapping[str, str]) -> bool:
 
 
 def sort_out(environ: Mapping[str, str]) -> Variables:
-    """What of a shell's environment is kept, in its two parts."""
+    """The variables of a shell that are kept, in two parts."""
     plain: dict[str, str] = {}
     credentials: dict[str, str] = {}
     for name, value in _without_settings(environ).items():

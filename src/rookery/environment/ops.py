@@ -1,4 +1,4 @@
-"""What we offer of the project's environment: look at it, and record another one. For people alone."""
+"""What we offer of the project's environment: show it, and record another one. Only for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rookery.base.record import Record
 from rookery.config.project import database_path
 from rookery.db import commits
 from rookery.environment import service, store
-from rookery.environment.model import CREDENTIAL, NOTHING, PLAIN, REMOVED, Change, Variables, compare, is_credential
+from rookery.environment.model import CREDENTIAL, NOTHING, PLAIN, REMOVED, Variables, compare, is_credential
+from rookery.environment.service import Refreshed
 from rookery.environment.store import EnvironmentUnusable
 from rookery.ops.context import Context
 from rookery.ops.operation import PROCESS, Doc, op
@@ -50,18 +51,6 @@ class ProjectEnvironment(Record):
     variables: tuple[Variable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed(Record):
-    """What was recorded, or would be."""
-
-    changes: tuple[Change, ...]
-    path: str
-    credentials_path: str
-    dry_run: bool
-    problem: str
-    """Why the earlier record could not be read."""
-
-
 @op("env show", needs="environment.read", long=True, view="environment.show")
 def show(ctx: Context) -> ProjectEnvironment:
     """Show the environment that agents and gates get, and how your shell differs from it.
@@ -70,13 +59,9 @@ def show(ctx: Context) -> ProjectEnvironment:
     what only your shell has: agents do not get that before `rook env refresh`, or the next `rook sling`.
     """
     shell = service.read_shell()
-    stored, problem, hint = None, "", ""
-    try:
-        stored = store.read(ctx.root)
-        if stored is None:
-            problem, hint = "nothing is recorded yet", EnvironmentUnusable.default_hint
-    except EnvironmentUnusable as error:
-        problem, hint = error.message, error.hint
+    stored, problem = service.try_to_read(ctx.root)
+    if stored is None and problem is None:
+        problem = EnvironmentUnusable("nothing is recorded yet")
     recorded = NOTHING if stored is None else stored.variables
     changes = {change.name: change.what for change in compare(recorded, shell)}
     return ProjectEnvironment(
@@ -85,8 +70,8 @@ def show(ctx: Context) -> ProjectEnvironment:
         at=stored.at if stored else None,
         by=stored.by if stored else None,
         how=stored.how if stored else None,
-        problem=problem,
-        hint=hint,
+        problem=problem.message if problem else "",
+        hint=problem.hint if problem else "",
         variables=tuple(
             _describe(name, recorded, shell, changes.get(name, SAME))
             for name in sorted(recorded.whole.keys() | shell.whole.keys())
@@ -126,14 +111,12 @@ def refresh(
     names = tuple(name for text in only for name in text.split(",") if name)
     if names:
         _check_names(ctx.root, names)
-    recorded = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
+    refreshed = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
     if not dry_run:
         # Turns may have waited for the record: the loop looks again, here or in another process.
         commits.tell(database_path(ctx.root))
         ctx.react()
-    return Refreshed(
-        recorded.changes, store.record_path(ctx.root), recorded.credentials_path, dry_run, recorded.problem
-    )
+    return refreshed
 
 
 def _check_names(root: str, names: tuple[str, ...]) -> None:

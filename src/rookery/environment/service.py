@@ -46,12 +46,14 @@ _SOCKET = "SSH_AUTH_SOCK"
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded(Record):
-    """What recording a shell's environment did."""
+class Refreshed(Record):
+    """What was recorded, or would be."""
 
     changes: tuple[Change, ...]
+    path: str
     credentials_path: str
-    problem: str = ""
+    dry_run: bool
+    problem: str
     """Why the earlier record could not be read; its credentials are lost."""
 
 
@@ -81,13 +83,11 @@ def project_environ(root: str) -> Environment:
 
 def own_environ(root: str) -> Environment:
     """The environment of our own processes: the same without credentials, and the least where it cannot be used."""
-    try:
-        stored = store.read(root)
-    except EnvironmentUnusable:
-        return Environment(least_environ())
+    stored, problem = try_to_read(root)
     if stored is not None:
         return _compose(stored.variables.plain)
-    return Environment(read_shell().plain | passed_on_environ() if _is_persons_call() else least_environ())
+    is_shell = problem is None and _is_persons_call()
+    return Environment(read_shell().plain | passed_on_environ() if is_shell else least_environ())
 
 
 def search_path(root: str) -> str:
@@ -108,13 +108,17 @@ def sling_path(root: str, caller: str) -> str:
     return unmarked_environ().get("PATH", os.defpath)
 
 
+def try_to_read(root: str) -> tuple[Stored | None, EnvironmentUnusable | None]:
+    """The record, if there is one that can be used, and why one cannot be used."""
+    try:
+        return store.read(root), None
+    except EnvironmentUnusable as error:
+        return None, error
+
+
 def find_problem(root: str) -> EnvironmentUnusable | None:
     """Why the record cannot be used; None if it can be, or if there never was one."""
-    try:
-        store.read(root)
-    except EnvironmentUnusable as error:
-        return error
-    return None
+    return try_to_read(root)[1]
 
 
 def is_recorded(root: str) -> bool:
@@ -124,10 +128,7 @@ def is_recorded(root: str) -> bool:
 
 def read_if_usable(root: str) -> Stored | None:
     """The record; None if there is none that can be used."""
-    try:
-        return store.read(root)
-    except EnvironmentUnusable:
-        return None
+    return try_to_read(root)[0]
 
 
 def secrets(root: str) -> tuple[str, ...]:
@@ -151,7 +152,7 @@ def record_sling(root: str, at: str) -> None:
         _print(line)
 
 
-def refresh(root: str, at: str, only: Collection[str], *, dry_run: bool) -> Recorded:
+def refresh(root: str, at: str, only: Collection[str], *, dry_run: bool) -> Refreshed:
     """Record the caller's shell as it is: what it does not have is dropped. With `only`, just these variables."""
 
     def update(old: Variables, shell: Variables) -> Variables:
@@ -162,32 +163,25 @@ def refresh(root: str, at: str, only: Collection[str], *, dry_run: bool) -> Reco
 
 def _record(
     root: str, at: str, how: str, update: Callable[[Variables, Variables], Variables], *, dry_run: bool = False
-) -> Recorded:
+) -> Refreshed:
     shell = read_shell()
     try:
         with nullcontext() if dry_run else store.writing(root):
-            old, path, problem = _read_old(root)
+            stored, problem = try_to_read(root)
+            old, credentials = (stored.variables, stored.credentials_path) if stored else (NOTHING, "")
             new = update(old, shell)
-            is_other = new != old or problem or how == REFRESH or not os.path.lexists(store.record_path(root))
-            if is_other and not dry_run:
-                path = store.write(root, read_environ().state_home, new, at=at, by=_user(), how=how)
+            if not dry_run and (stored is None or new != old or how == REFRESH):
+                credentials = store.write(root, read_environ().state_home, new, at=at, by=_user(), how=how)
     except OSError as error:
         raise StorageFailed(
             f"the environment for agents cannot be recorded: {error.filename}: {error.strerror}",
             hint="make room there, or set XDG_STATE_HOME to a folder that you can write",
         ) from error
-    return Recorded(compare(old, new), "" if dry_run else path, problem)
+    path, message = store.record_path(root), problem.message if problem else ""
+    return Refreshed(compare(old, new), path, "" if dry_run else credentials, dry_run, message)
 
 
-def _read_old(root: str) -> tuple[Variables, str, str]:
-    try:
-        stored = store.read(root)
-    except EnvironmentUnusable as error:
-        return NOTHING, "", error.message
-    return (NOTHING, "", "") if stored is None else (stored.variables, stored.credentials_path, "")
-
-
-def describe(recorded: Recorded) -> str:
+def describe(recorded: Refreshed) -> str:
     """What a sling changed of the credentials, in one line without any value; empty if nothing."""
     parts = [f"the earlier record could not be used ({recorded.problem})"] if recorded.problem else []
     for what, words in ((ADDED, "new"), (CHANGED, "another value for"), (REMOVED, "no more")):

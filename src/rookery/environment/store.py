@@ -6,7 +6,7 @@ never open the database; and because an export or a copy of the database must no
 
 Both files change at once: the credentials are written under a new name, and the record that names them is renamed into
 place. A process that is killed in between has changed nothing. The writer holds a lock, and notes in the lock's file
-that there is a record: so a record that has vanished is told from one that never existed.
+that there is a record, so that a record that was deleted is noticed.
 """
 
 from __future__ import annotations

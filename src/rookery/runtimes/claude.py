@@ -50,7 +50,7 @@ def check_installed(settings: Mapping[str, Any], path: str | None = None) -> Non
 def turn_command(launch: Launch, prompt: str) -> Command:
     """One turn: the prompt as a line in, events as lines out."""
     lines = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
-    # What runs in the background ends with the turn, so it must not be begun.
+    # What runs in the background would end with the turn, so it must not be started.
     env = _environment(launch) | {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
     return Command((*_command(launch, model.HEADLESS), *lines), env, user_line(prompt), INTERRUPT_LINE)
 
@@ -81,7 +81,7 @@ def _command(launch: Launch, mode: str) -> tuple[str, ...]:
 
 
 def _permissions(launch: Launch) -> list[str]:
-    """Nothing is allowed by itself: our hook allows each call by name, and where it does not answer, none runs."""
+    """Allow nothing here: our hook allows each call by name, and without its answer none runs."""
     denied = _NOT_OURS if launch.may_write else (*_NOT_OURS, *_WRITING)
     return ["--permission-mode", "default", "--disallowedTools", ",".join(denied)]
 

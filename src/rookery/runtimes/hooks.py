@@ -1,8 +1,8 @@
 """The command that an agent's program calls at its events: one absolute argument list, the same for every runtime.
 
-It runs at every tool call, so it starts the interpreter without `site` and without anything of the user's or of the
-folder that it stands in. Programs let a tool through when the hook fails or is slow. So `pre-tool` says no by itself
-when it cannot start, and when it has no answer in time, long before the program would stop waiting.
+It runs at every tool call, so it starts the interpreter without `site`, and without anything from the user's Python or
+the current folder. Programs allow a tool when the hook fails or is slow. So `pre-tool` refuses it when the hook cannot
+start, and when it has no answer in time, long before the program would stop waiting.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook(SESSION_END, 30, None),
     Hook(NOTIFICATION, 10),
 )
-"""Every headless turn is a start that goes on, so only a compacted conversation is told what it may have forgotten.
+"""Every headless turn resumes its conversation, so only one that was compacted is reminded of what it may have lost.
 A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within PRE_TOOL_SECONDS."""
 
 PRE_TOOL_SECONDS = 10

@@ -89,7 +89,7 @@ class Plan(Record):
     packed: tuple[str, str]
     """The repository's file of packed refs, and the copy of it that the agent sees."""
     holds: tuple[str, ...] = ()
-    """Folders that must not vanish while they are mounted, though they may be empty."""
+    """Folders that git must not remove while they are mounted, though they may be empty."""
     network: str = OPEN
     allow: tuple[str, ...] = ()
     has_terminal: bool = False

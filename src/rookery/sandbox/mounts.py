@@ -17,7 +17,7 @@ from rookery.base.record import Record
 from rookery.config import layout
 from rookery.sandbox.model import BLANK, HIDE, RO, RW, Mount
 
-# Of /dev the sandbox has its own, so that what lies in memory there is hidden too.
+# The sandbox has its own /dev, so that shared memory is hidden too.
 _HIDDEN = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108
 
 # Only these folders of ~/.local hold programs; beside them lie keyrings and the data of applications.
@@ -62,9 +62,9 @@ def find_repository(worktree: str, branch: str) -> Repository:
     own = _read_line(os.path.join(worktree, ".git")).removeprefix("gitdir:").strip()
     common = os.path.join(own, _read_line(os.path.join(own, "commondir")))
     if os.path.isdir(os.path.join(common, "reftable")):
-        raise InvalidState("refs in a reftable cannot be told apart by agent", hint="use sandbox.mode off")
+        raise InvalidState("refs in a reftable cannot be separated by agent", hint="use sandbox.mode off")
     if "/" not in branch:
-        raise InvalidState(f"{branch} lies beside the branches of others", hint="agents' branches are rook/NAME/TASK")
+        raise InvalidState(f"{branch} has no folder of its own", hint="agents' branches are rook/NAME/TASK")
     return Repository(os.path.realpath(common), os.path.realpath(own), branch)
 
 

@@ -79,7 +79,7 @@ def find_obstacle(root: str | None, config: Config) -> tuple[str, str]:
     if root is not None and (detect(root, config.vcs.backend) or ("",))[0] == JJ:
         return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
     if root is not None and os.path.isdir(os.path.join(root, ".git", "reftable")):
-        return "refs in a reftable cannot be told apart by agent", "use refs in files, or sandbox.mode auto"
+        return "refs in a reftable cannot be separated by agent", "use refs in files, or sandbox.mode auto"
     result = probe()
     return result.reason, result.hint
 

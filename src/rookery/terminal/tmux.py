@@ -30,7 +30,8 @@ _SHORT = 200
 _WIDTH, _HEIGHT = 160, 48
 _NOTHING_THERE = ("no server running", "server exited", "lost server", "can't find", "no current target")
 _NO_SOCKET = ("(No such file or directory)", "(Connection refused)")
-_FIELDS = "#{session_name} #{pane_pid} #{pane_dead} #{pid} status:#{pane_dead_status} signal:#{pane_dead_signal}"
+_STATUS = "=#{?pane_dead_signal,-#{pane_dead_signal},#{pane_dead_status}}"
+_FIELDS = f"#{{session_name}} #{{pane_pid}} #{{pane_dead}} #{{pid}} {_STATUS}"
 
 OPTIONS = (
     ("remain-on-exit", "on"),  # keeps the last output of a program that dies, and its status
@@ -138,9 +139,9 @@ class Tmux:
         done = self._run("list-panes", "-a", "-f", "#{==:#{window_index}.#{pane_index},0.0}", "-F", _FIELDS)
         panes, server = {}, 0
         for line in done.stdout.splitlines():
-            name, pid, dead, server_pid, status, number = line.split()
+            name, pid, dead, server_pid, status = line.split()
             server = int(server_pid)
-            panes[name] = PaneInfo(int(pid), dead == "1", _exit_status(status, number) if dead == "1" else None)
+            panes[name] = PaneInfo(int(pid), dead == "1", int(status[1:]) if dead == "1" and status[1:] else None)
         return panes, identify(server)
 
     def capture(self, name: str, lines: int = 0) -> str:
@@ -273,11 +274,3 @@ def _word(text: str) -> str:
 
 def _is_absence(error: str) -> bool:
     return error.startswith(_NOTHING_THERE) or error.rstrip().endswith(_NO_SOCKET)
-
-
-def _exit_status(status: str, number: str) -> int | None:
-    """From `status:0 signal:`, one or both empty."""
-    by_signal, by_itself = number.partition(":")[2], status.partition(":")[2]
-    if by_signal:
-        return -int(by_signal)
-    return int(by_itself) if by_itself else None

@@ -1,8 +1,8 @@
 """Removes a worktree so that a kill at any point is followed up, and publishes its event once, when it is gone.
 
-A row of `cleanings` says what is about to happen before anything is touched, and goes in the transaction that publishes
-`worktree.cleaned`. So a row whose process is dead is a cleaning that was cut off: if the folder is still in its place,
-nothing has happened and the row is dropped; if it is gone, the rest is done and published.
+A row of `cleanings` says what is about to happen before anything is touched. The transaction that publishes
+`worktree.cleaned` deletes it. So a row whose process is dead is a cleaning that was cut off: if the folder is still in
+its place, nothing has happened and the row is dropped; if it is gone, the rest is done and published.
 """
 
 from __future__ import annotations

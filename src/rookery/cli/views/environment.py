@@ -7,7 +7,8 @@ from typing import Any
 
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
-from rookery.environment.ops import ProjectEnvironment, Refreshed, Variable
+from rookery.environment.ops import ProjectEnvironment, Variable
+from rookery.environment.service import Refreshed
 
 _NAME, _VALUE = 30, 36
 _LINE = 78

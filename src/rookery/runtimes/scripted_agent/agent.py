@@ -59,7 +59,7 @@ class Agent:
     def _do(self, step: Step) -> bool:
         """Do one step; True if the turn ends with it."""
         try:
-            outcome = steps.STEPS[step.kind].do(self, self._fill(step.value))
+            outcome = steps.STEPS[step.kind][1](self, self._fill(step.value))
         except (RookError, OSError) as error:
             if step.kind == "fail":
                 raise

@@ -97,7 +97,8 @@ def _parse_step(item: dict[str, Any], label: str) -> Step:
     ((kind, value),) = item.items()
     if kind not in STEPS:
         raise InvalidInput(f"step {label}: there is no step `{kind}`", hint="one of " + ", ".join(STEPS))
-    problem = STEPS[kind].find_problem(value)
+    find_problem, _do = STEPS[kind]
+    problem = find_problem(value)
     if problem:
         raise InvalidInput(f"step {label} ({kind}): {problem}", hint=_HINT)
     return Step(label, kind, value)

@@ -9,11 +9,9 @@ import json
 import os
 import signal
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rookery.base.errors import Refused
-from rookery.base.record import Record
 from rookery.config.environ import child_environ
 from rookery.processes.process import run
 from rookery.processes.python import module_command
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from rookery.runtimes.scripted_agent.agent import Agent
 
     Rule = Callable[[Any], str]
+    Do = Callable[[Agent, Any], str | None]
 
 END = "end"
 """The turn ends here; the next one goes on with the step after."""
@@ -263,34 +262,25 @@ def _until(value: Any) -> str:
     return problem or ("" if value else "`mail_from` or `mail_type` is wanted")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Record):
-    """A kind of step."""
-
-    find_problem: Rule
-    """What is wrong with a value; empty if nothing is."""
-    do: Callable[[Agent, Any], str | None]
-
-
-STEPS: dict[str, Kind] = {
-    "say": Kind(_TEXT, say),
-    "edit": Kind(_edit, edit),
-    "commit": Kind(_TEXT, commit),
-    "run": Kind(_TEXT, run_command),
-    "mail": Kind(_mail, mail),
-    "reply": Kind(_TEXT, reply),
-    "task": Kind(_words, task),
-    "rook": Kind(_words, rook),
-    "sling": Kind(_TASK, sling),
-    "wait": Kind(_MAIL, wait),
-    "until": Kind(_until, until),
-    "sleep": Kind(_SECONDS, sleep),
-    "spend": Kind(_spend, spend),
-    "crash": Kind(_STATUS, crash),
-    "signal": Kind(_SIGNAL, send_signal),
-    "hang": Kind(_TRUE, hang),
-    "stubborn": Kind(_TRUE, stubborn),
-    "child": Kind(_TEXT, child),
-    "fail": Kind(_TEXT, fail),
+STEPS: dict[str, tuple[Rule, Do]] = {
+    "say": (_TEXT, say),
+    "edit": (_edit, edit),
+    "commit": (_TEXT, commit),
+    "run": (_TEXT, run_command),
+    "mail": (_mail, mail),
+    "reply": (_TEXT, reply),
+    "task": (_words, task),
+    "rook": (_words, rook),
+    "sling": (_TASK, sling),
+    "wait": (_MAIL, wait),
+    "until": (_until, until),
+    "sleep": (_SECONDS, sleep),
+    "spend": (_spend, spend),
+    "crash": (_STATUS, crash),
+    "signal": (_SIGNAL, send_signal),
+    "hang": (_TRUE, hang),
+    "stubborn": (_TRUE, stubborn),
+    "child": (_TEXT, child),
+    "fail": (_TEXT, fail),
 }
-"""Every kind of step but `repeat`."""
+"""Every kind of step but `repeat`: what is wrong with its value, and how it is done."""
