@@ -48,7 +48,7 @@ class Caller:
         self.repo, self.log = repo, repo.parent / "it's a log.ndjson"
         folder = str(repo.parent / "session")
         settings = settings_for(server, hook_command=self.command)
-        self.launch = Launch("ses_1", "ada", "builder", str(repo), folder, "default", "yolo", None, settings)
+        self.launch = Launch("ada", "builder", str(repo), folder, "default", None, settings)
 
     def command(self, event: str) -> tuple[str, ...]:
         return (sys.executable, "-I", "-S", "-c", _STUB, str(self.log), "refused.txt", event)

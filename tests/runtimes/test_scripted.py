@@ -38,9 +38,7 @@ class Actor:
         self.repo = repo
         self.mark = mark
         self.folder = repo.parent / "session"
-        self.launch = Launch(
-            "ses_1", "ada", "builder", str(repo), str(self.folder), "big", "", None, {}, "task_1", "eve"
-        )
+        self.launch = Launch("ada", "builder", str(repo), str(self.folder), "big", None, {}, "task_1", "eve")
 
     def follow(self, script: str) -> Actor:
         """Give it a script."""

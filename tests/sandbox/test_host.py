@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -28,7 +27,8 @@ def start(folder: Path, script: str, token: str = "secret") -> subprocess.Popen[
     plan = Plan(
         cage=(*probe().words, "--tmpfs", "/run", "--bind", str(folder), str(folder)),
         argv=("/bin/sh", "-c", script),
-        env={"PATH": os.environ["PATH"]},
+        names=(),
+        home=str(folder),
         worktree=str(folder),
         sockets=str(folder / "s"),
         packed=(str(folder / "none"), str(packed)),

@@ -32,14 +32,12 @@ MODES = (HEADLESS, TMUX)
 class Launch(Record):
     """Everything that a runtime may need to start an agent or one turn of it."""
 
-    session_id: str
     agent: str
     role: str
     worktree: str
     folder: str
     """A private folder of this session, outside the worktree, for the runtime's own state and configuration."""
     model: str
-    profile: str
     runtime_session: str | None
     """The program's own name of the conversation, once it is known."""
     settings: Mapping[str, Any]

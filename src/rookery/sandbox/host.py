@@ -24,7 +24,7 @@ from rookery.processes.inotify import MOVED_HERE, Watch, watch_folders
 from rookery.processes.python import module_command
 from rookery.processes.spawning import exit_status, spawn
 from rookery.processes.subreaper import adopt_orphans
-from rookery.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, clear_sockets
+from rookery.sandbox.model import ALLOW, OPEN, PROXY, RELAY_PORT, ROOK, SOCKETS, Plan, build_environ, clear_sockets
 from rookery.sandbox.proxy import Proxy
 
 _PASSED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
@@ -129,7 +129,7 @@ def _run(plan: Plan, env: Mapping[str, str]) -> int:
     words.append("--")
     if plan.network == ALLOW:
         words += [*module_command("rookery.sandbox.relay"), str(RELAY_PORT), PROXY]
-    pid = spawn([*words, *plan.argv], env=plan.environ(env), keep=(writer,))
+    pid = spawn([*words, *plan.argv], env=build_environ(env, plan.names, plan.home, plan.network), keep=(writer,))
     os.close(writer)
     return _attend(pid, reader)
 

@@ -39,7 +39,6 @@ def clear_sockets(folder: str) -> None:
 
 RO, RW, HIDE, BLANK = "ro", "rw", "hide", "blank"
 _PASSED = ("PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ")
-_TERMINAL = ("TERM", "COLORTERM")
 _OURS = tuple(f"ROOKERY_{name}" for name in ("ROOT", "AGENT", "SESSION", "TURN", "PORT", "PORTS", "PYTHON"))
 _SECRET = {"ROOKERY_TOKEN", "ROOKERY_CONFINED"}
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -81,8 +80,10 @@ class Plan(Record):
     cage: tuple[str, ...]
     """The command line of bubblewrap, before the program."""
     argv: tuple[str, ...]
-    env: dict[str, str]
-    """What is set for the sandbox."""
+    names: tuple[str, ...]
+    """The variables of the host's environment that the program gets beside those that every program needs."""
+    home: str
+    """The agent's own home."""
     worktree: str
     sockets: str
     """A private folder outside, with a path short enough for a socket."""
@@ -93,12 +94,6 @@ class Plan(Record):
     network: str = OPEN
     allow: tuple[str, ...] = ()
     has_terminal: bool = False
-    passed: tuple[str, ...] = ()
-    """Variables that the program gets as the host has them."""
-
-    def environ(self, outside: Mapping[str, str]) -> dict[str, str]:
-        """The program's whole environment, in a host that has the one outside."""
-        return {name: outside[name] for name in self.passed if name in outside} | self.env
 
 
 def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, network: str) -> dict[str, str]:
@@ -122,9 +117,3 @@ def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, n
     for number, (key, value) in enumerate(_GIT.items()):
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return env
-
-
-def part_environ(env: Mapping[str, str], outside: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The variables to set for the sandbox, and the names of those that the host has itself, as of its terminal."""
-    passed = sorted({*(name for name, value in env.items() if outside.get(name) == value), *_TERMINAL})
-    return {name: value for name, value in env.items() if name not in passed}, tuple(passed)

@@ -16,7 +16,7 @@ from rookery.ops.context import Context
 from rookery.processes.python import module_command
 from rookery.runtimes.model import Command
 from rookery.runtimes.registry import open_runtime
-from rookery.sandbox.model import BUBBLEWRAP, HIDE, Mount, NoSandbox, Plan, build_environ, part_environ, socket_folder
+from rookery.sandbox.model import BUBBLEWRAP, HIDE, Mount, NoSandbox, Plan, socket_folder
 from rookery.sandbox.mounts import create_mount_points, find_repository, own_mounts, shared_mounts
 from rookery.sandbox.probe import probe
 from rookery.sessions.model import Session
@@ -78,7 +78,6 @@ def _plan(
         *secrets,
         *own_mounts(session.worktree, repository, repository.packed_refs),
     ]
-    own_env, passed = part_environ(build_environ(env, names, own_home, settings.network), env)
     # From now on our own git works in this worktree with no more rights than the agent has.
     name = os.path.basename(session.worktree)
     cage.keep(root, name, [*words, "--unshare-net", *_words(git_mounts)], repository.common)
@@ -87,14 +86,14 @@ def _plan(
     return Plan(
         cage=(*words, *_words(mounts)),
         argv=command.argv,
-        env=own_env,
+        names=tuple(names),
+        home=own_home,
         worktree=session.worktree,
         sockets=sockets,
         packed=(repository.packed_refs, packed),
         holds=(repository.branch_folder, os.path.dirname(repository.logs[0])),
         network=settings.network,
         allow=settings.allow,
-        passed=passed,
     )
 
 
