@@ -269,7 +269,7 @@ def test_a_turn_that_ends_meanwhile_is_looked_at_too(
     monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
-        radar.look(field.merger.ctx, lock, 1)
+        radar.run(field.merger.ctx, lock, 1)
     assert len(looks) == 2
     assert field.db.value("SELECT seq FROM radar_seen") == 2
 
@@ -286,7 +286,7 @@ def test_the_rest_is_left_to_another_that_was_faster(field: Field, monkeypatch: 
     monkeypatch.setattr("rookery.config.steps.reached", reached)
     field.turn(field.one)
     with field.held() as lock:
-        radar.look(field.merger.ctx, lock, 1)
+        radar.run(field.merger.ctx, lock, 1)
     os.close(others[0])
     assert unseen_ends(field.db) == 2
 

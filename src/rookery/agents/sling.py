@@ -78,7 +78,7 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
     """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
-    kept = worktrees.undo(
+    leftover = worktrees.undo(
         ctx.root,
         ctx.config.vcs,
         agent=session.agent,
@@ -88,7 +88,7 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
         is_new=session.step == RESERVED and session.settings.is_new,
     )
     steps.reached("undone")
-    end_session(ctx, session.id, FAILED, reason + (f" ({kept})" if kept else ""), tell_parent=False)
+    end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 
 
 def _record(ctx: Context, session: Session, step: str, **changes: Any) -> Session:

@@ -69,7 +69,7 @@ def decide(facts: Facts, _now: float) -> Plan:
     return Plan((Action(NAME, "look at the radar", str(facts.ended), "a turn has ended", seen=repr(facts.as_dict())),))
 
 
-def start_look(ctx: Context, _ended: str = "") -> None:
+def start_process(ctx: Context, _ended: str = "") -> None:
     """Start the process, if there are turns to see and none is at work."""
     path = ctx.path(layout.RADAR_LOCK)
     make_state_folder(os.path.dirname(path))
@@ -91,10 +91,10 @@ def start_look(ctx: Context, _ended: str = "") -> None:
         os.close(lock)
 
 
-ACTIONS = {"look at the radar": start_look}
+ACTIONS = {"look at the radar": start_process}
 
 
-def look(ctx: Context, lock: int, tries: int) -> None:
+def run(ctx: Context, lock: int, tries: int) -> None:
     """Warn until every ended turn is seen. A failure is left to the next process; the last try counts as seen."""
     while locks.hold(lock):
         while (ended := store.unseen_ends(ctx.db)) is not None:
@@ -138,7 +138,7 @@ def main() -> None:
     try:
         db = open_state(root)
         ctx = Context.at(root, db)
-        look(ctx, lock, tries)
+        run(ctx, lock, tries)
         import_module(_LOOP).react(ctx)  # agents that were warned may be waiting
     except RookError as error:
         _log(error, tries)

@@ -41,7 +41,7 @@ def prime(
     ctx: Context,
     *,
     agent: Annotated[
-        str | None, Ref(AGENTS), ACTS_AS, Doc("For people: what this agent is told; by default for your own session.")
+        str | None, Ref(AGENTS), ACTS_AS, Doc("For people: the text for this agent; by default for your own session.")
     ] = None,
     compact: Annotated[bool, Doc("Only what must not be forgotten.")] = False,
 ) -> str:

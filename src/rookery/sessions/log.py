@@ -39,7 +39,7 @@ def append(folder: str, record: dict[str, Any]) -> None:
 
 
 def describe(data: dict[str, Any]) -> str:
-    """The gist of a record on a line."""
+    """The data of a record in short."""
     for key in ("text", "message", "command", "change"):
         if isinstance(data.get(key), str):
             return str(data[key])

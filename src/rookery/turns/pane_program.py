@@ -1,6 +1,6 @@
 """The process that becomes an agent's program in a terminal: `python … rookery.turns.pane_program PROGRAM WORDS…`.
 
-The program keeps what is set here: whatever it leaves behind stays under it, and can be told for the agent's.
+The program keeps what is set here: whatever it leaves behind stays below it, and is known to be the agent's.
 """
 
 from __future__ import annotations
