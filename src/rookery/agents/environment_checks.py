@@ -38,7 +38,7 @@ def check_environment(place: Place) -> Iterator[Finding]:
         return
     count, secret = len(stored.variables.whole), len(stored.variables.credentials)
     yield Finding(_CATEGORY, "record", OK, f"{count} variables, {secret} of them credentials, {stored.at}")
-    yield from (_program(ctx, stored, each) for each in runtimes)
+    yield from (_program(ctx, stored, runtime) for runtime in runtimes)
 
 
 def _program(ctx: Context, stored: Stored, runtime: str) -> Finding:

@@ -114,7 +114,7 @@ def refresh(
     refreshed = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
     if not dry_run:
         # Turns may have waited for the record: the loop looks again, here or in another process.
-        commits.tell(database_path(ctx.root))
+        commits.announce(database_path(ctx.root))
         ctx.react()
     return refreshed
 

@@ -29,7 +29,7 @@ from rookery.config import layout, steps
 from rookery.config.environ import read_sudo_user
 from rookery.config.project import make_state_folder
 from rookery.environment.model import Variables, can_be_set
-from rookery.ops.state import is_own
+from rookery.ops.state_owner import is_own
 from rookery.processes import locks
 
 _PREFIX = "credentials-"

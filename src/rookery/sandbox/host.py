@@ -140,7 +140,7 @@ def _attend(pid: int, info: int) -> int:
     while True:
         received = signal.sigwaitinfo({*_PASSED, signal.SIGCHLD})
         if received.si_signo == signal.SIGCHLD:
-            status = wait(pid, block=False)
+            status = exit_status(pid)
             if status is not None:
                 return status
         elif received.si_code != _FROM_TERMINAL:

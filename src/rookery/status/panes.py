@@ -14,28 +14,27 @@ from rookery.runtimes.model import TMUX
 from rookery.sessions import store
 from rookery.terminal.tmux import Tmux
 
-_LOOK_AGAIN = 0.3
+_SHORTEST_SECONDS = 0.3
 """The least seconds between two looks, and the most while there are terminals, which report nothing by themselves."""
 _LONGEST_SECONDS = 60.0
 
 
-class Lookout:
+class StatusWatch:
     """One person's view of all agents, for as long as they watch."""
 
-    def __init__(self, ctx: Context, react: Callable[[], None]) -> None:
+    def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._react = react
         self._ended: set[str] = set()
-        self._commits = Commits(ctx.db.path, rest=_LOOK_AGAIN)
+        self._commits = Commits(ctx.db.path, rest=_SHORTEST_SECONDS)
 
     def wait(self, longest: float = _LONGEST_SECONDS) -> None:
         """Return when something may have changed, or after so many seconds; the loop ends sessions that have died."""
         terminals = self._terminals()
-        self._commits.wait(min(longest, _LOOK_AGAIN) if terminals else longest)
+        self._commits.wait(min(longest, _SHORTEST_SECONDS) if terminals else longest)
         panes = Tmux(self._ctx.tmux_socket).list() if terminals else {}
         ended = {name for name in terminals if name not in panes or panes[name].dead}
         if ended - self._ended:
-            self._react()
+            self._ctx.react()
         self._ended = ended
 
     def screens(self) -> dict[str, str]:

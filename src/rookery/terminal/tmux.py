@@ -106,10 +106,10 @@ class Tmux:
             # Tmux replaces PATH, and nothing else, by that of the client that asks.
             done = self._run(*_setup(self.socket), ";", "source-file", "-", stdin=line, path=path)
             # The server ends with its last session, and may still have taken our call: the next one starts another.
-            if done.ok or "server exited" not in done.last_words:
+            if done.ok or "server exited" not in done.last_output:
                 break
         if not done.ok:
-            raise ProgramFailed(f"tmux could not start {name}: {done.last_words}")
+            raise ProgramFailed(f"tmux could not start {name}: {done.last_output}")
         return self._identify(name, argv)
 
     def _identify(self, name: str, argv: Sequence[str]) -> Identity:

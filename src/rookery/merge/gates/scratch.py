@@ -80,8 +80,8 @@ def _cage(merger: Merger, top: str) -> tuple[str, ...]:
     mode = merger.ctx.config.sandbox.mode
     if mode == OFF:
         return ()
-    found = probe()
-    if not found.works:
+    bubblewrap = probe()
+    if not bubblewrap.works:
         if mode == ON:
             reason = f"sandbox.mode is on, and nothing can be sandboxed: {bubblewrap.reason}"
             raise NoSandbox(reason, hint=bubblewrap.hint)

@@ -15,6 +15,7 @@ from rookery.base.errors import Refused
 from rookery.config.environ import child_environ
 from rookery.processes.process import run
 from rookery.processes.python import module_command
+from rookery.processes.spawning import start_detached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
