@@ -49,7 +49,7 @@ def measure(root: str, size: Size) -> Table:
     try:
         make_repository(repo, rook, files=50, tasks=2 * many, script=_SCRIPT)
         for place, mode in _PLACES.items():
-            if mode == "on" and not probe(os.path.join(repo, ".rookery", "run")).works:
+            if mode == "on" and not probe().works:
                 notes.append("in the sandbox it was not measured: bubblewrap does not work here")
                 continue
             agents = _sling(repo, rook, mode, many)

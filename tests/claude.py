@@ -93,7 +93,7 @@ class ClaudeBench:
         settings = settings_for(_shared(), hook_command=allow_everything)
         if behaviour == "stubborn":
             settings["program"] = str(_stubborn(folder.parent / "stubborn", settings["program"]))
-        return Launch("ses_1", "ada", "builder", str(worktree), str(folder), "default", "yolo", None, settings)
+        return Launch("ada", "builder", str(worktree), str(folder), "default", None, settings)
 
 
 def _stubborn(path: Path, program: str) -> Path:

@@ -55,7 +55,6 @@ def test_credentials_lie_apart_and_everything_is_private(project: Path, state: P
     record = project / ".rookery/environment.json"
     assert "hush" not in record.read_text()
     assert (mode(record), mode(path), mode(path.parent), mode(path.parent.parent)) == (0o600, 0o600, 0o700, 0o700)
-    assert store.read(str(project), with_values=False) == get(project).replace(variables=Variables({"A": "1"}, {}))
 
 
 def test_without_credentials_there_is_no_second_file(project: Path, state: Path) -> None:

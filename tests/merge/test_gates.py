@@ -215,8 +215,8 @@ def test_a_gate_that_moves_the_real_base_lands_nothing_untested(yard: Yard) -> N
 
 
 def need_sandbox() -> None:
-    if not probe(None).works:
-        pytest.skip(f"no sandbox here: {probe(None).reason}")
+    if not probe().works:
+        pytest.skip(f"no sandbox here: {probe().reason}")
 
 
 def test_a_gate_in_a_sandbox_can_only_read_the_project(yard: Yard, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from .yard import Yard
 
 pytestmark = pytest.mark.slow
 
-_SANDBOX = probe(None)
+_SANDBOX = probe()
 
 
 class Field:

@@ -66,7 +66,7 @@ class ScriptedBench:
         script = folder.with_suffix(".yaml")
         script.write_text(self._SCRIPTS[behaviour])
         settings = {"script": str(script)}
-        return Launch("ses_1", "ada", "builder", str(worktree), str(folder), "", "", None, settings)
+        return Launch("ada", "builder", str(worktree), str(folder), "", None, settings)
 
 
 BENCHES: dict[str, type[Bench]] = {

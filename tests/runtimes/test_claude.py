@@ -11,17 +11,14 @@ import pytest
 
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config, section
-from rookery.roles.model import PROFILES
 from rookery.runtimes import claude
-from rookery.runtimes.claude_folder import write_folder
+from rookery.runtimes.claude_folder import prepare
 from rookery.runtimes.hooks import MODULE
 from rookery.runtimes.model import Command, Launch
 
 
 def launch(tmp_path: Path, settings: dict[str, Any] | None = None, **changes: Any) -> Launch:
-    begun = Launch(
-        "ses_1", "ada", "builder", str(tmp_path), str(tmp_path / "session"), "default", "yolo", None, settings or {}
-    )
+    begun = Launch("ada", "builder", str(tmp_path), str(tmp_path / "session"), "default", None, settings or {})
     return begun.replace(**changes)
 
 
@@ -70,9 +67,8 @@ def test_a_role_that_writes_nothing_loses_the_tools_for_it(tmp_path: Path) -> No
     assert {"Write", "Edit", "Task"} <= set(value_of(reader, "--disallowedTools").split(","))
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_nothing_is_allowed_but_by_our_hook(tmp_path: Path, profile: str) -> None:
-    command = claude.turn_command(launch(tmp_path, profile=profile), "x")
+def test_nothing_is_allowed_but_by_our_hook(tmp_path: Path) -> None:
+    command = claude.turn_command(launch(tmp_path), "x")
     assert value_of(command, "--permission-mode") == "default"
     assert not {"--dangerously-skip-permissions", "--allowedTools"} & set(command.argv)
 
@@ -100,7 +96,7 @@ def login(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_login_is_shared_without_what_renews_it(login: Path, tmp_path: Path) -> None:
     before = login.read_bytes()
-    write_folder(launch(tmp_path, configured(tmp_path)))
+    prepare(launch(tmp_path, configured(tmp_path)))
     command = claude.turn_command(launch(tmp_path, configured(tmp_path)), "x")
     assert command.env["CLAUDE_CODE_OAUTH_TOKEN"] == "now"
     assert "for ever" not in str(command)
@@ -118,7 +114,7 @@ def test_share_login_is_a_setting_and_a_key_goes_before_it(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789-0123456789-0123456789")
     keyed = claude.turn_command(launch(tmp_path, configured(tmp_path)), "x")
     assert "CLAUDE_CODE_OAUTH_TOKEN" not in keyed.env
-    write_folder(launch(tmp_path, configured(tmp_path)))
+    prepare(launch(tmp_path, configured(tmp_path)))
     remembered = (tmp_path / "session" / "claude" / ".claude.json").read_text()
     assert "6789-0123456789" in remembered
     assert "sk-ant" not in remembered
@@ -161,6 +157,6 @@ def test_the_login_is_that_of_the_environment_that_the_program_will_have(
     assert claude.turn_command(launch(tmp_path, environ=environ), "x").env["CLAUDE_CODE_OAUTH_TOKEN"] == "mine"
     key = {"HOME": str(own), "ANTHROPIC_API_KEY": "sk-ant-recorded-0123456789"}
     assert "CLAUDE_CODE_OAUTH_TOKEN" not in claude.turn_command(launch(tmp_path, environ=key), "x").env
-    write_folder(launch(tmp_path, environ=key))
+    prepare(launch(tmp_path, environ=key))
     remembered = json.loads((tmp_path / "session/claude/.claude.json").read_text())
     assert remembered["customApiKeyResponses"]["approved"] == ["sk-ant-recorded-0123456789"[-20:]]

@@ -13,7 +13,7 @@ from claude import model as model
 from claude import model_script, settings_for
 from process_tools import Mark, wait_until
 from rookery.runtimes import claude, hooks
-from rookery.runtimes.claude_folder import write_folder
+from rookery.runtimes.claude_folder import prepare
 from rookery.runtimes.model import DENIED, Launch
 from rookery.terminal.tmux import Tmux
 
@@ -48,13 +48,13 @@ class Caller:
         self.repo, self.log = repo, repo.parent / "it's a log.ndjson"
         folder = str(repo.parent / "session")
         settings = settings_for(server, hook_command=self.command)
-        self.launch = Launch("ses_1", "ada", "builder", str(repo), folder, "default", "yolo", None, settings)
+        self.launch = Launch("ada", "builder", str(repo), folder, "default", None, settings)
 
     def command(self, event: str) -> tuple[str, ...]:
         return (sys.executable, "-I", "-S", "-c", _STUB, str(self.log), "refused.txt", event)
 
     def play(self, mark: Mark, script: str) -> Played:
-        write_folder(self.launch)
+        prepare(self.launch)
         return play_turn(claude, self.launch, f"Go.\n{model_script(script)}", mark)
 
     @property
@@ -82,7 +82,7 @@ def test_every_event_calls_its_hook_without_a_shell(caller: Caller, mark: Mark) 
 
 @pytest.mark.slow
 def test_in_a_terminal_there_is_a_hook_for_what_comes_of_a_tool_too(caller: Caller, mark: Mark, tmux: Tmux) -> None:
-    write_folder(caller.launch)
+    prepare(caller.launch)
     command = claude.terminal_command(caller.launch)
     tmux.new_session("ada", str(caller.repo), command.argv, {**mark.env, **command.env})
     wait_until(lambda: claude.is_ready(tmux.capture("ada")))
@@ -112,7 +112,7 @@ def test_in_a_terminal_there_is_a_hook_for_what_comes_of_a_tool_too(caller: Call
 def test_a_hook_that_does_not_allow_lets_no_tool_through(caller: Caller, mark: Mark, command: tuple[str, ...]) -> None:
     broken = {"hook_command": lambda event: command}
     launch = caller.launch.replace(settings={**caller.launch.settings, **broken})
-    write_folder(launch)
+    prepare(launch)
     script = "- run: touch through.txt\n- say: the end"
     played = play_turn(claude, launch, f"Go.\n{model_script(script)}", mark)
     assert not (caller.repo / "through.txt").exists()
@@ -131,11 +131,11 @@ def test_a_repository_cannot_turn_the_hooks_off(caller: Caller, mark: Mark) -> N
 
 
 def test_the_folder_is_for_its_owner_alone_and_keeps_what_the_program_remembers(caller: Caller) -> None:
-    write_folder(caller.launch)
+    prepare(caller.launch)
     folder = Path(caller.launch.folder) / "claude"
     remembered = folder / ".claude.json"
     remembered.write_text(json.dumps(json.loads(remembered.read_text()) | {"numStartups": 7}))
-    write_folder(caller.launch)
+    prepare(caller.launch)
     assert json.loads(remembered.read_text())["numStartups"] == 7
     assert folder.stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())

@@ -25,14 +25,14 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def inputs(folder: Path, since: Any = None) -> tuple[list[int], Any]:
-    used = read_usage(str(folder / "claude"), since)
-    return [each["input"] for each in used.usage], json.loads(json.dumps(used.position))
+    usage, position = read_usage(str(folder / "claude"), since)
+    return [entry["input"] for entry in usage], json.loads(json.dumps(position))
 
 
 def test_a_message_with_several_blocks_counts_once(transcript: Path, tmp_path: Path) -> None:
     transcript.write_text(line("a") + line("a") + line("b") + line("c", model="haiku"))
-    used = read_usage(str(tmp_path / "claude"), None)
-    assert used.usage == [
+    usage, _ = read_usage(str(tmp_path / "claude"), None)
+    assert usage == [
         {"model": "opus", "input": 20, "output": 2, "cache_read": 4, "cache_write": 6},
         {"model": "haiku", "input": 10, "output": 1, "cache_read": 2, "cache_write": 3},
     ]

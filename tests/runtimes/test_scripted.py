@@ -38,9 +38,7 @@ class Actor:
         self.repo = repo
         self.mark = mark
         self.folder = repo.parent / "session"
-        self.launch = Launch(
-            "ses_1", "ada", "builder", str(repo), str(self.folder), "big", "", None, {}, "task_1", "eve"
-        )
+        self.launch = Launch("ada", "builder", str(repo), str(self.folder), "big", None, {}, "task_1", "eve")
 
     def follow(self, script: str) -> Actor:
         """Give it a script."""
@@ -265,7 +263,7 @@ class TestTerminal:
         tmux.send_key("ada", "Up")
         tmux.send_key("ada", "Escape")
         tmux.enter("ada")
-        tmux.interrupt("ada")
+        tmux.send_key("ada", "C-c")
         wait_until(lambda: tmux.capture("ada") == scripted.PROMPT)
         tmux.send_text("ada", "\n".join(f"line {n}" for n in range(400)))
         wait_until(lambda: tmux.capture("ada").endswith("line 0 [+399 lines]"))

@@ -13,7 +13,7 @@ from den import DONE, Den
 from rookery.sandbox.probe import probe
 from rookery.terminal.tmux import Tmux, socket_path
 
-_FOUND = probe(None)
+_FOUND = probe()
 needs_bubblewrap = pytest.mark.skipif(not _FOUND.works, reason=f"no sandbox here: {_FOUND.reason}")
 
 

@@ -11,8 +11,7 @@ import yaml
 from rookery.base import secret_paths
 from rookery.base.check import Place
 from rookery.base.errors import InvalidState
-from rookery.config import layout
-from rookery.sandbox import places, probe
+from rookery.sandbox import mounts, probe
 from rookery.sandbox.checks import check_sandbox
 from rookery.sandbox.model import BLANK, HIDE, RO, build_environ
 from support import run_rook
@@ -21,8 +20,8 @@ from support import run_rook
 @pytest.fixture
 def working(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if bubblewrap worked, wherever the test runs."""
-    monkeypatch.setattr("rookery.sandbox.checks.probe", lambda _folder: probe.Probe(("bwrap",), version="bwrap 9"))
-    monkeypatch.setattr(probe, "probe", lambda _folder: probe.Probe(("bwrap",), version="bwrap 9"))
+    monkeypatch.setattr("rookery.sandbox.checks.probe", lambda: probe.Probe(("bwrap",), version="bwrap 9"))
+    monkeypatch.setattr(probe, "probe", lambda: probe.Probe(("bwrap",), version="bwrap 9"))
 
 
 def findings(project: Path, **settings: object) -> dict[str, tuple[str, str]]:
@@ -74,31 +73,19 @@ def test_a_missing_program_is_told(project: Path, monkeypatch: pytest.MonkeyPatc
     assert "bubblewrap is not installed" in findings(project, mode=mode)["files"][1]
 
 
-def test_an_answer_is_kept_until_the_program_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_not_work_is_told_with_what_may_forbid_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "bwrap"
-    program.write_text("#!/bin/sh\necho asked >> $0.log\n")
+    program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    asked = tmp_path / "bwrap.log"
-    for _ in range(3):
-        assert probe.probe(str(tmp_path)).works
-    first = asked.read_text()
-    program.write_text("#!/bin/sh\nexit 1\n")
-    found = probe.probe(str(tmp_path))
-    assert not found.works
-    assert "does not work here" in found.reason
-    assert "user namespaces" in found.hint
-    assert asked.read_text() == first
+    result = probe.probe()
+    assert not result.works
+    assert "does not work here" in result.reason
+    assert "user namespaces" in result.hint
     program.write_text("#!/bin/sh\nexit 0\n")
-    assert probe.probe(str(tmp_path)).works  # what did not work is asked again
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"words": []}', '{"about": {}, "words": ["true"]}'])
-def test_a_kept_answer_that_makes_no_sense_is_asked_again(tmp_path: Path, content: str) -> None:
-    kept = Path(layout.path(str(tmp_path), layout.SANDBOX_ANSWER))
-    kept.parent.mkdir(parents=True)
-    kept.write_text(content)
-    assert probe.probe(str(tmp_path)) == probe.probe(None)
+    assert probe.probe().works
 
 
 def test_the_environment_is_a_list_of_names() -> None:
@@ -115,7 +102,7 @@ def test_a_project_in_the_home_does_not_show_its_secrets(tmp_path: Path) -> None
     for name in (".ssh", ".config/gh", ".rookery"):
         (home / name).mkdir(parents=True)
     (home / ".netrc").write_text("secret")
-    found = list(places.shared_mounts(str(home), [str(home)], f"{home}/.local/bin:{home}/bin", []))
+    found = list(mounts.shared_mounts(str(home), [str(home)], f"{home}/.local/bin:{home}/bin", []))
     kinds = {mount.path: mount.kind for mount in found}
     assert kinds[str(home)] == RO
     assert kinds[str(home / ".ssh")] == kinds[str(home / ".config/gh")] == kinds[str(home / ".rookery")] == HIDE
@@ -128,7 +115,7 @@ def test_every_secret_of_the_list_is_hidden(tmp_path: Path) -> None:
     for name in secret_paths.IN_HOME:
         (home / name).mkdir(parents=True)
     hidden = {
-        mount.path for mount in places.shared_mounts(str(home), [str(home)], "", []) if mount.kind in (HIDE, BLANK)
+        mount.path for mount in mounts.shared_mounts(str(home), [str(home)], "", []) if mount.kind in (HIDE, BLANK)
     }
     assert {str(home / name) for name in secret_paths.IN_HOME} <= hidden
     assert {path for path in secret_paths.OF_THE_SYSTEM if os.path.lexists(path)} <= hidden
@@ -147,7 +134,7 @@ def test_every_secret_of_the_list_is_hidden(tmp_path: Path) -> None:
 )
 def test_programs_on_the_path_are_shown_with_their_tree(tmp_path: Path, entry: str, shown: list[str]) -> None:
     home = str(tmp_path.resolve())
-    found = [mount.path for mount in places.shared_mounts("/srv", [home], f"{home}/{entry}", []) if mount.kind == RO]
+    found = [mount.path for mount in mounts.shared_mounts("/srv", [home], f"{home}/{entry}", []) if mount.kind == RO]
     assert {f"{home}/{each}" for each in shown} <= set(found)
     assert home not in found
     assert f"{home}/.local" not in found
@@ -157,4 +144,4 @@ def test_programs_on_the_path_are_shown_with_their_tree(tmp_path: Path, entry: s
 def test_a_branch_beside_those_of_others_is_refused(repo: Path) -> None:
     (repo / "tree").mkdir()
     with pytest.raises(InvalidState):
-        places.find_repository(str(repo / "tree"), "rook/bee/x")
+        mounts.find_repository(str(repo / "tree"), "rook/bee/x")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -26,9 +25,10 @@ def start(folder: Path, script: str, token: str = "secret") -> subprocess.Popen[
     packed = folder / "packed-refs"
     packed.touch()
     plan = Plan(
-        cage=(*probe(None).words, "--tmpfs", "/run", "--bind", str(folder), str(folder)),
+        cage=(*probe().words, "--tmpfs", "/run", "--bind", str(folder), str(folder)),
         argv=("/bin/sh", "-c", script),
-        env={"PATH": os.environ["PATH"]},
+        names=(),
+        home=str(folder),
         worktree=str(folder),
         sockets=str(folder / "s"),
         packed=(str(folder / "none"), str(packed)),

@@ -145,7 +145,7 @@ class TestTyping:
     def test_an_interrupt(self, tmux: Tmux, mark: Mark) -> None:
         start(tmux, mark, 'trap "echo caught; exit 5" INT; echo up; while :; do sleep 0.05; done')
         shows(tmux, "up")
-        tmux.interrupt("ada")
+        tmux.send_key("ada", "C-c")
         wait_until(lambda: tmux.list()["ada"].dead)
         assert "caught" in tmux.capture("ada")
         wait_until(lambda: tmux.list()["ada"].exit_status == 5)
@@ -213,8 +213,33 @@ class TestReading:
         wait_until(lambda: tmux.list()["ada"].dead)
         wait_until(lambda: tmux.list()["ada"].exit_status == -9)
 
-    def test_nobody_to_read(self, tmux: Tmux) -> None:
+    def test_all_screens_at_once(self, tmux: Tmux, mark: Mark) -> None:
+        names = [f"agent-{number}" for number in range(20)]
+        for name in names:
+            start(tmux, mark, "printf '\\n\\nI am %s' $NAME; read x", name, NAME=name)
+        wait_until(lambda: tmux.capture_all(names) == {name: f"\n\nI am {name}" for name in names})
+        tmux.kill("agent-3")
+        tmux.enter("agent-4")
+        wait_until(lambda: tmux.list()["agent-4"].dead)
+        screens = tmux.capture_all(["gone", *names])
+        assert set(names) - set(screens) == {"agent-3"}
+        assert tmux.capture_all(["gone"]) == {}
+
+    def test_a_session_that_is_closed_meanwhile_is_left_out(
+        self, tmux: Tmux, mark: Mark, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("ada", "ben", "cora"):
+            start(tmux, mark, f"echo I am {name}; read x", name)
+            shows(tmux, f"I am {name}", name)
+        panes = tmux.list()
+        monkeypatch.setattr(tmux, "list", lambda: panes)
+        tmux.kill("ben")
+        screens = tmux.capture_all(["ada", "ben", "cora"])
+        assert screens == {"ada": "I am ada"}  # the rest comes with the next look
+
+    def test_nothing_to_read(self, tmux: Tmux) -> None:
         assert tmux.list() == {}
+        assert tmux.capture_all(["ada"]) == {}
         with pytest.raises(NotFound):
             tmux.capture("ada")
 
@@ -238,7 +263,8 @@ class TestEnding:
         look = tmux.attach_command("ada")
         tmux.new_session("person", "/", look, mark.env)
         shows(tmux, "the agent", name="person")
-        assert tmux.list()["ada"].attached == 1
+        clients = run([*tmux.command(), "list-clients", "-t", "=ada"]).stdout
+        assert clients.count("\n") == 1
 
 
 class TestSocket:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -331,11 +331,11 @@ def test_two_at_once_take_a_worktree_away_and_tell_of_it_once(
 ) -> None:
     waiting: set[int] = set()
 
-    def sleep(seconds: float) -> None:
+    def lock(file: int) -> None:
         waiting.add(threading.get_ident())
-        time.sleep(seconds)
+        fcntl.flock(file, fcntl.LOCK_EX)
 
-    monkeypatch.setattr("rookery.base.call.sleep", sleep)
+    monkeypatch.setattr("rookery.base.call.lock", lock)
     ann = git_place.add("ann")
     (ann.path / "loose.txt").write_text("loose")
     (git_place.root / ".rookery" / "run").mkdir(exist_ok=True)

@@ -43,7 +43,7 @@ def take(agent: Agent, turn: int, include_ignored: tuple[str, ...] = ()) -> str:
 def restore(place: Place, name: str, turn: int, *, force: bool = False) -> Restored:
     ctx = place.context()
     try:
-        return snapshots.restore(ctx, name, turn, force=force)
+        return snapshots.restore_snapshot(ctx, name, turn, force=force)
     finally:
         ctx.close()
 

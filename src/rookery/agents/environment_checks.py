@@ -36,8 +36,8 @@ def check_environment(place: Place) -> Iterator[Finding]:
         else:
             yield Finding(_CATEGORY, "record", OK, "nothing is recorded yet; the first sling does that")
         return
-    count = len(stored.variables.whole)
-    yield Finding(_CATEGORY, "record", OK, f"{count} variables, {len(stored.names)} of them credentials, {stored.at}")
+    count, secret = len(stored.variables.whole), len(stored.variables.credentials)
+    yield Finding(_CATEGORY, "record", OK, f"{count} variables, {secret} of them credentials, {stored.at}")
     yield from (_program(ctx, stored, runtime) for runtime in runtimes)
 
 

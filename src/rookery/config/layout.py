@@ -82,8 +82,6 @@ NOTICE = f"{RUN}/notice"
 RADAR_LOCK = f"{RUN}/radar.lock"
 """Held by the process that looks for overlapping work."""
 RADAR_LOG = f"{RUN}/radar.log"
-SANDBOX_ANSWER = f"{RUN}/sandbox.json"
-"""Whether agents can be sandboxed here."""
 TMUX_SOCKET = f"{RUN}/tmux.sock"
 
 SESSION_ENVIRONMENT = "environment.json"

@@ -1,7 +1,8 @@
-"""Pure rules of the project's environment: what is kept of a shell, what of it is a credential, what has changed.
+"""Pure rules of the project's environment: which variables of a shell are kept, which are credentials, what changed.
 
-Everything is kept but what belongs to less than the project: to one terminal, one shell, one login at a screen, or one
-run of a program. `SSH_AUTH_SOCK` is kept, and given only while there is a socket (`service`): it may vanish at logout.
+Everything is kept except what belongs to less than the project: to one terminal, one shell, one login at a screen, or
+one run of a program. `SSH_AUTH_SOCK` is kept, and given only while there is a socket (`service`): it may vanish at
+logout.
 
 `GIT_CONFIG_COUNT`, `GIT_CONFIG_KEY_0`, `GIT_CONFIG_VALUE_0` and so on are settings for git, and belong together: git
 refuses to work if one of them is missing. They are kept, replaced and given as a whole, or not at all.
@@ -79,7 +80,7 @@ NOTHING = Variables({}, {})
 
 @dataclass(frozen=True, slots=True)
 class Change(Record):
-    """What became of one variable."""
+    """How one variable differs."""
 
     name: str
     kind: str
@@ -95,10 +96,8 @@ class Environment(dict[str, str]):
 
 
 def is_kept(name: str, value: str) -> bool:
-    """True if a variable belongs to the project's environment. Our own marks are not asked about here."""
-    if name in _UNWANTED or name.startswith(_UNWANTED_BEGINNINGS):
-        return False
-    return can_be_set(name, value)
+    """True if a variable belongs to the project's environment. Our own marks are removed before."""
+    return name not in _UNWANTED and not name.startswith(_UNWANTED_BEGINNINGS) and can_be_set(name, value)
 
 
 def can_be_set(name: str, value: str) -> bool:
@@ -112,7 +111,7 @@ def can_be_set(name: str, value: str) -> bool:
 
 
 def is_credential(name: str, value: str) -> bool:
-    """True if the name says that it is secret, or the value looks so: a known form of key, a password in an address."""
+    """True if its name or its value looks secret: a known form of key, a password in an address."""
     if is_git_setting(name):
         return looks_secret(value)
     return name != "PATH" and (is_secret_name(name) or looks_secret(value))
@@ -135,7 +134,7 @@ def git_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_whole_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without settings for git of which a part is missing, or too much is there."""
+    """The environment without settings for git that are incomplete, or that the count does not cover."""
     return _without_settings(environ) | git_settings(environ)
 
 
@@ -151,7 +150,7 @@ def _are_secret(settings: Mapping[str, str]) -> bool:
 
 
 def sort_out(environ: Mapping[str, str]) -> Variables:
-    """What of a shell's environment is kept, in its two parts."""
+    """The variables of a shell that are kept, in two parts."""
     plain: dict[str, str] = {}
     credentials: dict[str, str] = {}
     for name, value in _without_settings(environ).items():
@@ -163,22 +162,22 @@ def sort_out(environ: Mapping[str, str]) -> Variables:
 
 
 def add_to(recorded: Variables, shell: Variables) -> Variables:
-    """What a sling records: the shell as it is, and the credentials that it does not have."""
+    """What a sling records: the shell as it is, and the recorded credentials that it does not have."""
     before = _without_settings(recorded.credentials) if git_settings(shell.whole) else recorded.credentials
-    kept = {name: value for name, value in before.items() if name not in shell.plain}
-    return Variables(shell.plain, dict(sorted((kept | shell.credentials).items())))
+    older = {name: value for name, value in before.items() if name not in shell.plain}
+    return Variables(shell.plain, dict(sorted((older | shell.credentials).items())))
 
 
 def replace_only(recorded: Variables, shell: Variables, names: Collection[str]) -> Variables:
     """The record with these variables as the shell has them, or without those that it does not have."""
     has_setting = any(is_git_setting(name) for name in names)
 
-    def is_meant(name: str) -> bool:
+    def is_replaced(name: str) -> bool:
         return name in names or (has_setting and is_git_setting(name))
 
     def part(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-        stay = {name: value for name, value in old.items() if not is_meant(name)}
-        return dict(sorted((stay | {name: value for name, value in new.items() if is_meant(name)}).items()))
+        older = {name: value for name, value in old.items() if not is_replaced(name)}
+        return dict(sorted((older | {name: value for name, value in new.items() if is_replaced(name)}).items()))
 
     return Variables(part(recorded.plain, shell.plain), part(recorded.credentials, shell.credentials))
 
@@ -188,11 +187,7 @@ def compare(old: Variables, new: Variables) -> tuple[Change, ...]:
     before, after = old.whole, new.whole
     changes = []
     for name in sorted(before.keys() | after.keys()):
-        kind = new.kind(name) if name in after else old.kind(name)
-        if name not in before:
-            changes.append(Change(name, kind, ADDED))
-        elif name not in after:
-            changes.append(Change(name, kind, REMOVED))
-        elif before[name] != after[name]:
-            changes.append(Change(name, kind, CHANGED))
+        if before.get(name) != after.get(name):
+            what = ADDED if name not in before else CHANGED if name in after else REMOVED
+            changes.append(Change(name, (new if name in after else old).kind(name), what))
     return tuple(changes)

@@ -1,4 +1,4 @@
-"""What we offer of the project's environment: look at it, and record another one. For people alone."""
+"""What we offer of the project's environment: show it, and record another one. Only for people."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
+from rookery.config.project import database_path
+from rookery.db import commits
 from rookery.environment import service, store
-from rookery.environment.model import ADDED, CHANGED, CREDENTIAL, NOTHING, PLAIN, Change, compare, is_credential
-from rookery.environment.service import Recorded
+from rookery.environment.model import CREDENTIAL, NOTHING, PLAIN, REMOVED, Variables, compare, is_credential
+from rookery.environment.service import Refreshed
 from rookery.environment.store import EnvironmentUnusable
 from rookery.ops.context import Context
 from rookery.ops.operation import PROCESS, Doc, op
@@ -19,7 +21,7 @@ SAME, MISSING = "same", "missing"
 
 @dataclass(frozen=True, slots=True)
 class Variable(Record):
-    """One variable. The value of a credential is never told."""
+    """One variable. The value of a credential is never shown."""
 
     name: str
     kind: str
@@ -49,18 +51,6 @@ class ProjectEnvironment(Record):
     variables: tuple[Variable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed(Record):
-    """What was recorded, or would be."""
-
-    changes: tuple[Change, ...]
-    path: str
-    credentials_path: str
-    dry_run: bool
-    problem: str
-    """Why the earlier record could not be read."""
-
-
 @op("env show", needs="environment.read", long=True, view="environment.show")
 def show(ctx: Context) -> ProjectEnvironment:
     """Show the environment that agents and gates get, and how your shell differs from it.
@@ -69,42 +59,35 @@ def show(ctx: Context) -> ProjectEnvironment:
     what only your shell has: agents do not get that before `rook env refresh`, or the next `rook sling`.
     """
     shell = service.read_shell()
-    problem = hint = ""
-    try:
-        stored = store.read(ctx.root)
-    except EnvironmentUnusable as error:
-        stored, problem, hint = None, error.message, error.hint
-    else:
-        if stored is None:
-            problem, hint = "nothing is recorded yet", EnvironmentUnusable.default_hint
+    stored, problem = service.try_to_read(ctx.root)
+    if stored is None and problem is None:
+        problem = EnvironmentUnusable("nothing is recorded yet")
     recorded = NOTHING if stored is None else stored.variables
-    differs = {each.name: each.what for each in compare(recorded, shell)}
-    words = {ADDED: ADDED, CHANGED: CHANGED}
-    variables = []
-    for name in sorted(recorded.whole.keys() | shell.whole.keys()):
-        value = recorded.whole.get(name)
-        kind = recorded.kind(name) if value is not None else shell.kind(name)
-        if value is not None and is_credential(name, value):
-            kind = CREDENTIAL  # an earlier version may have taken it for plain
-        variables.append(
-            Variable(
-                name,
-                kind,
-                value if kind == PLAIN else None,
-                len(value) if kind == CREDENTIAL and value is not None else None,
-                words.get(differs[name], MISSING) if name in differs else SAME,
-            )
-        )
+    changes = {change.name: change.what for change in compare(recorded, shell)}
     return ProjectEnvironment(
         path=store.record_path(ctx.root),
-        credentials_path="" if stored is None else stored.credentials_path,
-        at=None if stored is None else stored.at,
-        by=None if stored is None else stored.by,
-        how=None if stored is None else stored.how,
-        problem=problem,
-        hint=hint,
-        variables=tuple(variables),
+        credentials_path=stored.credentials_path if stored else "",
+        at=stored.at if stored else None,
+        by=stored.by if stored else None,
+        how=stored.how if stored else None,
+        problem=problem.message if problem else "",
+        hint=problem.hint if problem else "",
+        variables=tuple(
+            _describe(name, recorded, shell, changes.get(name, SAME))
+            for name in sorted(recorded.whole.keys() | shell.whole.keys())
+        ),
     )
+
+
+def _describe(name: str, recorded: Variables, shell: Variables, change: str) -> Variable:
+    in_shell = MISSING if change == REMOVED else change
+    value = recorded.whole.get(name)
+    if value is None:
+        return Variable(name, shell.kind(name), None, None, in_shell)
+    # An earlier version may have recorded a credential as plain.
+    if recorded.kind(name) == CREDENTIAL or is_credential(name, value):
+        return Variable(name, CREDENTIAL, None, len(value), in_shell)
+    return Variable(name, PLAIN, value, None, in_shell)
 
 
 @op(
@@ -125,25 +108,24 @@ def refresh(
 
     `rook sling` does that too, but never drops a credential. A turn that runs already keeps what it has.
     """
-    names = tuple(each for text in only for each in text.split(",") if each)
-    for name in names:
-        _check_name(ctx, name)
-    done: Recorded = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
-    path = store.record_path(ctx.root)
+    names = tuple(name for text in only for name in text.split(",") if name)
+    if names:
+        _check_names(ctx.root, names)
+    refreshed = service.refresh(ctx.root, ctx.now(), names, dry_run=dry_run)
     if not dry_run:
-        ctx.react()  # turns may have waited for it
-    return Refreshed(done.changes, path, done.credentials_path, dry_run, done.problem)
+        # Turns may have waited for the record: the loop looks again, here or in another process.
+        commits.announce(database_path(ctx.root))
+        ctx.react()
+    return refreshed
 
 
-def _check_name(ctx: Context, name: str) -> None:
+def _check_names(root: str, names: tuple[str, ...]) -> None:
     """Raise InvalidInput for a name that is neither recorded nor in the shell: it is mistyped, or never kept."""
-    try:
-        stored = store.read(ctx.root)
-    except EnvironmentUnusable:
-        stored = None
-    known = service.read_shell().whole.keys() | (set() if stored is None else stored.variables.whole.keys())
-    if name not in known:
-        raise InvalidInput(
-            f"{name} is neither recorded nor a variable of your shell that is kept",
-            hint="`rook env show` lists the names; what belongs to one terminal or shell is never kept",
-        )
+    stored = service.read_if_usable(root)
+    known = service.read_shell().whole | (stored.variables.whole if stored else {})
+    for name in names:
+        if name not in known:
+            raise InvalidInput(
+                f"{name} is neither recorded nor a variable of your shell that is kept",
+                hint="`rook env show` lists the names; what belongs to one terminal or shell is never kept",
+            )

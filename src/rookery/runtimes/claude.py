@@ -1,25 +1,24 @@
-"""Claude Code: a child for each headless turn, or a life in a terminal.
+"""Claude Code: a child for each headless turn, or a session in a terminal.
 
 A turn's prompt goes in as a line on standard input, which stays open so that an interrupt can follow it. The
-conversation lives in the session's own folder and is resumed by its id. What the agent may do is decided by our hook
-alone, call by call: a hook that is killed, hangs or cannot start has allowed nothing.
+conversation is kept in the session's own folder and resumed by its id. Our hook alone decides what the agent may do,
+call by call: a hook that is killed, hangs or cannot start has allowed nothing.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from rookery.base.errors import ProgramFailed
 from rookery.runtimes import model
-from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settings_name, settings_path, write_folder
+from rookery.runtimes.claude_folder import LOGINS, folder_of, read_login, settings_name, settings_path
+from rookery.runtimes.claude_folder import prepare as prepare
 from rookery.runtimes.claude_stream import INTERRUPT_LINE, user_line
 from rookery.runtimes.claude_stream import read_line as read_line
 from rookery.runtimes.claude_transcripts import usage_of_turn as usage_of_turn
 from rookery.runtimes.claude_transcripts import usage_since as usage_since
-from rookery.runtimes.model import Command, Launch
+from rookery.runtimes.model import Command, Launch, require_program
 
 NAME = "claude"
 INSTRUCTIONS = "CLAUDE.local.md"
@@ -32,7 +31,7 @@ SETTINGS: tuple[str, ...] = ("settings.json", "settings.local.json", *(settings_
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 _BUSY = "esc to interrupt"
 
-# Agents of its own, waiting for a person, timers and other checkouts: Rookery has its own of each.
+# Its own agents, questions to a person, timers and worktrees: Rookery has its own of each.
 _NOT_OURS = (
     *("Task", "Agent", "SendMessage", "Workflow", "TaskOutput", "TaskStop"),
     *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
@@ -44,24 +43,14 @@ _WRITING = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 
 def check_installed(settings: Mapping[str, Any], path: str | None = None) -> None:
     """Raise ProgramFailed if the program is not there."""
-    program = _program(settings)
-    if shutil.which(program, path=path) is None:
-        raise ProgramFailed(
-            f"{program} is not installed",
-            hint="`npm install -g @anthropic-ai/claude-code`, or say with claude.program where it is",
-            code="program_missing",
-        )
-
-
-def prepare(launch: Launch) -> None:
-    """Write the session's own folder for the program."""
-    write_folder(launch)
+    hint = "`npm install -g @anthropic-ai/claude-code`, or set claude.program to its path"
+    require_program(_program(settings), path, hint)
 
 
 def turn_command(launch: Launch, prompt: str) -> Command:
     """One turn: the prompt as a line in, events as lines out."""
     lines = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
-    # What runs in the background ends with the turn, so it must not be begun.
+    # What runs in the background would end with the turn, so it must not be started.
     env = _environment(launch) | {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
     return Command((*_command(launch, model.HEADLESS), *lines), env, user_line(prompt), INTERRUPT_LINE)
 
@@ -74,7 +63,7 @@ def terminal_command(launch: Launch, prompt: str = "") -> Command:
 
 
 def is_ready(screen: str) -> bool:
-    """True if there is a line to type into and nothing under way. A dialog marks one of its numbered answers."""
+    """True if there is a line to type into and no work under way. A dialog marks one of its numbered answers."""
     lines = [line[1:].strip() for line in screen.splitlines() if line.startswith(PROMPT)]
     return bool(lines) and not any(line[:1].isdigit() and line[1:2] == "." for line in lines) and _BUSY not in screen
 
@@ -92,7 +81,7 @@ def _command(launch: Launch, mode: str) -> tuple[str, ...]:
 
 
 def _permissions(launch: Launch) -> list[str]:
-    """Nothing is allowed by itself: our hook allows each call by name, and where it does not answer, none runs."""
+    """Allow nothing here: our hook allows each call by name, and without its answer none runs."""
     denied = _NOT_OURS if launch.may_write else (*_NOT_OURS, *_WRITING)
     return ["--permission-mode", "default", "--disallowedTools", ",".join(denied)]
 
@@ -103,7 +92,7 @@ def _environment(launch: Launch) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_TERMINAL_TITLE": "1",
         "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         "DISABLE_AUTOUPDATER": "1",
-        # Whoever slings may be in an editor's session; the agent must not talk to that editor.
+        # The person who slings may be in an editor's session; the agent must not talk to that editor.
         "CLAUDE_CODE_SSE_PORT": "",
         "MCP_CONNECTION_NONBLOCKING": "0",
     }

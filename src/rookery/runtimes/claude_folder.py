@@ -1,4 +1,4 @@
-"""The folder that an agent's Claude Code has instead of `~/.claude`: settings with our hooks, and dialogs answered.
+"""The folder that an agent's Claude Code uses instead of `~/.claude`: settings with our hooks, and dialogs answered.
 
 The user's own folder is never written. Of it only the login is read, where `claude.share_login` says so: the token that
 is valid now, without what could renew it. Agents that renew it, each in a folder of its own, would log the user out.
@@ -17,55 +17,53 @@ from rookery.runtimes.hooks import HOOKS, Hook, hook_command
 from rookery.runtimes.model import HEADLESS, MODES, Launch
 
 PERSONAL_SETTINGS = os.path.join(".claude", "settings.local.json")
-"""In a checkout: what a person's own program is to do there, and nobody else's."""
+"""In a checkout: the settings of one person's own program, which are not committed."""
 LOGINS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
 )
 _KEY_END = 20
-"""By so many characters at its end the program remembers that a key was approved."""
+"""The program remembers an approved key by so many characters at its end."""
 
 
 def folder_of(launch: Launch) -> str:
-    """Where the session's program keeps its state."""
+    """The folder in which the session's program keeps its state."""
     return os.path.join(launch.folder, "claude")
 
 
 def settings_name(mode: str) -> str:
-    """The file of the settings with our hooks, for one way of living."""
+    """The file of the settings with our hooks, for one mode."""
     return f"rook-{mode}.json"
 
 
 def settings_path(launch: Launch, mode: str) -> str:
-    """Where those settings are."""
+    """The path of those settings."""
     return os.path.join(folder_of(launch), settings_name(mode))
 
 
-def write_folder(launch: Launch) -> None:
-    """Write what the program needs; what it has remembered itself stays. A test may give hooks of its own."""
+def prepare(launch: Launch) -> None:
+    """Write what the program needs, and keep what it remembers. The settings may name another command for its hooks."""
     command: Callable[[str], tuple[str, ...]] = launch.settings.get("hook_command", hook_command)
     folder = folder_of(launch)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for mode in MODES:
         _write(settings_path(launch, mode), compose_settings(mode, command))
     remembered = os.path.join(folder, ".claude.json")
-    env = _environ(launch)
-    _write(remembered, _read(remembered) | _answers(launch, env))
+    _write(remembered, _read(remembered) | _answers(launch))
 
 
 def compose_settings(mode: str, command: Callable[[str], tuple[str, ...]]) -> dict[str, Any]:
-    """Every hook as an argument list that no shell reads. Given by `--settings`, these overrule the repository's."""
+    """Every hook as an argument list that no shell reads. Named by `--settings`, these overrule the repository's."""
     hooks = {}
     for hook in HOOKS:
         matcher = hook.headless if mode == HEADLESS else ""
-        if matcher is None:
-            continue
-        hooks[event_name(hook.event)] = [{"matcher": matcher, "hooks": [hook_entry(hook, command)]}]
+        if matcher is not None:
+            hooks[event_name(hook.event)] = [{"matcher": matcher, "hooks": [hook_entry(hook, command)]}]
     return {"disableAllHooks": False, "hooks": hooks}
 
 
 def hook_entry(hook: Hook, command: Callable[[str], tuple[str, ...]] = hook_command) -> dict[str, Any]:
-    """How settings name the command of a hook."""
+    """The command of a hook as settings name it."""
     program, *words = command(hook.event)
     return {"type": "command", "command": program, "args": words, "timeout": hook.timeout}
 
@@ -77,9 +75,9 @@ def event_name(event: str) -> str:
     return special.get(event) or "".join(word.capitalize() for word in event.split("-"))
 
 
-def _answers(launch: Launch, env: Mapping[str, str]) -> dict[str, Any]:
+def _answers(launch: Launch) -> dict[str, Any]:
     """The answers to what the program would ask a person at its first start."""
-    key = env.get("ANTHROPIC_API_KEY", "")
+    key = _environ(launch).get("ANTHROPIC_API_KEY", "")
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     return {
         "hasCompletedOnboarding": True,
@@ -102,7 +100,7 @@ def read_login(launch: Launch) -> dict[str, str]:
 
 
 def _environ(launch: Launch) -> dict[str, str]:
-    """What the program will have, as far as it is not ours."""
+    """The program's environment, except what we add."""
     env = child_environ() if launch.environ is None else dict(launch.environ)
     configured: Mapping[str, str] = launch.settings.get("env", {})
     return {**env, **configured}
@@ -111,10 +109,10 @@ def _environ(launch: Launch) -> dict[str, str]:
 def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write(path: str, content: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""What an interactive Claude Code used, from the transcripts that it keeps: it tells of it nowhere else.
+"""What an interactive Claude Code used, from the transcripts that it keeps: it reports usage nowhere else.
 
 A message has a line for each of its blocks, all with the same usage, so it is counted by its id. Reading goes on where
-it stopped; a line that is only half written is read the next time. Agents of its own have transcripts beside it.
+it stopped; a line that is only half written is read the next time. Its own subagents have transcripts beside it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rookery.base.draft import write_whole
-from rookery.base.record import Record
 
 Entry = dict[str, Any]
 
@@ -29,55 +27,46 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Used(Record):
-    """What was used since, by model, and how far that has been read. Both are plain enough for JSON."""
-
-    usage: list[Entry]
-    position: dict[str, Any]
-
-
 def usage_of_turn(folder: str, turn_id: str, is_settled: Callable[[str], bool]) -> Sequence[Entry]:
     """What one turn of the session in `folder` used, as usage events say it; nothing where there are no transcripts.
 
-    Call it before the turn is settled. After a kill it gives a turn that was not settled the same again, and one that
-    was never twice: what was read for a turn counts only once `is_settled` says so of it.
+    Call it before the turn is settled. After a kill it returns the same again for a turn that was not settled, and
+    nothing twice for one that was: what was read for a turn counts only once `is_settled` says so of it.
     """
     own = os.path.join(folder, "claude")
     if not os.path.isdir(os.path.join(own, "projects")):
         return ()
     path = os.path.join(own, _STATE)
-    kept = _read_state(path)
-    since = kept.get("after" if kept.get("turn_id") and is_settled(kept["turn_id"]) else "before")
-    used = read_usage(own, since)
-    write_whole(path, json.dumps({"turn_id": turn_id, "before": since, "after": used.position}))
-    return used.usage
+    state = _read_state(path)
+    since = state.get("after" if state.get("turn_id") and is_settled(state["turn_id"]) else "before")
+    usage, position = read_usage(own, since)
+    write_whole(path, json.dumps({"turn_id": turn_id, "before": since, "after": position}))
+    return usage
 
 
 def usage_since(folder: str, at: str) -> list[Entry]:
     """What the session in `folder` used since a time, by model; nothing is remembered."""
-    sums: dict[str, Entry] = {}
-    seen: dict[str, Entry] = {}
+    messages: dict[str, Entry] = {}
     for path in _transcripts(os.path.join(folder, "claude")):
-        seen |= _read_file(path, 0, since=at)[0]
-    for message in seen.values():
-        _add(sums, message)
-    return list(sums.values())
+        messages |= _read_file(path, 0, since=at)[0]
+    return _sum_up(messages.values())
 
 
-def read_usage(folder: str, since: Mapping[str, Any] | None) -> Used:
-    """What the transcripts beneath a configuration folder say beyond a position; None is their beginning."""
+def read_usage(folder: str, since: Mapping[str, Any] | None) -> tuple[list[Entry], dict[str, Any]]:
+    """The usage in the transcripts of a configuration folder beyond a position, and the next position.
+
+    None is the beginning. A position is plain enough for JSON.
+    """
     position: dict[str, Any] = dict(since or {})
-    sums: dict[str, Entry] = {}
+    fresh: list[Entry] = []
     for path in _transcripts(folder):
         name = os.path.relpath(path, folder)
         offset, seen = position.get(name, (0, []))
         messages, offset = _read_file(path, offset)
-        for message_id, message in messages.items():
-            if message_id not in seen:
-                _add(sums, message)
-        position[name] = (offset, [*seen, *(each for each in messages if each not in seen)][-_REMEMBERED:])
-    return Used(list(sums.values()), position)
+        unseen = [message_id for message_id in messages if message_id not in seen]
+        fresh += (messages[message_id] for message_id in unseen)
+        position[name] = (offset, [*seen, *unseen][-_REMEMBERED:])
+    return _sum_up(fresh), position
 
 
 def _transcripts(folder: str) -> Iterator[str]:
@@ -97,7 +86,7 @@ def _read_file(path: str, offset: int, since: str = "") -> tuple[dict[str, Entry
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return {}, offset
-        if os.fstat(file.fileno()).st_size < offset:
+        if os.fstat(handle).st_size < offset:
             offset = 0  # it was written again
         file.seek(offset)
         for line in file:
@@ -111,34 +100,39 @@ def _read_file(path: str, offset: int, since: str = "") -> tuple[dict[str, Entry
 
 
 def _message(line: bytes, since: str) -> Entry | None:
-    """The message of a line that tells of usage, if it is not older than that."""
+    """The message of a line with usage, if it is not older than `since`."""
     if b'"usage"' not in line:
         return None
     try:
-        found = json.loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or str(found.get("timestamp", "")) < since:
+    if not isinstance(entry, dict) or str(entry.get("timestamp", "")) < since:
         return None
-    message = found.get("message") if found.get("type") == "assistant" else None
+    message = entry.get("message") if entry.get("type") == "assistant" else None
     if not isinstance(message, dict) or not isinstance(message.get("usage"), dict):
         return None
     is_named = isinstance(message.get("id"), str) and isinstance(message.get("model"), str)
     return message if is_named and message["model"] != "<synthetic>" else None
 
 
-def _add(sums: dict[str, Entry], message: Entry) -> None:
-    model = message["model"]
-    entry = sums.setdefault(model, {"model": model, **dict.fromkeys(_KINDS, 0)})
-    for kind, name in _KINDS.items():
-        count = message["usage"].get(name)
-        entry[kind] += count if isinstance(count, int) and count > 0 else 0
+def _sum_up(messages: Iterable[Entry]) -> list[Entry]:
+    """The usage by model."""
+    sums: dict[str, Entry] = {}
+    for message in messages:
+        model = message["model"]
+        entry = sums.setdefault(model, {"model": model, **dict.fromkeys(_KINDS, 0)})
+        for kind, name in _KINDS.items():
+            count = message["usage"].get(name)
+            entry[kind] += count if isinstance(count, int) and count > 0 else 0
+    return list(sums.values())
 
 
 def _read_state(path: str) -> dict[str, Any]:
+    """How far was read, and for which turn. An error of the disk is raised: to begin again would count twice."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            state = json.load(file)
     except (FileNotFoundError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return state if isinstance(state, dict) else {}

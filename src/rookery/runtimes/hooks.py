@@ -1,8 +1,8 @@
 """The command that an agent's program calls at its events: one absolute argument list, the same for every runtime.
 
-It runs at every tool call, so it starts the interpreter without `site` and without anything of the user's or of the
-folder that it stands in. Programs let a tool through when the hook fails or is slow. So `pre-tool` says no by itself
-when it cannot start, and when it has no answer in time, long before the program would stop waiting.
+It runs at every tool call, so it starts the interpreter without `site`, and without anything from the user's Python or
+the current folder. Programs allow a tool when the hook fails or is slow. So `pre-tool` refuses it when the hook cannot
+start, and when it has no answer in time, long before the program would stop waiting.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NOTIFICATION = "notification"
 
 @dataclass(frozen=True, slots=True)
 class Hook(Record):
-    """What a program says of one of its events."""
+    """One event of a program at which it calls us."""
 
     event: str
     timeout: int
     """Seconds until the program goes on without an answer."""
     headless: str | None = ""
-    """What of it a headless program tells, all by default. None where its output says it all: a process is saved."""
+    """Which of these events a headless program reports, all by default. None where its output has them anyway."""
 
 
 HOOKS: tuple[Hook, ...] = (
@@ -52,7 +52,7 @@ HOOKS: tuple[Hook, ...] = (
     Hook(SESSION_END, 30, None),
     Hook(NOTIFICATION, 10),
 )
-"""Every headless turn is a start that goes on, so only a compacted conversation is told what it may have forgotten.
+"""Every headless turn resumes its conversation, so only one that was compacted is reminded of what it may have lost.
 A stop takes a snapshot of the whole worktree, which may be large. `pre-tool` answers within PRE_TOOL_SECONDS."""
 
 PRE_TOOL_SECONDS = 10
@@ -81,17 +81,15 @@ _START = (
 )
 
 
-def hook_command(
-    event: str, module: str = MODULE, python: str = "", seconds: int = PRE_TOOL_SECONDS
-) -> tuple[str, ...]:
+def hook_command(event: str, module: str = MODULE, seconds: int = PRE_TOOL_SECONDS) -> tuple[str, ...]:
     """What to run at the event, as an absolute argument list; `pre-tool` has so many seconds."""
     code = _START.format(separator=os.pathsep, module=module, pre_tool=PRE_TOOL, seconds=seconds)
-    return (python or sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
+    return (sys.executable, "-I", "-S", "-c", code, os.pathsep.join(_libraries()), event)
 
 
 def _libraries() -> list[str]:
-    """Where Rookery and its database library lie; without `site` nothing else says so."""
+    """The folders of Rookery and its database library; without `site` Python does not know them."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found = find_spec("apsw")
-    packages = [os.path.dirname(os.path.dirname(found.origin))] if found is not None and found.origin else []
+    spec = find_spec("apsw")
+    packages = [os.path.dirname(os.path.dirname(spec.origin))] if spec is not None and spec.origin else []
     return list(dict.fromkeys([home, *packages]))

@@ -1,14 +1,16 @@
-"""What an agent program looks like to the rest of Rookery. A runtime is a module that satisfies `Runtime`.
+"""An agent program as the rest of Rookery sees it. A runtime is a module that satisfies `Runtime`.
 
 The caller starts the child, reads its lines and ends it; a runtime only knows what to start and how to read it.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rookery.base.errors import ProgramFailed
 from rookery.base.record import Record
 
 TEXT = "text"
@@ -28,23 +30,21 @@ MODES = (HEADLESS, TMUX)
 
 @dataclass(frozen=True, slots=True)
 class Launch(Record):
-    """Everything that a runtime may need to know to start an agent or one turn of it."""
+    """Everything that a runtime may need to start an agent or one turn of it."""
 
-    session_id: str
     agent: str
     role: str
     worktree: str
     folder: str
     """A private folder of this session, outside the worktree, for the runtime's own state and configuration."""
     model: str
-    profile: str
     runtime_session: str | None
-    """How the program itself names the conversation, once it has said so."""
+    """The program's own name of the conversation, once it is known."""
     settings: Mapping[str, Any]
     """What the project's configuration says for this runtime."""
     task_id: str | None = None
     parent: str = "human"
-    """Who is told when the work is done."""
+    """Who gets a message when the work is done."""
     may_write: bool = True
     """False for a role that changes no files."""
     environ: Mapping[str, str] | None = None
@@ -66,18 +66,24 @@ class Command(Record):
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent(Record):
-    """Something that an agent did or said.
+    """Something that an agent did.
 
     text {text}; tool {name, input, id?, ok?, output?, duration_ms?}; file {path, change}; usage {model, input, output,
     cache_read, cache_write, cost_micros?}; session {id}; result {text, ok}; error {message, kind?, status?}; denied
     {name, input, id?}, a tool that was not let through; limit {status, resets_at?}, what is left of a plan.
 
-    A program that tells of a tool's end apart gives two tool events: {id, name, input}, and later {id, ok, output}. The
+    A program that reports a tool's end separately gives two tool events: {id, name, input}, later {id, ok, output}. The
     kind of an error is `limit` (used up, for now), `auth`, `overloaded`, `turns` or nothing in particular.
     """
 
     kind: str
     data: dict[str, Any]
+
+
+def require_program(program: str, path: str | None, hint: str) -> None:
+    """Raise ProgramFailed, with the hint, if the program cannot be started by this PATH."""
+    if shutil.which(program, path=path) is None:
+        raise ProgramFailed(f"{program} is not installed", hint=hint, code="program_missing")
 
 
 class Runtime(Protocol):
@@ -107,19 +113,19 @@ class Runtime(Protocol):
         """The child for one headless turn: prompt in, lines out, ends by itself."""
 
     def read_line(self, line: str) -> Sequence[TurnEvent]:
-        """What a line of the child's output says; nothing for lines that say nothing."""
+        """The events in a line of the child's output; none if it has none."""
 
     def terminal_command(self, launch: Launch, prompt: str = "") -> Command:
-        """The child for an interactive life in a terminal; with its first prompt, if it can begin with one."""
+        """The child for an interactive session in a terminal; with its first prompt, if it can begin with one."""
 
     def is_ready(self, screen: str) -> bool:
-        """True if what the terminal shows is the program waiting for input."""
+        """True if the terminal shows that the program waits for input."""
 
     def usage_of_turn(self, folder: str, turn_id: str, is_settled: Callable[[str], bool]) -> Sequence[dict[str, Any]]:
         """What one turn of the session in `folder` used, as usage events say it, from transcripts; nothing without.
 
-        Call it before the turn is settled. After a kill it gives a turn that was not settled the same again, and one
-        that was never twice: what was read for a turn counts only once `is_settled` says so of it.
+        Call it before the turn is settled. After a kill it returns the same again for a turn that was not settled, and
+        nothing twice for one that was: what was read for a turn counts only once `is_settled` says so of it.
         """
 
     def usage_since(self, folder: str, at: str) -> Sequence[dict[str, Any]]:

@@ -1,21 +1,16 @@
-"""Every runtime, by name. One line each; the module is imported when it is used."""
+"""Every runtime, by name: one line each."""
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from rookery.base.errors import InvalidInput
+from rookery.runtimes import claude, scripted
 from rookery.runtimes.model import Runtime
 
-RUNTIMES = {
-    "scripted": "rookery.runtimes.scripted",
-    "claude": "rookery.runtimes.claude",
-}
+RUNTIMES: dict[str, Runtime] = {"scripted": scripted, "claude": claude}
 
 
 def open_runtime(name: str) -> Runtime:
     """The runtime of that name."""
     if name not in RUNTIMES:
         raise InvalidInput(f"no runtime {name}", hint="one of " + ", ".join(RUNTIMES))
-    module: Runtime = import_module(RUNTIMES[name])
-    return module
+    return RUNTIMES[name]

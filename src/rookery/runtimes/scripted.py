@@ -1,4 +1,4 @@
-"""The runtime that needs nothing: a real child that follows a small script. For the demo, for tests, for trying out.
+"""The runtime that needs no model: a real child that follows a small script, for the demo, for tests and for trials.
 
 The script's language is in `docs/guides/scripted-runtime.md`; the child is `scripted_agent`.
 """
@@ -6,12 +6,11 @@ The script's language is in `docs/guides/scripted-runtime.md`; the child is `scr
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rookery.base.errors import InvalidInput, ProgramFailed
+from rookery.base.errors import InvalidInput
 from rookery.base.json import loads
 from rookery.processes.python import module_command
 from rookery.runtimes import model
@@ -19,7 +18,7 @@ from rookery.runtimes import model
 # A script may write transcripts, and then writes them as Claude Code does.
 from rookery.runtimes.claude_transcripts import usage_of_turn as usage_of_turn
 from rookery.runtimes.claude_transcripts import usage_since as usage_since
-from rookery.runtimes.model import Command, Launch, TurnEvent
+from rookery.runtimes.model import Command, Launch, TurnEvent, require_program
 
 NAME = "scripted"
 INSTRUCTIONS = "AGENTS.md"
@@ -46,25 +45,18 @@ _FIELDS: dict[str, dict[str, type]] = {
 
 
 def check_installed(settings: Mapping[str, Any], path: str | None = None) -> None:
-    """Raise ProgramFailed if the Python that the child runs on cannot be found."""
-    program = settings.get("program") or sys.executable
-    if os.path.isabs(program) and os.access(program, os.X_OK):
-        return
-    if shutil.which(program, path=path) is None:
-        raise ProgramFailed(
-            f"{program} is not installed",
-            hint="the setting `program` of the scripted runtime must be a Python that has Rookery, or be left out",
-            code="program_missing",
-        )
+    """Raise ProgramFailed if there is no such Python for the child to run on."""
+    hint = "the setting `program` of the scripted runtime must be a Python that has Rookery, or be left out"
+    require_program(settings.get("program") or sys.executable, path, hint)
 
 
 def prepare(launch: Launch) -> None:
-    """Make the session's folder, and read the script that the configuration names: a mistake is told now, not later."""
+    """Make the session's folder, and check the script that the configuration names: a mistake ends the sling."""
     os.makedirs(launch.folder, exist_ok=True)
     path = _script_path(launch)
     if not path:
         return
-    from rookery.runtimes.scripted_agent.script import parse_script
+    from rookery.runtimes.scripted_agent.script import parse_script  # it loads YAML, which runners do not need
 
     try:
         with open(path, encoding="utf-8") as file:
@@ -85,17 +77,16 @@ def terminal_command(launch: Launch, prompt: str = "") -> Command:
 
 
 def read_line(line: str) -> Sequence[TurnEvent]:
-    """The event that a line tells of; anything else on standard output says nothing."""
+    """The event of a line; anything else on standard output is ignored."""
     try:
-        found = loads(line)
+        data = loads(line)
     except (ValueError, RecursionError):
         return ()
-    kind = found.pop("type", None) if isinstance(found, dict) else None
+    kind = data.pop("type", None) if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _FIELDS:
         return ()
-    if not all(isinstance(found.get(name), wanted) for name, wanted in _FIELDS[kind].items()):
-        return ()
-    return (TurnEvent(kind, found),)
+    is_whole = all(isinstance(data.get(name), wanted) for name, wanted in _FIELDS[kind].items())
+    return (TurnEvent(kind, data),) if is_whole else ()
 
 
 def is_ready(screen: str) -> bool:
@@ -122,5 +113,5 @@ def _command(launch: Launch) -> tuple[str, ...]:
 
 def _script_path(launch: Launch) -> str:
     """The script that the configuration names; a relative path begins at the worktree."""
-    given = launch.settings.get("script", "")
-    return os.path.join(launch.worktree, given) if given else ""
+    path = launch.settings.get("script", "")
+    return os.path.join(launch.worktree, path) if path else ""

@@ -1,4 +1,4 @@
-"""What the doctor asks of the sandbox: whether it works, what it keeps in, and what only the guard keeps."""
+"""What the doctor asks of the sandbox: whether it works, what agents can reach, and what only the guard prevents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rookery.config.environ import child_environ, read_environ
 from rookery.config.loader import load_config
 from rookery.config.model import SandboxConfig
 from rookery.config.project import is_project
-from rookery.environment.service import recorded_names
+from rookery.environment.service import read_if_usable
 from rookery.sandbox.model import ALLOW, OFF, ON, OPEN
 from rookery.sandbox.probe import find_obstacle, probe
 from rookery.sandbox.proxy import read_rule
@@ -19,7 +19,7 @@ _CATEGORY = "sandbox"
 
 
 def check_sandbox(place: Place) -> Iterator[Finding]:
-    """Bubblewrap works here and is wanted; what agents can reach is told, and by what the rest is kept."""
+    """Bubblewrap works here and is in use; the findings say what agents can reach."""
     root = place.root if place.root is not None and is_project(place.root) else None
     try:
         config = load_config(root, read_environ(), {}).config
@@ -39,7 +39,7 @@ def check_sandbox(place: Place) -> Iterator[Finding]:
     if reason:
         yield Finding(_CATEGORY, "files", ERROR if settings.mode == ON else WARNING, _missing(settings, reason), hint)
         return
-    version = probe(root).version
+    version = probe().version
     yield Finding(_CATEGORY, "files", OK, f"{version}: agents write their worktree, branch and home, and nothing else")
     yield _network(settings)
     yield _credentials(settings, root)
@@ -55,7 +55,7 @@ def _network(settings: SandboxConfig) -> Finding:
         return Finding(_CATEGORY, "network", OK, "open: agents reach every host, this machine's own services too")
     if settings.network == ALLOW:
         try:
-            rules = [read_rule(each) for each in settings.allow]
+            rules = [read_rule(host) for host in settings.allow]
         except RookError as error:
             return Finding(_CATEGORY, "network", ERROR, error.message, error.hint)
         if not rules:
@@ -67,14 +67,15 @@ def _network(settings: SandboxConfig) -> Finding:
 
 
 def _credentials(settings: SandboxConfig, root: str | None) -> Finding:
-    known = None if root is None else recorded_names(root)
-    missing = [name for name in settings.credentials if name not in (child_environ() if known is None else known)]
+    stored = None if root is None else read_if_usable(root)
+    known = child_environ() if stored is None else stored.variables.whole
+    missing = [name for name in settings.credentials if name not in known]
     if missing:
-        what = "set" if known is None else "recorded"
-        hint = "set them, or take them off the list" if known is None else "set them and run `rook env refresh`"
+        what = "set" if stored is None else "recorded"
+        hint = "set them, or take them off the list" if stored is None else "set them and run `rook env refresh`"
         return Finding(_CATEGORY, "credentials", WARNING, f"not {what}: {', '.join(missing)}", hint)
-    given = ", ".join(settings.credentials) or "none of your environment's secrets"
-    return Finding(_CATEGORY, "credentials", OK, f"agents are given {given}")
+    names = ", ".join(settings.credentials) or "none of your environment's secrets"
+    return Finding(_CATEGORY, "credentials", OK, f"agents are given {names}")
 
 
 CHECKS = (check_sandbox,)

@@ -1,4 +1,4 @@
-"""Pure types and rules of the sandbox: what is mounted how, what the environment holds, what the host is told."""
+"""Pure types and rules of the sandbox: mounts, the environment within, and the plan for the host."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from rookery.base.errors import Refused
 from rookery.base.record import Record
@@ -17,7 +16,7 @@ OPEN, ALLOW = "open", "allow"
 BUBBLEWRAP = "bubblewrap"
 """What a session's record says when the sandbox is in force; otherwise why it is not."""
 
-# Where the sandbox sees the sockets of the outside, and where its own network ends.
+# The folder of the outer sockets as the sandbox sees it, and the port of its relay.
 SOCKETS = "/run/rookery"
 ROOK = f"{SOCKETS}/rook"
 PROXY = f"{SOCKETS}/proxy"
@@ -25,7 +24,7 @@ RELAY_PORT = 3128
 
 
 def socket_folder(session_id: str) -> str:
-    """Where the sockets of a session's sandbox lie outside: a socket's path may have 107 bytes."""
+    """The folder outside with the sockets of a session's sandbox: a socket's path may have 107 bytes."""
     return f"/tmp/rookery-{os.getuid()}/sandbox-{session_id[-16:].lower()}"  # noqa: S108 - a private folder
 
 
@@ -40,7 +39,6 @@ def clear_sockets(folder: str) -> None:
 
 RO, RW, HIDE, BLANK = "ro", "rw", "hide", "blank"
 _PASSED = ("PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "TZ")
-_TERMINAL = ("TERM", "COLORTERM")
 _OURS = tuple(f"ROOKERY_{name}" for name in ("ROOT", "AGENT", "SESSION", "TURN", "PORT", "PORTS", "PYTHON"))
 _SECRET = {"ROOKERY_TOKEN", "ROOKERY_CONFINED"}
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -50,60 +48,56 @@ _GIT = {"gc.auto": "0", "maintenance.auto": "false", "commit.gpgSign": "false", 
 
 
 class NoSandbox(Refused):
-    """The configuration demands a sandbox, and there is none to be had."""
+    """The configuration requires a sandbox, and none works."""
 
     code = "no_sandbox"
 
 
 @dataclass(frozen=True, slots=True)
 class Mount(Record):
-    """One place and how the sandbox sees it: later ones lie over earlier ones."""
+    """A path and how the sandbox sees it: later mounts cover earlier ones."""
 
     kind: str
     path: str
     source: str = ""
-    """What is seen there, if not the place itself."""
+    """What is mounted there, if not the path itself."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What bubblewrap is told."""
+        """The arguments for bubblewrap."""
         if self.kind == HIDE:
             return ("--tmpfs", self.path)
         if self.kind == BLANK:
             return ("--ro-bind", "/dev/null", self.path)
-        # What has gone since (git removes a folder of refs when they are packed) is just not there.
+        # What is gone by now (git removes a folder of refs when they are packed) is left out.
         return ("--bind-try" if self.kind == RW else "--ro-bind-try", self.source or self.path, self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(Record):
-    """Everything that the host needs to know. It lies in a file, and holds no value of the user's environment."""
+    """Everything that the host needs. It is kept in a file, and holds no value of the user's environment."""
 
     cage: tuple[str, ...]
-    """The words of bubblewrap, before the program."""
+    """The command line of bubblewrap, before the program."""
     argv: tuple[str, ...]
-    env: dict[str, str]
-    """What is set for the sandbox."""
+    names: tuple[str, ...]
+    """The variables of the host's environment that the program gets beside those that every program needs."""
+    home: str
+    """The agent's own home."""
     worktree: str
     sockets: str
     """A private folder outside, with a path short enough for a socket."""
     packed: tuple[str, str]
     """The repository's file of packed refs, and the copy of it that the agent sees."""
     holds: tuple[str, ...] = ()
-    """Folders that must not vanish while they are mounted, though they may be empty."""
+    """Folders that git must not remove while they are mounted, though they may be empty."""
     network: str = OPEN
     allow: tuple[str, ...] = ()
     has_terminal: bool = False
-    passed: tuple[str, ...] = ()
-    """Variables that the program gets as the host has them."""
-
-    def environ(self, outside: Mapping[str, str]) -> dict[str, str]:
-        """The program's whole environment, in a host that has the one outside."""
-        return {name: outside[name] for name in self.passed if name in outside} | self.env
 
 
 def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, network: str) -> dict[str, str]:
-    """The environment within: what programs need to run, and what the agent is given by name."""
+    """The environment within: what programs need to run, and the variables that the agent gets by name."""
     wanted = {*_PASSED, *_OURS, *names} - _SECRET
     env = {name: value for name, value in outside.items() if name in wanted or name.startswith("LC_")}
     env |= {
@@ -117,20 +111,9 @@ def build_environ(outside: Mapping[str, str], names: Iterable[str], home: str, n
     }
     if network == ALLOW:
         url = f"http://127.0.0.1:{RELAY_PORT}"
-        env |= {name: url for each in _PROXIES for name in (each, each.lower())}
+        env |= {name: url for upper in _PROXIES for name in (upper, upper.lower())}
         env |= {"NO_PROXY": "", "no_proxy": ""}
-    return env | _git_settings(_GIT)
-
-
-def part_environ(env: Mapping[str, str], outside: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What of it is set for the sandbox, and the names of what the host has by itself, its terminal's among them."""
-    passed = sorted({*(name for name, value in env.items() if outside.get(name) == value), *_TERMINAL})
-    return {name: value for name, value in env.items() if name not in passed}, tuple(passed)
-
-
-def _git_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings for git that need no file."""
-    env: dict[str, Any] = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (key, value) in enumerate(settings.items()):
+    env["GIT_CONFIG_COUNT"] = str(len(_GIT))
+    for number, (key, value) in enumerate(_GIT.items()):
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return env

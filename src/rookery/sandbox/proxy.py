@@ -1,8 +1,7 @@
 """Outside the sandbox: lets an agent without a network reach the hosts that the configuration lists, and no others.
 
-It speaks what programs speak to an HTTP proxy: CONNECT, and plain requests with a whole address. A name is looked up
-here, once; it must not lead into the machine or its own network, whatever it is called. An address that is meant to be
-reached there is listed as an address.
+It is an HTTP proxy: it takes CONNECT, and plain requests with a whole address. It looks a name up once, and refuses one
+that leads to this machine or its own network. An address there can be reached only if the list has the address itself.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class NotAllowed(Refused):
-    """A host that is not on the list, or leads to where it must not."""
+    """A host that is not on the list, or that leads into our own network."""
 
     code = "host_not_allowed"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(Record):
-    """A host, or all beneath it, and a port; without one the web's."""
+    """A host, or all of its subdomains, and a port; without one those of the web."""
 
     host: str
     port: int | None
-    is_beneath: bool = False
+    has_subdomains: bool = False
 
     def fits(self, host: str, port: int) -> bool:
         """True if the rule lets this through."""
         if port not in ((self.port,) if self.port else _WEB):
             return False
-        return host.endswith("." + self.host) if self.is_beneath else host == self.host
+        return host.endswith("." + self.host) if self.has_subdomains else host == self.host
 
 
 def read_rule(text: str) -> Rule:
     """`example.org`, `*.example.org:8443`, `10.0.0.5:5432`, `[::1]:80`."""
     host, port = split_address(text.strip().lower(), None)
-    is_beneath = host.startswith("*.")
+    has_subdomains = host.startswith("*.")
     name = host.removeprefix("*.").rstrip(".")
     if not name or "*" in name or "/" in name or " " in name:
         raise InvalidInput(f"{text!r} is no host for sandbox.allow", hint="such as example.org or *.example.org:8443")
-    return Rule(_plain(name), port, is_beneath)
+    return Rule(_plain(name), port, has_subdomains)
 
 
 def split_address(text: str, default: int | None) -> tuple[str, int | None]:
@@ -76,25 +75,26 @@ def split_address(text: str, default: int | None) -> tuple[str, int | None]:
 
 
 def find_address(rules: Sequence[Rule], host: str, port: int) -> Address:
-    """Where to connect to; raises NotAllowed. Asks for the address of a name only if the name itself is allowed."""
+    """The address to connect to; raises NotAllowed. A name is looked up only if the name itself is allowed."""
     name = _plain(host.lower().rstrip("."))
     if not any(rule.fits(name, port) for rule in rules):
         raise NotAllowed(f"{name}:{port} is not in sandbox.allow")
     if (literal := _address(name)) is not None:
         return literal
     try:
-        found = {str(each[4][0]).partition("%")[0] for each in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)}
+        answers = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise NotAllowed(f"{name} has no address") from error
-    addresses = [ipaddress.ip_address(each) for each in sorted(found)]
-    if not all(is_public(each) for each in addresses):
-        raise NotAllowed(f"{name} leads to {', '.join(sorted(found))}, which is not in the open network")
+    texts = sorted({str(answer[4][0]).partition("%")[0] for answer in answers})
+    addresses = [ipaddress.ip_address(text) for text in texts]
+    if not all(is_public(address) for address in addresses):
+        raise NotAllowed(f"{name} leads to {', '.join(texts)}, which is not in the open network")
     return addresses[0]
 
 
 def is_public(address: Address) -> bool:
-    """True if it lies in the open network, also seen through what wraps one address into another."""
-    return all(each.is_global and not each.is_multicast for each in (address, *_wrapped(address)))
+    """True if it lies in the open network, and so do the addresses that it wraps."""
+    return all(inner.is_global and not inner.is_multicast for inner in (address, *_wrapped(address)))
 
 
 def _wrapped(address: Address) -> Iterator[Address]:
@@ -107,10 +107,10 @@ def _wrapped(address: Address) -> Iterator[Address]:
 
 
 class Proxy:
-    """Listens on a socket; every connection has a thread of its own. Refusals are written to a log."""
+    """Listens on a socket, with a thread for every connection. Refusals are written to a log."""
 
     def __init__(self, path: str, allow: Sequence[str], log: str) -> None:
-        self._rules = tuple(read_rule(each) for each in allow)
+        self._rules = tuple(read_rule(text) for text in allow)
         self._log = log
         self._room = threading.BoundedSemaphore(_MOST)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -124,25 +124,24 @@ class Proxy:
     def _listen(self) -> None:
         while True:
             line, _ = self._listener.accept()
-            if not self._room.acquire(blocking=False):
+            if self._room.acquire(blocking=False):
+                threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+            else:
                 line.close()
-                continue
-            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
     def _serve(self, line: socket.socket) -> None:
         try:
             with line, suppress(OSError):
                 line.settimeout(_SECONDS)
                 try:
-                    self._forward(line, _read_head(line))
+                    self._forward(line, *_read_head(line))
                 except Refused as error:
                     self._note(error.message)
                     _refuse(line, error.message)
         finally:
             self._room.release()
 
-    def _forward(self, line: socket.socket, received: tuple[bytes, bytes]) -> None:
-        head, rest = received
+    def _forward(self, line: socket.socket, head: bytes, rest: bytes) -> None:
         first, _, headers = head.partition(b"\r\n")
         words = first.decode("latin-1").split(" ")
         if len(words) != 3:
@@ -153,7 +152,7 @@ class Proxy:
             begin, answer = rest, b"HTTP/1.1 200 Connection established\r\n\r\n"
         else:
             host, port, path = _split_url(target)
-            begin = f"{method} {path} {version}\r\n".encode("latin-1") + _once(headers) + b"\r\n\r\n" + rest
+            begin = f"{method} {path} {version}\r\n".encode("latin-1") + _rewrite(headers) + b"\r\n\r\n" + rest
             answer = b""
         with self._connect(host, port or 80) as far:
             line.settimeout(None)
@@ -194,10 +193,11 @@ def _split_url(url: str) -> tuple[str, int | None, str]:
     return host, port, slash + path or "/"
 
 
-def _once(headers: bytes) -> bytes:
-    """The headers for the server itself. One request a connection: the next may be for somebody else."""
-    kept = [each for each in headers.split(b"\r\n") if not each.lower().startswith((b"proxy-", b"connection:"))]
-    return b"\r\n".join([*kept, b"Connection: close"])
+def _rewrite(headers: bytes) -> bytes:
+    """The headers for the server. One request a connection: the next may be for another server."""
+    unwanted = (b"proxy-", b"connection:")
+    passed = [header for header in headers.split(b"\r\n") if not header.lower().startswith(unwanted)]
+    return b"\r\n".join([*passed, b"Connection: close"])
 
 
 def _refuse(line: socket.socket, message: str) -> None:
@@ -208,8 +208,7 @@ def _refuse(line: socket.socket, message: str) -> None:
 
 def _plain(host: str) -> str:
     """An address in its one usual spelling; a name as it is."""
-    found = _address(host)
-    return host if found is None else str(found)
+    return str(_address(host) or host)
 
 
 def _address(host: str) -> Address | None:

@@ -1,4 +1,4 @@
-"""Within a sandbox that has no network: what goes to a port of its own goes through a socket to the proxy outside.
+"""Within a sandbox that has no network: passes connections to a local port on to the proxy outside, by a socket.
 
 `python … rookery.sandbox.relay PORT SOCKET PROGRAM…` starts to listen, and becomes the program.
 """
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def pump(one: socket.socket, other: socket.socket) -> None:
-    """Carry bytes both ways until both sides have said all."""
+    """Carry bytes both ways until both sides have closed."""
     back = threading.Thread(target=_carry, args=(other, one), daemon=True)
     back.start()
     _carry(one, other)
@@ -38,9 +38,10 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while chunk := source.recv(_CHUNK):
             target.sendall(chunk)
-    for each, way in ((target, socket.SHUT_WR), (source, socket.SHUT_RD)):
-        with suppress(OSError):
-            each.shutdown(way)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+    with suppress(OSError):
+        source.shutdown(socket.SHUT_RD)
 
 
 def _listen(listener: socket.socket, path: str) -> None:

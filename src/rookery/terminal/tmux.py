@@ -1,8 +1,8 @@
 """Tmux on a socket of the project's own. Nothing else in Rookery runs tmux.
 
-The server has no configuration and no environment of anybody's: whoever happens to start it, an agent's pane gets
-what it is given and nothing more. An agent is the first pane of the first window of a session of its name; people
-may open more beside it.
+The server has no configuration, and nothing of the environment of the process that starts it: an agent's pane gets the
+variables that it is started with and no others. An agent is the first pane of the first window of a session of its
+name; people may open more beside it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rookery.base.draft import unique
@@ -23,9 +23,6 @@ from rookery.processes.process import Finished, run
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import Identity, identify, send
 
-WATCHER = "rook-watch-"
-"""Sessions of this name are our own, and nobody's agent."""
-
 # macOS allows 103 bytes, Linux 107.
 _LONGEST_SOCKET = 103
 _TIMEOUT = 20
@@ -33,11 +30,11 @@ _SHORT = 200
 _WIDTH, _HEIGHT = 160, 48
 _NOTHING_THERE = ("no server running", "server exited", "lost server", "can't find", "no current target")
 _NO_SOCKET = ("(No such file or directory)", "(Connection refused)")
-_FIELDS = "#{session_name} #{pane_pid} #{pane_dead} #{window_activity} #{session_attached} #{pid}"
-_ENDED = " status:#{pane_dead_status} signal:#{pane_dead_signal}"
+_STATUS = "=#{?pane_dead_signal,-#{pane_dead_signal},#{pane_dead_status}}"
+_FIELDS = f"#{{session_name}} #{{pane_pid}} #{{pane_dead}} #{{pid}} {_STATUS}"
 
 OPTIONS = (
-    ("remain-on-exit", "on"),  # the last words of a program that dies, and its status
+    ("remain-on-exit", "on"),  # keeps the last output of a program that dies, and its status
     ("remain-on-exit-format", ""),
     ("update-environment", ""),
     ("history-limit", "20000"),
@@ -57,14 +54,10 @@ class PaneInfo(Record):
     dead: bool
     exit_status: int | None
     """How the program ended: its status, or minus the number of the signal; None while that is not known."""
-    activity: int
-    """When it last printed something, in seconds since the epoch."""
-    attached: int
-    """How many people look at it."""
 
 
 def socket_path(root: str) -> str:
-    """Where the project's server listens; a short path elsewhere if the root's is too long for a socket."""
+    """The socket of the project's server; a short path elsewhere if the root's is too long for a socket."""
     path = layout.path(root, layout.TMUX_SOCKET)
     if len(os.fsencode(path)) <= _LONGEST_SOCKET:
         return path
@@ -74,7 +67,7 @@ def socket_path(root: str) -> str:
 
 
 def check_session_name(name: str) -> str:
-    """A name that tmux takes as it is, and never for a pattern or an option."""
+    """Refuse a name that tmux could take for a pattern or an option."""
     bare = name.replace("-", "").replace("_", "")
     if not (bare.isascii() and bare.isalnum() and name[0] not in "-" and len(name) <= 100):
         raise InvalidInput(f"{name!r} is no name for a tmux session", hint="letters, digits, - and _")
@@ -92,49 +85,42 @@ class Tmux:
     def __init__(self, socket: str) -> None:
         self.socket = socket
 
-    def new_session(
-        self,
-        name: str,
-        cwd: str,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        width: int = _WIDTH,
-        height: int = _HEIGHT,
-    ) -> Identity:
+    def new_session(self, name: str, cwd: str, argv: Sequence[str], env: Mapping[str, str]) -> Identity:
         """Start a program in a terminal of its own, with `env` and nothing else; one that ends at once raises."""
         check_session_name(name)
         if not os.path.isdir(cwd):  # tmux would start it somewhere else and say nothing
             raise ProgramFailed(f"the folder {cwd} is gone")
-        if shutil.which(argv[0], path=env.get("PATH", os.defpath)) is None:
+        path = env.get("PATH", os.defpath)
+        if shutil.which(argv[0], path=path) is None:
             hint = f"install {argv[0]}, or add it to PATH"
             raise ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
         folder = cwd.replace("#", "##")  # tmux reads it as a format
-        words = ["new-session", "-d", "-s", name, "-x", str(width), "-y", str(height), "-c", folder]
+        words = ["new-session", "-d", "-s", name, "-x", str(_WIDTH), "-y", str(_HEIGHT), "-c", folder]
         for key, value in env.items():
             words += ["-e", f"{key}={value}"]
         # One word would go through a shell; several do not.
         program = list(argv) if len(argv) > 1 else ["/bin/sh", "-c", 'exec "$0"', *argv]
         # From standard input: other users see no command line with a token in it, and it may be of any length.
         line = _quoted([*words, "--", *program]) + "\n"
-        # Tmux replaces PATH, and nothing else, by that of the client that asks.
-        path = env.get("PATH", os.defpath)
-        done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
-        if not done.ok and "server exited" in done.last_output:
+        for _ in range(2):
+            # Tmux replaces PATH, and nothing else, by that of the client that asks.
+            done = self._run(*_setup(self.socket), ";", "source-file", "-", stdin=line, path=path)
             # The server ends with its last session, and may still have taken our call: the next one starts another.
-            done = self._run(*self.setup_words(), ";", "source-file", "-", stdin=line, path=path)
+            if done.ok or "server exited" not in done.last_output:
+                break
         if not done.ok:
             raise ProgramFailed(f"tmux could not start {name}: {done.last_output}")
-        return self._begun(name, argv)
+        return self._identify(name, argv)
 
-    def _begun(self, name: str, argv: Sequence[str]) -> Identity:
+    def _identify(self, name: str, argv: Sequence[str]) -> Identity:
         pane = self.list().get(name)
-        found = None if pane is None or pane.dead else identify(pane.pid)
-        if found is not None:
-            return found
-        said = self.capture(name, 20) if pane is not None else ""
+        process = None if pane is None or pane.dead else identify(pane.pid)
+        if process is not None:
+            return process
+        output = self.capture(name, 20) if pane is not None else ""
         status = "" if pane is None else f" with {pane.exit_status}"
         self.kill(name)
-        raise ProgramFailed(f"{argv[0]} ended at once{status}: {said}")
+        raise ProgramFailed(f"{argv[0]} ended at once{status}: {output}")
 
     def has(self, name: str) -> bool:
         """True if there is a session of that name; its program may have ended."""
@@ -142,29 +128,39 @@ class Tmux:
 
     def list(self) -> dict[str, PaneInfo]:
         """Every agent's pane, by session."""
-        found, server = self._panes()
-        if any(pane.dead and pane.exit_status is None for pane in found.values()) and server is not None:
-            # Under load tmux 3.3a misses the signal that a child has ended. Told again, it looks.
+        panes, server = self._list()
+        if any(pane.dead and pane.exit_status is None for pane in panes.values()) and server is not None:
+            # Under load tmux 3.3a misses the signal that a child has ended. After another one it looks.
             send(server, signal.SIGCHLD)
-            found, _server = self._panes()
-        return found
+            panes, _server = self._list()
+        return panes
 
-    def _panes(self) -> tuple[dict[str, PaneInfo], Identity | None]:
-        done = self._run("list-panes", "-a", "-f", "#{==:#{window_index}.#{pane_index},0.0}", "-F", _FIELDS + _ENDED)
-        found, server = {}, 0
+    def _list(self) -> tuple[dict[str, PaneInfo], Identity | None]:
+        done = self._run("list-panes", "-a", "-f", "#{==:#{window_index}.#{pane_index},0.0}", "-F", _FIELDS)
+        panes, server = {}, 0
         for line in done.stdout.splitlines():
-            name, pid, dead, activity, attached, server_pid, status, number = line.split()
+            name, pid, dead, server_pid, status = line.split()
             server = int(server_pid)
-            if not name.startswith(WATCHER):
-                ended = _exit_status(status, number) if dead == "1" else None
-                found[name] = PaneInfo(int(pid), dead == "1", ended, int(activity), int(attached))
-        return found, identify(server)
+            panes[name] = PaneInfo(int(pid), dead == "1", int(status[1:]) if dead == "1" and status[1:] else None)
+        return panes, identify(server)
 
     def capture(self, name: str, lines: int = 0) -> str:
         """What the terminal shows, without empty lines at its end; the last `lines` with history if that is not 0."""
         done = self._run("capture-pane", "-p", "-J", "-t", target(name), *(("-S", f"-{lines}") if lines else ()))
         self._require(name, done)
-        return screen_text(done.stdout.split("\n"), lines)
+        return _screen(done.stdout, lines)
+
+    def capture_all(self, names: Iterable[str]) -> dict[str, str]:
+        """What each of these terminals shows, asked by one client; those that are gone are left out."""
+        panes = self.list()
+        captured = [name for name in names if name in panes]
+        mark = unique()  # no screen can show it
+        words: list[str] = []
+        for name in captured:
+            words += ["capture-pane", "-p", "-J", "-t", target(name), ";", "display-message", "-p", mark, ";"]
+        screens = self._run(*words[:-1]).stdout.split(f"{mark}\n")[:-1] if words else []
+        # A terminal that is closed meanwhile ends the answer.
+        return {name: _screen(screen) for name, screen in zip(captured, screens, strict=False)}
 
     def send_text(self, name: str, text: str) -> None:
         """Type or paste a text, exactly, without submitting it. What a terminal would obey is left out."""
@@ -186,19 +182,15 @@ class Tmux:
         """Submit what was typed."""
         self.send_key(name, "Enter")
 
-    def interrupt(self, name: str) -> None:
-        """Press Ctrl-C."""
-        self.send_key(name, "C-c")
-
     def kill(self, name: str) -> None:
-        """Take the session away; nothing if there is none. What its program started is for `proctree.end_tree`."""
+        """Close the session; nothing if there is none. `proctree.end_tree` ends what its program started."""
         check_session_name(name)
-        # A watcher has the window in its own session too, where it would live on.
+        # A person may have linked the window into a session of their own, where it would stay.
         self._run("kill-window", "-t", f"={name}:0")
         self._run("kill-session", "-t", f"={name}")
 
     def kill_server(self) -> None:
-        """Take every session away."""
+        """Close every session."""
         self._run("kill-server")
 
     def attach_command(self, name: str) -> tuple[str, ...]:
@@ -214,24 +206,13 @@ class Tmux:
             )
         return (program, "-u", "-S", self.socket, "-f", os.devnull)
 
-    def setup_words(self) -> tuple[str, ...]:
-        """The server's settings, for whatever command may be the one that starts it."""
-        private_folder(os.path.dirname(self.socket))
-        words = ["start-server", ";", "set-environment", "-gu", RUNNER]
-        for key, value in OPTIONS:
-            words += [";", "set-option", "-g", key, value]
-        return tuple(words)
-
-    def environment(self, path: str = os.defpath) -> dict[str, str]:
-        """What tmux itself is started with. The server hands it on to every pane, and would keep an agent's mark.
-
-        It may be an agent's call that starts the server, and its end must not be that of everybody's terminals.
-        """
-        return {"PATH": path, "LANG": "C.UTF-8", RUNNER: "terminals"}
-
     def _run(self, *words: str, stdin: str | None = None, path: str = os.defpath) -> Finished:
-        """Run a command; that there is no server, session or pane is for the caller to judge."""
-        env = self.environment(path)
+        """Run a command; the caller judges that there is no server, session or pane.
+
+        Tmux gets a small environment, since the server passes it to every pane: it would keep an agent's mark. An
+        agent's call may start the server, and the end of that agent must not end the terminals of all.
+        """
+        env = {"PATH": path, "LANG": "C.UTF-8", RUNNER: "terminals"}
         done = run([*self.command(), *words], env=env, stdin=stdin, cwd="/", timeout=_TIMEOUT, check=False)
         if not done.ok and not _is_absence(done.stderr):
             raise ProgramFailed(f"tmux says: {done.last_output}")
@@ -241,11 +222,11 @@ class Tmux:
         done = self._run(*words, ";", "display-message", "-p", "-t", target(name), "#{pane_dead}", stdin=stdin)
         self._require(name, done)
         if done.stdout.strip() == "1":
-            raise InvalidState(f"nobody reads in {name}: its program has ended")
+            raise InvalidState(f"no program reads in {name}: it has ended")
 
     def _require(self, name: str, done: Finished) -> None:
         if not done.ok:
-            raise NotFound(f"no tmux session {name}", hint="`rook status` shows who runs where")
+            raise NotFound(f"no tmux session {name}", hint="`rook status` shows which agents run")
 
 
 def plain_text(text: str) -> str:
@@ -254,26 +235,35 @@ def plain_text(text: str) -> str:
     return "".join(char for char in unified if char in "\n\t" or not (char < " " or "\x7f" <= char <= "\x9f"))
 
 
-def screen_text(lines: Sequence[str], last: int = 0) -> str:
+def _screen(captured: str, last: int = 0) -> str:
     """A captured screen as text: no empty lines at its end, and at most the `last` ones if that is not 0."""
-    shown = [line.replace("\xa0", " ").rstrip() for line in lines]
-    while shown and not shown[-1]:
-        shown.pop()
-    return "\n".join(shown[-last:])
+    lines = [line.replace("\xa0", " ").rstrip() for line in captured.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines[-last:])
 
 
 def private_folder(path: str) -> None:
-    """Make a folder that nobody else can look into; refuse one that is another's."""
+    """Make a folder that no other user can read; refuse one that is another's."""
     os.makedirs(path, mode=0o700, exist_ok=True)
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    state = os.lstat(path)
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid():
         raise ProgramFailed(f"{path} is not a folder of yours", hint="remove it; sockets have to be private")
-    if found.st_mode & 0o077:
+    if state.st_mode & 0o077:
         os.chmod(path, 0o700)
 
 
+def _setup(socket: str) -> list[str]:
+    """The server's settings, for a command that may start it."""
+    private_folder(os.path.dirname(socket))
+    words = ["start-server", ";", "set-environment", "-gu", RUNNER]
+    for key, value in OPTIONS:
+        words += [";", "set-option", "-g", key, value]
+    return words
+
+
 def _quoted(words: Sequence[str]) -> str:
-    """A line of tmux's own language in which every word stands for itself."""
+    """A line of tmux's own language in which every word is literal."""
     return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
 
@@ -282,13 +272,5 @@ def _word(text: str) -> str:
     return text[:-1] + "\\;" if text.endswith(";") else text
 
 
-def _is_absence(said: str) -> bool:
-    return said.startswith(_NOTHING_THERE) or said.rstrip().endswith(_NO_SOCKET)
-
-
-def _exit_status(status: str, number: str) -> int | None:
-    """From `status:0 signal:`, one or both empty."""
-    by_signal, by_itself = number.partition(":")[2], status.partition(":")[2]
-    if by_signal:
-        return -int(by_signal)
-    return int(by_itself) if by_itself else None
+def _is_absence(error: str) -> bool:
+    return error.startswith(_NOTHING_THERE) or error.rstrip().endswith(_NO_SOCKET)

@@ -34,13 +34,11 @@ _LAST_LINES = 15
 def launch_of(ctx: Context, session: Session) -> Launch:
     """What the runtime needs to know about the session."""
     return Launch(
-        session_id=session.id,
         agent=session.agent,
         role=session.role,
         worktree=session.worktree,
         folder=ctx.runtime_folder(session.id),
         model=session.model,
-        profile=session.profile,
         runtime_session=session.runtime_session,
         settings=section(ctx.config, session.runtime)
         | {"instructions": os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS)}

@@ -1,7 +1,8 @@
-"""What a new worktree is given before its agent begins: files, links, ports, and what the setup command makes.
+"""What a new worktree gets before its agent begins: files, links, ports, and what the setup command creates.
 
-It fails closed: whatever is missing, leads out of the project or exits with an error ends the sling, and is quoted.
-What it made is kept out of commits, and remembered, so that it is not taken for the agent's work.
+It fails closed: a file that is missing or leads out of the project, or a command that exits with an error, ends the
+sling, and the error quotes it. What it creates is kept out of commits, and remembered, so that it is not taken for the
+agent's work.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.config import layout
 from rookery.config.model import ProvisionConfig, VcsConfig
-from rookery.environment.masking import mask, secret_values
+from rookery.environment.masking import SHORTEST, mask, secret_values
 from rookery.environment.service import project_environ
 from rookery.processes.process import run
 from rookery.vcs.detect import open_vcs
@@ -27,30 +28,31 @@ from rookery.vcs.model import Vcs, ignore_line
 _Put = Callable[[str, str, str], None]
 Enclose = Callable[[tuple[str, ...], dict[str, str]], tuple[Sequence[str], dict[str, str]]]
 
-_SHORTEST_SECRET = 6
 _LAST_CHARACTERS = 4000
+_KEYS = ("copied", "linked", "made", "secrets")
+"""The fields of a manifest in its file, in order."""
 
 
 class ProvisionFailed(Refused):
-    """A worktree could not be given what it is to have."""
+    """A worktree did not get what the configuration says."""
 
     code = "provision_failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest(Record):
-    """What provisioning made, and when it was done."""
+    """What provisioning created, and when it was done."""
 
     copied: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
-    made: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
     """Files of the setup command that the repository does not ignore by itself."""
     secrets: tuple[str, ...] = ()
     finished: int = 0
     """Nanoseconds, by the clock of the file system."""
 
     def covers(self, root: str, path: str) -> bool:
-        """True if the file was there when provisioning was done, and nobody has changed it since."""
+        """True if the file was there when provisioning was done, and has not changed since."""
         try:
             return os.lstat(os.path.join(root, path)).st_ctime_ns <= self.finished
         except FileNotFoundError:
@@ -59,7 +61,7 @@ class Manifest(Record):
     @property
     def excluded(self) -> frozenset[str]:
         """What it keeps out of commits."""
-        return frozenset((*self.copied, *self.linked, *self.made))
+        return frozenset((*self.copied, *self.linked, *self.created))
 
 
 def provision(
@@ -75,9 +77,9 @@ def provision(
 ) -> dict[str, str]:
     """Give a worktree what the configuration says, and return the environment of its agent. Safe to repeat.
 
-    What it makes is kept out of commits by `hides`, or as worktrees of agents do it.
+    What it creates is kept out of commits by `hides`; without it, by the worktree's own excludes.
 
-    Also when it fails, what it made by then is hidden and remembered, so that the unused worktree can be taken back.
+    Also when it fails, what it created by then is hidden and remembered, so that the unused worktree can be removed.
     The setup command runs what the base holds, which may be an agent's work: `enclose` puts it into a sandbox.
     """
     names = [os.path.normpath(entry.removesuffix("?")) for entry in (*settings.copy, *settings.link)]
@@ -87,7 +89,11 @@ def provision(
     hide = hides or vcs.exclude
     if names:
         hide([ignore_line(name) for name in names])
-    env = dict(settings.env) | _port_variables(ports)
+    env = dict(settings.env)
+    if ports is not None:
+        first, count = ports
+        numbers = ",".join(str(port) for port in range(first, first + count))
+        env |= {"ROOKERY_PORT": str(first), "ROOKERY_PORTS": numbers}
     copied: list[str] = []
     linked: list[str] = []
     try:
@@ -96,22 +102,22 @@ def provision(
         if settings.setup:
             _set_up(root, worktree, settings, env, enclose)
     finally:
-        made = _hide_loose(vcs, hide) if settings.setup else ()
-        found = tuple(_find_secrets(worktree, copied))
-        _remember(session_folder, Manifest(tuple(copied), tuple(linked), made, found))
+        created = _hide_loose(vcs, hide) if settings.setup else ()
+        secrets = tuple(_find_secrets(worktree, copied))
+        _remember(session_folder, Manifest(tuple(copied), tuple(linked), created, secrets))
     return env
 
 
 def _hide_loose(vcs: Vcs, hide: Callable[[list[str]], None]) -> tuple[str, ...]:
     """Keep what the setup command left outside of ignored folders from being committed."""
-    made = tuple(change.path for change in vcs.status().changes if change.kind in (ADDED, UNTRACKED))
-    if made:
-        hide([ignore_line(path) for path in made])
-    return made
+    paths = tuple(change.path for change in vcs.status().changes if change.kind in (ADDED, UNTRACKED))
+    if paths:
+        hide([ignore_line(path) for path in paths])
+    return paths
 
 
 def read_manifest(session_folder: str | None) -> Manifest:
-    """What was made for a session; nothing if nothing was."""
+    """What was created for a session; an empty manifest if nothing was."""
     if session_folder is None:
         return Manifest()
     path = os.path.join(session_folder, layout.SESSION_MANIFEST)
@@ -121,8 +127,8 @@ def read_manifest(session_folder: str | None) -> Manifest:
         finished = os.stat(path).st_mtime_ns
     except FileNotFoundError:
         return Manifest()
-    lists = {name: tuple(data[name]) for name in ("copied", "linked", "made", "secrets")}
-    return Manifest(**lists, finished=finished)
+    copied, linked, created, secrets = (tuple(data[key]) for key in _KEYS)
+    return Manifest(copied, linked, created, secrets, finished)
 
 
 def _place(root: str, worktree: str, names: Sequence[str], put: _Put, done: list[str]) -> None:
@@ -134,7 +140,7 @@ def _place(root: str, worktree: str, names: Sequence[str], put: _Put, done: list
             if is_optional:
                 continue
             raise ProvisionFailed(
-                f"{name} is to be given to every worktree, and {root} has none", hint=f"make it, or write {name}?"
+                f"every worktree gets {name}, and {root} has none", hint=f"create it, or write {name}?"
             )
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -145,14 +151,10 @@ def _place(root: str, worktree: str, names: Sequence[str], put: _Put, done: list
 
 
 def _inside(folder: str, name: str) -> str:
-    """The path of a name beneath a folder; one that leads out of it, by itself or by a link, is refused."""
+    """The path of a name in a folder; one that leads out of it, by itself or by a link, is refused."""
     clean = os.path.normpath(name)
-    if (
-        not name.strip()
-        or "\0" in name
-        or os.path.isabs(name)
-        or clean.split(os.sep)[0] in ("..", ".", ".git", ".jj", layout.FOLDER)
-    ):
+    is_ours = clean.split(os.sep)[0] in ("..", ".", ".git", ".jj", layout.FOLDER)
+    if not name.strip() or "\0" in name or os.path.isabs(name) or is_ours:
         raise InvalidInput(f"{name!r} cannot be given to a worktree", hint="name a path inside the main checkout")
     top = os.path.realpath(folder)
     path = os.path.join(top, clean)
@@ -166,7 +168,7 @@ def _refuse_outside(path: str, top: str) -> None:
 
 
 def _copy(source: str, target: str, top: str) -> None:
-    """Copy a file or a folder, links as links; one that leads out is refused, and so is one in the target's place."""
+    """Copy a file or a folder, links as links. A link that leads out of `top` is refused, or one at the target."""
     if os.path.islink(source):
         _refuse_outside(source, top)
         if os.path.isabs(os.readlink(source)):
@@ -185,7 +187,7 @@ def _copy(source: str, target: str, top: str) -> None:
 
 
 def _link(source: str, target: str, top: str) -> None:
-    """A link to the main checkout's own; one that is there already stays.
+    """Make a link to the main checkout's file; one that is there already stays.
 
     It is relative, so that in a copied or moved project it leads to that project's own files.
     """
@@ -196,16 +198,6 @@ def _link(source: str, target: str, top: str) -> None:
     if os.path.lexists(target):
         raise ProvisionFailed(f"{target} is there already", hint="what is tracked cannot be linked")
     os.symlink(relative, target)
-
-
-def _port_variables(ports: tuple[int, int] | None) -> dict[str, str]:
-    if ports is None:
-        return {}
-    first, count = ports
-    return {
-        "ROOKERY_PORT": str(first),
-        "ROOKERY_PORTS": ",".join(str(port) for port in range(first, first + count)),
-    }
 
 
 def _set_up(root: str, worktree: str, settings: ProvisionConfig, env: dict[str, str], enclose: Enclose | None) -> None:
@@ -219,37 +211,35 @@ def _set_up(root: str, worktree: str, settings: ProvisionConfig, env: dict[str, 
     except ProgramFailed as error:
         raise ProvisionFailed(f"the setup command failed: {error.message}", hint="see provision.setup") from error
     if not done.ok:
-        said = mask(done.stdout + done.stderr, secret_values(whole))[-_LAST_CHARACTERS:].strip()
+        output = mask(done.stdout + done.stderr, secret_values(whole))[-_LAST_CHARACTERS:].strip()
         raise ProvisionFailed(
-            f"the setup command `{settings.setup}` exited with {done.status}:\n{said}", hint="see provision.setup"
+            f"the setup command `{settings.setup}` exited with {done.status}:\n{output}", hint="see provision.setup"
         )
 
 
 def _find_secrets(worktree: str, copied: Sequence[str]) -> list[str]:
-    """The values of `KEY=VALUE` lines that are long enough to be recognised by."""
-    found: dict[str, None] = {}
+    """The values of `KEY=VALUE` lines that are long enough to be recognised."""
+    values: dict[str, None] = {}
     for name in copied:
         path = os.path.join(worktree, name)
         if os.path.basename(name).startswith(".env") and os.path.isfile(path):
             with open(path, encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    found.update(dict.fromkeys(_values_of(line)))
-    return list(found)
+                values |= dict.fromkeys(_value_of(line) for line in file)
+    return [value for value in values if len(value) >= SHORTEST]
 
 
-def _values_of(line: str) -> list[str]:
-    name, mark, rest = line.strip().removeprefix("export ").partition("=")
+def _value_of(line: str) -> str:
+    name, _, rest = line.strip().removeprefix("export ").partition("=")
     value = rest.strip()
-    if not mark or name.lstrip().startswith("#"):
-        return []
+    if name.lstrip().startswith("#"):
+        return ""
     is_quoted = value[:1] in ("'", '"')
-    value = value[1:].partition(value[0])[0] if is_quoted else value.partition(" #")[0].rstrip()
-    return [value] if len(value) >= _SHORTEST_SECRET else []
+    return value[1:].partition(value[0])[0] if is_quoted else value.partition(" #")[0].rstrip()
 
 
 def _remember(session_folder: str, manifest: Manifest) -> None:
     """Write the manifest, for its user alone: it holds secrets. Its own time says when provisioning was done."""
     os.makedirs(session_folder, mode=0o700, exist_ok=True)
     path = os.path.join(session_folder, layout.SESSION_MANIFEST)
-    data = {name: value for name, value in manifest.as_dict().items() if name != "finished"}
+    data = dict(zip(_KEYS, manifest.as_tuple(), strict=False))
     write_whole(path, dumps(data).encode("utf-8", "surrogateescape"), mode=0o600)

@@ -1,8 +1,8 @@
 """Removes a worktree so that a kill at any point is followed up, and publishes its event once, when it is gone.
 
-A row of `cleanings` says what is about to happen before anything is touched, and goes in the transaction that publishes
-`worktree.cleaned`. So a row whose process is dead is a cleaning that was cut off: if the folder is still in its place,
-nothing has happened and the row is dropped; if it is gone, the rest is done and told.
+A row of `cleanings` says what is about to happen before anything is touched. The transaction that publishes
+`worktree.cleaned` deletes it. So a row whose process is dead is a cleaning that was cut off: if the folder is still in
+its place, nothing has happened and the row is dropped; if it is gone, the rest is done and published.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
 from rookery.config import layout, steps
-from rookery.config.project import root_of, to_stored
+from rookery.config.project import make_state_folder, root_of, to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
 from rookery.processes import holder as holders
@@ -27,31 +27,26 @@ from rookery.vcs.ref_names import UNDONE_WORK, undone_name
 from rookery.worktrees import store
 from rookery.worktrees.store import Cleaning
 
-_POLL = 0.02
-
 
 @contextmanager
 def alone(root: str) -> Iterator[None]:
-    """One process at a time takes worktrees away: two at once would both tell of it, and be in each other's way."""
+    """Let one process at a time remove worktrees: two at once would both publish it, and disturb each other."""
     path = layout.path(root, layout.CLEAN_LOCK)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    while (file := locks.take(path)) is None:
-        calls.sleep(_POLL)
-    try:
+    make_state_folder(os.path.dirname(path))
+    with open(locks.open_file(path), "rb") as file:
+        calls.lock(file.fileno())
         yield
-    finally:
-        os.close(file)
 
 
-def take_away(
-    project: Context, vcs: Vcs, path: str, agent: str, branch: str, *, base: str | None, rescue: str | None, actor: str
+def remove(
+    ctx: Context, vcs: Vcs, path: str, agent: str, branch: str, *, base: str | None, rescue: str | None, actor: str
 ) -> bool:
     """Remove a worktree in which nothing is unsaved, and its branch if that has landed: True if it had.
 
-    Under `alone`. What raises before the folder has left its place leaves everything as it was.
+    Under `alone`. If it raises before the folder has left its place, everything is as it was.
     """
-    cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), project.now())
-    with project.db.write() as db:
+    cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), ctx.now())
+    with ctx.db.write() as db:
         store.insert(db, cleaning)
     steps.reached("cleaning noted")
     try:
@@ -60,34 +55,34 @@ def take_away(
         vcs.remove_checkout(path)
     except BaseException:
         if _inode(path) == cleaning.inode:
-            with project.db.write() as db:
+            with ctx.db.write() as db:
                 store.forget(db, path)
         raise
     steps.reached("removed")
-    is_deleted = delete_branch(vcs, branch, base, sessions.latest(project.db, agent))
+    is_deleted = delete_branch(vcs, branch, base, sessions.latest(ctx.db, agent))
     steps.reached("branch settled")
-    _tell(project, cleaning)
+    _publish(ctx, cleaning)
     steps.reached("told")
     return is_deleted
 
 
-def settle_left(project: Context, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
+def settle_left(ctx: Context, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
     """Follow up a cleaning that was cut off; gives it if its worktree is gone now. Under `alone`."""
-    cleaning = store.find(project.db, path)
+    cleaning = store.find(ctx.db, path)
     if cleaning is None:
         return None
     inode = _inode(path)
     if inode is not None and inode == cleaning.inode:
-        with project.db.write() as db:
+        with ctx.db.write() as db:
             store.forget(db, path)  # nothing was removed, and what is in the folder may have changed since
         return None
-    if inode is not None or sessions.living(project.db, cleaning.agent) is not None:
+    if inode is not None or sessions.living(ctx.db, cleaning.agent) is not None:
         delete_aside(path)  # there is, or will be, a new worktree in its place
     else:
         vcs.remove_checkout(path)
-        delete_branch(vcs, cleaning.branch, base, sessions.latest(project.db, cleaning.agent))
+        delete_branch(vcs, cleaning.branch, base, sessions.latest(ctx.db, cleaning.agent))
     steps.reached("removed")
-    _tell(project, cleaning)
+    _publish(ctx, cleaning)
     return cleaning
 
 
@@ -98,10 +93,18 @@ def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> boo
     return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
 
 
-def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> bool:
-    """Delete a branch that has landed on the base; any other stays, also one whose landing was undone."""
+def landed_tip(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> str | None:
+    """The tip of a branch that has landed on the base; None of any other, also of one whose landing was undone."""
     tip = vcs.branch_tip(branch) if branch else None
     if tip is None or base is None or branch == base or not has_landed(vcs, tip, base, session):
+        return None
+    return tip
+
+
+def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> bool:
+    """Delete a branch that has landed on the base; any other stays."""
+    tip = landed_tip(vcs, branch, base, session)
+    if tip is None:
         return False
     try:
         vcs.delete_branch(branch, tip)
@@ -110,19 +113,19 @@ def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | No
     return True
 
 
-def base_of(project: Context, vcs: Vcs) -> str | None:
-    """The branch that work lands on, if it is there."""
-    name = project.config.project.base or vcs.default_branch()
+def base_of(ctx: Context, vcs: Vcs) -> str | None:
+    """The branch that work lands on, if it exists."""
+    name = ctx.config.project.base or vcs.default_branch()
     return name if name is not None and vcs.branch_tip(name) is not None else None
 
 
-def _tell(project: Context, cleaning: Cleaning) -> None:
+def _publish(ctx: Context, cleaning: Cleaning) -> None:
     """Publish the event and drop the row; nothing if another process has done so."""
-    stored = to_stored(root_of(project.db.path), cleaning.path)
+    stored = to_stored(root_of(ctx.db.path), cleaning.path)
     data = {"path": stored, "branch": cleaning.branch, "rescue": cleaning.rescue}
-    with project.db.write() as db:
+    with ctx.db.write() as db:
         if store.forget(db, cleaning.path):
-            publish(db, "worktree.cleaned", cleaning.agent, data, actor=cleaning.actor, at=project.now())
+            publish(db, "worktree.cleaned", cleaning.agent, data, actor=cleaning.actor, at=ctx.now())
 
 
 def _inode(path: str) -> int | None:

@@ -1,7 +1,7 @@
-"""An agent's worktree: made on a branch of its own, looked at, and taken back if nothing was done in it.
+"""An agent's worktree: created on a branch of its own, inspected, and removed again if nothing was done in it.
 
-It lies in `.rookery/worktrees/<agent>`. What it is found to be is compared with what it should be, because an agent
-in a wrong folder or on a wrong branch does harm without anybody seeing it.
+It lies in `.rookery/worktrees/<agent>`. Its state is compared with what it should be, because an agent in a wrong
+folder or on a wrong branch does harm that no one notices.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rookery.worktrees import provision
 
 
 class WrongWorktree(InvalidState):
-    """A worktree is not what it was made to be."""
+    """A worktree is not what it was created as."""
 
     code = "wrong_worktree"
 
@@ -41,7 +41,7 @@ class WorktreeState(Record):
     lock: str | None = None
     """Why the user locked it; None if it is not locked."""
     branch: str | None = None
-    """The branch that it is on, which need not be the one that it was made for."""
+    """The branch that it is on, which need not be the one that it was created for."""
     is_other_branch: bool = False
     commit: str | None = None
     uncommitted: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class WorktreeState(Record):
 
 
 def path_of(root: str, agent: str) -> str:
-    """Where an agent's worktree lies."""
+    """The folder of an agent's worktree."""
     return layout.path(os.path.realpath(root), layout.WORKTREES, check_new_name(agent))
 
 
@@ -92,26 +92,26 @@ def create(root: str, settings: VcsConfig, *, agent: str, branch: str, base_comm
     vcs.add_checkout(path, branch)
     steps.reached("worktree made")
     here = check(path, settings, branch=branch, commit=base_commit)
-    if was_there:
-        changes = here.status().changes
-        if changes:
-            raise WrongWorktree(
-                f"{path} was there already, and holds {len(changes)} changes", hint="`rook worktree clean` saves them"
-            )
+    changes = here.status().changes if was_there else ()
+    if changes:
+        raise WrongWorktree(
+            f"{path} was there already, and holds {len(changes)} changes", hint="`rook worktree clean` saves them"
+        )
     return path
 
 
 def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = None) -> Vcs:
-    """The worktree, proved to be a checkout by itself, on its branch and (if given) at a commit."""
+    """Open a worktree that is a checkout of its own, on its branch and at the commit, if one is named."""
     here = open_vcs(path, settings)
     if here.root != os.path.realpath(path) or os.path.islink(path):
         raise WrongWorktree(f"{path} is no checkout: it belongs to {here.root}", hint="`rook worktree clean`")
-    found = here.current_branch()
-    if found != branch:
-        raise WrongWorktree(f"{path} is on {found or 'no branch'}, not on {branch}", hint=f"switch it to {branch}")
-    at = here.current_commit()
-    if commit is not None and at != commit:
-        raise WrongWorktree(f"{path} is at {(at or 'no commit')[:12]}, not at {commit[:12]}", hint="look what moved it")
+    current = here.current_branch()
+    if current != branch:
+        raise WrongWorktree(f"{path} is on {current or 'no branch'}, not on {branch}", hint=f"switch it to {branch}")
+    head = here.current_commit()
+    if commit is not None and head != commit:
+        where = (head or "no commit")[:12]
+        raise WrongWorktree(f"{path} is at {where}, not at {commit[:12]}", hint="find out what moved it")
     return here
 
 
@@ -125,9 +125,9 @@ def undo(
     session_folder: str | None = None,
     is_new: bool = False,
 ) -> str:
-    """Take back a worktree in which nothing was done, with its branch; else say what is kept, and keep it all.
+    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why.
 
-    `is_new` says that its making was not finished, and that no folder was there before.
+    `is_new`: its creation was not finished, and no folder was there before.
     """
     vcs = open_repository(root, settings)
     path = path_of(root, agent)
@@ -142,16 +142,16 @@ def undo(
     if tip not in (None, base_commit):
         return f"{branch} holds commits, so it and {path} are kept"
     state = inspect(root, settings, path=path, branch=branch, session_folder=session_folder)
-    kept = _why_kept(state)
-    if kept:
-        return f"{path} {kept}, so it and {branch} are kept"
+    reason = _why_kept(state)
+    if reason:
+        return f"{path} {reason}, so it and {branch} are kept"
     try:
         vcs.remove_checkout(path)
-        steps.reached("worktree taken back")
+        steps.reached("worktree undone")
         if tip is not None:
             vcs.delete_branch(branch, base_commit)
     except (RefMoved, InvalidState) as error:
-        return f"not all was taken back: {error.message}"
+        return f"not all was undone: {error.message}"
     return ""
 
 
@@ -164,7 +164,7 @@ def inspect(
     base: str | None = None,
     session_folder: str | None = None,
 ) -> WorktreeState:
-    """What is in a worktree. A link in its place is not followed; commits are counted against `base` if it is given."""
+    """What is in a worktree. A link in its place is not followed; commits are counted against `base`, if any."""
     vcs = open_repository(root, settings)
     tip = vcs.branch_tip(branch)
     unmerged = 0 if base is None or tip is None else vcs.count_commits(tip, base)
@@ -180,13 +180,12 @@ def inspect(
         status = here.status()
     except NoRepository:
         return state.replace(is_broken=True)
-    untracked = tuple(change.path for change in status.changes if change.kind == UNTRACKED)
     return state.replace(
         branch=status.branch,
         is_other_branch=status.branch != branch,
         commit=status.commit,
         uncommitted=tuple(change.path for change in status.changes if change.kind != UNTRACKED),
-        untracked=untracked,
+        untracked=tuple(change.path for change in status.changes if change.kind == UNTRACKED),
         ignored=tuple(_own_ignored(here, session_folder)),
         inner=tuple(here.inner_repositories()),
         step=here.running_step(),
@@ -209,34 +208,35 @@ def _make_parent(root: str, path: str) -> None:
     try:
         os.makedirs(parent, exist_ok=True)
     except OSError as error:
-        raise StorageFailed(f"{parent} cannot be made: {error.strerror}", hint="see what lies in its place") from error
+        raise StorageFailed(f"{parent} cannot be made: {error.strerror}", hint="see what blocks it") from error
     if os.path.realpath(parent) != parent and not os.path.realpath(parent).startswith(os.path.realpath(root) + os.sep):
         raise Refused(f"{parent} leads out of the project", hint="remove the link")
 
 
 def _why_kept(state: WorktreeState) -> str:
-    """What speaks against taking the worktree away without a trace."""
-    if state.is_symlink:
-        return "is a link"
+    """Why the worktree cannot be removed without a rescue."""
     if state.is_missing:
         return ""
+    if state.is_symlink:
+        return "is a link"
     if state.is_broken:
         return "is no checkout any more"
     if state.lock is not None:
         return "is locked"
     if not state.is_clean:
-        return f"holds {len(state.uncommitted) + len(state.untracked)} changes" + (
-            f" and a {state.step} under way" if state.step else ""
-        )
+        step = f" and a {state.step} under way" if state.step else ""
+        return f"holds {len(state.uncommitted) + len(state.untracked)} changes{step}"
     if state.ignored:
-        return f"holds {len(state.ignored)} ignored files that somebody made"
+        return f"holds {len(state.ignored)} ignored files that Rookery did not create"
     return "holds repositories of their own" if state.inner else ""
 
 
 def _own_ignored(here: Vcs, session_folder: str | None) -> Sequence[str]:
-    """Ignored files that are neither generated nor of the provisioning as it was left."""
-    made = provision.read_manifest(session_folder)
-    generated = set(here.excluded()) - {ignore_line(path) for path in made.excluded}
+    """Ignored files that are neither generated nor left unchanged since provisioning."""
+    manifest = provision.read_manifest(session_folder)
+    generated = set(here.excluded()) - {ignore_line(path) for path in manifest.excluded}
     return [
-        path for path in here.ignored_files() if ignore_line(path) not in generated and not made.covers(here.root, path)
+        path
+        for path in here.ignored_files()
+        if ignore_line(path) not in generated and not manifest.covers(here.root, path)
     ]

@@ -1,4 +1,4 @@
-"""Snapshots of turns: every turn's end is kept, can be looked at, and can be gone back to."""
+"""Snapshots of turns: the end of every turn is kept, can be listed, and can be restored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Restored(Record):
     path: str
     commit: str
     rescue: str | None
-    """Where what was there before is kept."""
+    """The ref under which the earlier content is kept."""
     was_recreated: bool
 
 
@@ -55,36 +55,36 @@ def take(
     worktree: str,
     include_ignored: tuple[str, ...] = (),
 ) -> str:
-    """Keep a worktree as it is at the end of a turn; returns the name beneath `refs/rookery/`."""
+    """Keep a worktree as it is at the end of a turn; returns the name under `refs/rookery/`."""
     here = open_vcs(worktree, settings)
     if here.root == os.path.realpath(root):
-        raise InvalidState(f"{worktree} is no worktree of its own", hint="look what became of it")
+        raise InvalidState(f"{worktree} is no worktree of its own", hint="see what replaced it")
     name = snapshot_name(agent, session_id, turn)
     here.snapshot(name, f"Turn {turn} of {agent}", include_ignored=include_ignored, replace=True)
     return name
 
 
 def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
-    """The snapshots of all of an agent's lives, in order."""
-    lives = store.sessions(project.db, agent=agent)
-    if not lives:
-        raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
+    """The snapshots of all of an agent's sessions, in order."""
+    sessions = store.sessions(project.db, agent=agent)
+    if not sessions:
+        raise _no_agent(agent)
     vcs = worktrees.open_repository(project.root, project.config.vcs)
-    kept = vcs.saved_refs(f"{SNAPSHOTS}{agent}/")
-    found = []
-    for session in lives:
+    refs = vcs.saved_refs(f"{SNAPSHOTS}{agent}/")
+    snapshots = []
+    for session in sessions:
         before = session.base_commit
         ended = {turn.number: turn.ended_at for turn in store.turns(project.db, session.id)}
-        for number in sorted(_numbers(kept, agent, session.id)):
+        for number in sorted(_numbers(refs, agent, session.id)):
             name = snapshot_name(agent, session.id, number)
-            files = tuple(each.path for each in vcs.changed_files(before, kept[name]))
-            found.append(Snapshot(session.id, number, ended.get(number), kept[name], SAVED + name, files))
-            before = kept[name]
-    return found
+            files = tuple(file.path for file in vcs.changed_files(before, refs[name]))
+            snapshots.append(Snapshot(session.id, number, ended.get(number), refs[name], SAVED + name, files))
+            before = refs[name]
+    return snapshots
 
 
-def restore(project: Context, agent: str, turn: int, *, force: bool = False, actor: str = "human") -> Restored:
-    """Make an agent's worktree as it was at the end of a turn of its last life; one that was cleaned is made again.
+def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = False, actor: str = "human") -> Restored:
+    """Restore an agent's worktree to the end of a turn of its last session; one that was cleaned is created again.
 
     What is there now is saved first. Without `force`, a worktree with changes that are not committed is refused.
     """
@@ -115,17 +115,21 @@ def restore(project: Context, agent: str, turn: int, *, force: bool = False, act
 
 
 def _idle(project: Context, agent: str) -> Session:
-    """The agent's last life, which must not be in the middle of a turn."""
+    """The agent's last session, which must not be in the middle of a turn."""
     session = store.latest(project.db, agent)
     if session is None:
-        raise NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` shows who there is")
+        raise _no_agent(agent)
     if session.state in (BOOTING, WORKING) or store.running_turn(project.db, session.id) is not None:
         raise InvalidState(f"{agent} is {session.state}", hint=f"wait for its turn to end, or `rook stop {agent}`")
     return session
 
 
-def _numbers(kept: dict[str, str], agent: str, session_id: str) -> list[int]:
-    """The turns of a life that have a snapshot."""
-    under = snapshot_name(agent, session_id, 0).removesuffix("0")
-    ends = (name.removeprefix(under) for name in kept if name.startswith(under))
+def _no_agent(agent: str) -> NoSuchAgent:
+    return NoSuchAgent(f"there is and was no agent {agent}", hint="`rook status` lists the agents")
+
+
+def _numbers(refs: dict[str, str], agent: str, session_id: str) -> list[int]:
+    """The turns of a session that have a snapshot."""
+    prefix = snapshot_name(agent, session_id, 0).removesuffix("0")
+    ends = (name.removeprefix(prefix) for name in refs if name.startswith(prefix))
     return [int(end) for end in ends if end.isdecimal()]

@@ -1,4 +1,4 @@
-"""The table of worktrees that are being taken away. Their paths are kept relative to the project's root."""
+"""The table of worktrees that are being removed. Their paths are stored relative to the project's root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = "path, agent, branch, rescue, inode, actor, pid, pid_start, at"
 
 @dataclass(frozen=True, slots=True)
 class Cleaning(Record):
-    """A worktree that is being taken away."""
+    """A worktree that is being removed."""
 
     path: str
     agent: str
@@ -23,14 +23,14 @@ class Cleaning(Record):
     rescue: str | None
     """The whole name of the ref under which its work was saved."""
     inode: int | None
-    """What tells the folder from a later one in the same place; None if there was none."""
+    """What tells the folder from a later one at the same path; None if there was none."""
     actor: str
     holder: HolderId
     at: str
 
 
 def pending(db: Database) -> list[Cleaning]:
-    """Every worktree that is being taken away, or was when its process was killed."""
+    """Every worktree that is being removed, or was when its process was killed."""
     return [_cleaning(db, row) for row in db.all(f"SELECT {_COLUMNS} FROM cleanings ORDER BY path")]
 
 
@@ -40,22 +40,21 @@ def find(db: Database, path: str) -> Cleaning | None:
     return None if row is None else _cleaning(db, row)
 
 
-def insert(db: Database, each: Cleaning) -> None:
-    """A worktree is about to be taken away."""
-    stored = to_stored(root_of(db.path), each.path)
-    row = (stored, each.agent, each.branch, each.rescue, each.inode, each.actor)
-    statement = f"INSERT INTO cleanings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    db.execute(statement, (*row, each.holder.pid, each.holder.text, each.at))
+def insert(db: Database, cleaning: Cleaning) -> None:
+    """Note that a worktree is about to be removed."""
+    path, *values, holder, at = cleaning.as_tuple()
+    row = (to_stored(root_of(db.path), path), *values, holder.pid, holder.text, at)
+    db.execute(f"INSERT INTO cleanings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def forget(db: Database, path: str) -> bool:
-    """The cleaning is over; False if another process has said so."""
+    """Drop the row of a cleaning that is over; False if another process has done so."""
     db.execute("DELETE FROM cleanings WHERE path = ?", (to_stored(root_of(db.path), path),))
     return db.changed == 1
 
 
 def drop_all(db: Database) -> None:
-    """Forget the cleanings of a copied project: they are the original's."""
+    """Drop the cleanings of a copied project: they are the original's."""
     db.execute("DELETE FROM cleanings")
 
 

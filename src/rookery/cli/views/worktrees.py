@@ -15,74 +15,76 @@ _SHOWN_FILES = 5
 _VERDICTS = {"kept": "busy", "removable": "", "removed": "good"}
 
 
-def listing(found: list[Listed], values: dict[str, Any]) -> list[Block]:
+def listing(worktrees: list[Listed], values: dict[str, Any]) -> list[Block]:
     """Every worktree."""
-    if not found:
+    if not worktrees:
         return [text("No worktrees.", "dim")]
     headings = ("agent", "session", "changed", "untracked", "unmerged", "ignored", "branch", "notes")
     rows = []
-    for each in found:
-        state = each.worktree
+    for listed in worktrees:
+        state = listed.worktree
         counts = (len(state.uncommitted), len(state.untracked), state.unmerged, len(state.ignored))
         rows.append(
             (
-                line((each.agent, "bold")),
-                line(each.outcome or each.state or "none"),
+                line((listed.agent, "bold")),
+                line(listed.outcome or listed.state or "none"),
                 *(_count(count) for count in counts),
-                line(each.branch),
+                line(listed.branch),
                 line((_notes(state), "bad")),
-                *((line(_megabytes(each.size)),) if values.get("size") else ()),
+                *((line(_megabytes(listed.size)),) if values.get("size") else ()),
             )
         )
     return [Table(headings + (("size",) if values.get("size") else ()), tuple(rows))]
 
 
-def cleaned(found: list[Cleaned], _values: dict[str, Any]) -> list[Block]:
-    """What became of worktrees."""
-    if not found:
+def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> list[Block]:
+    """What happened to worktrees."""
+    if not worktrees:
         return [text("No worktrees to clean.", "dim")]
     rows = tuple(
         (
-            line((each.verdict, _VERDICTS[each.verdict])),
-            line((each.agent, "bold")),
-            line((one_line(each.reason), "dim")),
+            line((worktree.verdict, _VERDICTS[worktree.verdict])),
+            line((worktree.agent, "bold")),
+            line((one_line(worktree.reason), "dim")),
         )
-        for each in found
+        for worktree in worktrees
     )
     blocks: list[Block] = [Table(("verdict", "agent", "why"), rows)]
-    for each in found:
-        if each.rescue is not None:
-            saved = line(f"{each.agent}: unsaved work is kept under ", (each.rescue, "id"))
-            blocks.append(Paragraph((saved, line("  ", (each.restore_with, "bold")))))
-        if each.ignored:
-            verb = "were deleted" if each.verdict == "removed" else "would be deleted"
-            blocks.append(text(f"{each.agent}: {each.ignored} ignored files {verb}; --ignored saves them", "note"))
+    for worktree in worktrees:
+        agent = worktree.agent
+        if worktree.rescue is not None:
+            saved = line(f"{agent}: unsaved work is kept under ", (worktree.rescue, "id"))
+            blocks.append(Paragraph((saved, line("  ", (worktree.restore_with, "bold")))))
+        if worktree.ignored:
+            verb = "were deleted" if worktree.verdict == "removed" else "would be deleted"
+            blocks.append(text(f"{agent}: {worktree.ignored} ignored files {verb}; --ignored saves them", "note"))
     return blocks
 
 
-def snapshots(found: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
+def snapshots(listed: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
     """The ends of an agent's turns."""
-    if not found:
+    if not listed:
         return [text("No snapshots.", "dim")]
     rows = tuple(
         (
-            line(str(each.turn)),
-            line((each.at or "", "dim")),
-            line((each.commit[:_SHORT], "id")),
-            line(_files(each.files)),
+            line(str(snapshot.turn)),
+            line((snapshot.at or "", "dim")),
+            line((snapshot.commit[:_SHORT], "id")),
+            line(_files(snapshot.files)),
         )
-        for each in found
+        for snapshot in listed
     )
     return [Table(("turn", "ended", "commit", "changed"), rows, stretch=3)]
 
 
-def restored(made: Restored, _values: dict[str, Any]) -> list[Block]:
-    """A worktree that was brought back."""
-    lines = [line(f"{made.path} is as it was at the end of turn {made.turn}, ", (made.commit[:_SHORT], "id"))]
-    if made.was_recreated:
-        lines.append(line("It was made again, without its provisioning."))
-    if made.rescue is not None:
-        lines.append(line("What was there before is kept under ", (made.rescue, "id")))
+def restored(worktree: Restored, _values: dict[str, Any]) -> list[Block]:
+    """A worktree that was restored."""
+    commit = (worktree.commit[:_SHORT], "id")
+    lines = [line(f"{worktree.path} is as it was at the end of turn {worktree.turn}, ", commit)]
+    if worktree.was_recreated:
+        lines.append(line("It was created again, without its provisioning."))
+    if worktree.rescue is not None:
+        lines.append(line("What was there before is kept under ", (worktree.rescue, "id")))
     return [Paragraph(tuple(lines))]
 
 
@@ -101,17 +103,12 @@ def _files(paths: tuple[str, ...]) -> str:
 
 
 def _notes(state: WorktreeState) -> str:
-    notes = []
-    if state.is_missing:
-        notes.append("folder is gone")
-    if state.is_symlink:
-        notes.append("is a link")
-    if state.is_broken:
-        notes.append("is no checkout")
-    if state.lock is not None:
-        notes.append(f"locked: {one_line(state.lock)}" if state.lock else "locked")
-    if state.is_there and state.is_other_branch:
-        notes.append(f"on {state.branch or 'no branch'}")
-    if state.step is not None:
-        notes.append(f"{state.step} under way")
-    return ", ".join(notes)
+    notes = {
+        "folder is gone": state.is_missing,
+        "is a link": state.is_symlink,
+        "is no checkout": state.is_broken,
+        f"locked: {one_line(state.lock)}" if state.lock else "locked": state.lock is not None,
+        f"on {state.branch or 'no branch'}": state.is_there and state.is_other_branch,
+        f"{state.step} under way": state.step is not None,
+    }
+    return ", ".join(note for note, applies in notes.items() if applies)

@@ -80,7 +80,7 @@ def _cage(merger: Merger, top: str) -> tuple[str, ...]:
     mode = merger.ctx.config.sandbox.mode
     if mode == OFF:
         return ()
-    bubblewrap = probe(merger.ctx.root)
+    bubblewrap = probe()
     if not bubblewrap.works:
         if mode == ON:
             reason = f"sandbox.mode is on, and nothing can be sandboxed: {bubblewrap.reason}"

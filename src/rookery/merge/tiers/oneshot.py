@@ -32,7 +32,6 @@ from rookery.merge.tiers import bounds, spending
 from rookery.merge.tiers.agent_runner import Order
 from rookery.merge.tiers.case import Case, is_text, sides_of, why_unfinished
 from rookery.processes import holder as holders
-from rookery.roles.model import STRICT
 from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.model import Launch, Runtime
 from rookery.runtimes.registry import open_runtime
@@ -186,13 +185,11 @@ def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> La
             file.write(_instructions(merger.ctx.root))
         git_scratch.hide(place.folder, [ignore_line(runtime.INSTRUCTIONS)])
     launch = Launch(
-        session_id=case.entry.id,
         agent="merger",
         role="merger",
         worktree=place.folder,
         folder=private,
         model=merger.ctx.config.merge.model or merger.ctx.config.agents.model,
-        profile=STRICT,
         runtime_session=None,
         settings=section(merger.ctx.config, runtime.NAME) | {"instructions": instructions, "hook_command": _hook},
         task_id=case.entry.task_id,

@@ -1,4 +1,4 @@
-"""The scripted agent as a program: one turn with events on standard output, or a life in a terminal.
+"""The scripted agent as a program: one turn with events on standard output, or a session in a terminal.
 
 Exit status: 0 the turn ended well, 1 it did not, 130 it was interrupted.
 """
@@ -14,8 +14,9 @@ import sys
 from rookery.base.errors import INTERRUPTED, REFUSED, RookError
 from rookery.processes.process import run
 from rookery.runtimes.scripted_agent.agent import Agent
+from rookery.runtimes.scripted_agent.prompt import Prompt
 from rookery.runtimes.scripted_agent.steps import rook_command
-from rookery.runtimes.scripted_agent.voice import Lines, Screen, Voice
+from rookery.runtimes.scripted_agent.voice import Voice
 
 TRANSCRIPT = "transcript.jsonl"
 
@@ -23,10 +24,13 @@ TRANSCRIPT = "transcript.jsonl"
 def main(argv: list[str] | None = None) -> int:
     """Run the program and return its exit status."""
     options = _parse(argv)
-    # Whoever starts us may ignore interrupts, and a child inherits that.
+    # The process that starts us may ignore interrupts, and a child inherits that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.makedirs(options.folder, exist_ok=True)
-    return _live(options) if options.interactive else _take_one_turn(options)
+    if options.interactive:
+        return _serve_terminal(options)
+    sys.stdin.buffer.read()  # the script says what to do; the prompt only says that it is time
+    return _take_turn(options, Voice(sys.stdout))
 
 
 def _parse(argv: list[str] | None) -> argparse.Namespace:
@@ -40,14 +44,8 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _take_one_turn(options: argparse.Namespace) -> int:
-    voice = Lines(sys.stdout)
-    sys.stdin.buffer.read()  # the script says what to do; the prompt only says that it is time
-    return _guarded(options, voice)
-
-
-def _guarded(options: argparse.Namespace, voice: Voice) -> int:
-    """Take a turn, and tell how it ended if it ended badly."""
+def _take_turn(options: argparse.Namespace, voice: Voice) -> int:
+    """Take a turn, and report the error if it ends badly."""
     agent = None
     try:
         agent = Agent(options, voice)
@@ -63,12 +61,10 @@ def _guarded(options: argparse.Namespace, voice: Voice) -> int:
     return 0
 
 
-def _live(options: argparse.Namespace) -> int:
+def _serve_terminal(options: argparse.Namespace) -> int:
     """Read prompts and take turns until there are no more."""
-    from rookery.runtimes.scripted_agent.prompt import Prompt
-
     with Prompt() as prompt, open(os.path.join(options.folder, TRANSCRIPT), "a", encoding="utf-8") as transcript:
-        voice = Screen(Lines(transcript))
+        voice = Voice(transcript, on_screen=True)
         while True:
             text = prompt.read()
             if text is None or text.strip() == "/exit":
@@ -76,13 +72,13 @@ def _live(options: argparse.Namespace) -> int:
             sys.stdout.write("· at work; Ctrl-C interrupts\r\n")
             sys.stdout.flush()
             _call_hook("prompt", {"prompt": text}, options)
-            status = _guarded(options, voice)
+            status = _take_turn(options, voice)
             _call_hook("stop", {"status": status}, options)
 
 
-def _call_hook(name: str, given: dict[str, object], options: argparse.Namespace) -> None:
-    """Tell Rookery of a turn's beginning or end, as other programs do by their hooks. That it fails stops nobody."""
-    data = {"hook_event_name": name, "cwd": options.worktree, **given}
+def _call_hook(name: str, fields: dict[str, object], options: argparse.Namespace) -> None:
+    """Tell Rookery of a turn's beginning or end, as other programs do by their hooks. A failure stops nothing."""
+    data = {"hook_event_name": name, "cwd": options.worktree, **fields}
     run([*rook_command(), "hook", name], cwd=options.worktree, stdin=json.dumps(data), check=False)
 
 

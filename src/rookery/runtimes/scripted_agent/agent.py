@@ -23,75 +23,66 @@ _ROOK_TIMEOUT = 600
 
 
 class Agent:
-    """Who it is, where it works, what it remembers, and to whom it tells what it does."""
+    """Who it is, where it works, what it remembers, and where it reports what it does."""
 
     def __init__(self, options: Namespace, voice: Voice) -> None:
         self.folder: str = options.folder
         self.worktree: str = options.worktree
         self.model: str = options.model
         self.voice = voice
-        self.said = ""
+        self.result = ""
+        """What it said last in this turn."""
         self.children: set[int] = set()
-        """What it started in the background, each the leader of a session."""
+        """The processes that it started in the background; each leads a process session of its own."""
         self.memory = Memory(self.folder)
         if options.resume and options.resume != self.memory.session:
             raise InvalidState(f"there is no conversation {options.resume} in {self.folder}")
-        self._names = {"agent": options.agent, "role": options.role, "task": options.task, "parent": options.parent}
-        self.script = self._learn(options.script, options.instructions)
-
-    def _learn(self, path: str, instructions: str) -> tuple[Step, ...]:
-        """Read the script once: from its file, from the instructions, or the one for a small honest worker."""
+        self._names = {name: getattr(options, name) for name in ("agent", "role", "task", "parent", "worktree")}
         if self.memory.script is None:
-            if path:
-                self.memory.script = _read(path)
-            else:
-                told = _read(instructions) if os.path.exists(instructions) else ""
-                self.memory.script = find_script(told) or DEFAULT
-        return parse_script(self.memory.script)
+            self.memory.script = _read_script(options.script, options.instructions)
+        self.script = parse_script(self.memory.script)
 
     def take_turn(self) -> None:
-        """Follow the script to where the turn ends. RookError says that it ended badly."""
+        """Follow the script to the end of the turn. Raises RookError if it ends badly."""
         if self.memory.is_stubborn:
             steps.ignore_requests()
         self.memory.turn += 1
-        self.said = ""
+        self.result = ""
         self.memory.save()
         self.voice.tell("session", id=self.memory.session)
         self._read_mail()
         while self.memory.position < len(self.script):
             if self._do(self.script[self.memory.position]):
                 break
-        self.voice.tell("result", text=self.said or "There is nothing left to do.", ok=True)
+        self.voice.tell("result", text=self.result or "There is nothing left to do.", ok=True)
 
     def _do(self, step: Step) -> bool:
         """Do one step; True if the turn ends with it."""
         try:
-            outcome = steps.DO[step.kind](self, self._fill(step.value))
-        except steps.StepFailed as error:
+            outcome = steps.STEPS[step.kind][1](self, self._fill(step.value))
+        except (RookError, OSError) as error:
             if step.kind == "fail":
                 raise
-            raise steps.StepFailed(f"{step}: {error.message}") from error
-        except (RookError, OSError) as error:
             raise steps.StepFailed(f"{step}: {error}") from error
         if outcome != steps.STAY:
             self.advance()
         return outcome is not None
 
     def advance(self) -> None:
-        """The step is done."""
+        """Go on to the next step: this one is done."""
         self.memory.position += 1
         self.memory.save()
 
     def end_tools(self) -> None:
-        """Kill what was being run. An interrupt may have come while it was only just started, and not yet known."""
+        """Kill what was being run. An interrupt may have come just after its start, when it was not known yet."""
         me = identify(os.getpid())
-        for each in descendants(me) if me is not None else ():
+        for process in descendants(me) if me is not None else ():
             with suppress(ProcessLookupError):
-                if os.getsid(each.pid) not in self.children:
-                    send(each, signal.SIGKILL)
+                if os.getsid(process.pid) not in self.children:
+                    send(process, signal.SIGKILL)
 
     def _read_mail(self) -> None:
-        """See what is new, and leave it unread: whoever began this turn marks it when the turn has ended well."""
+        """Note new mail, and leave it unread: Rookery marks it as read when the turn has ended well."""
         if not any(step.kind in ("reply", "until") or "{mail." in repr(step.value) for step in self.script):
             return
         words = ["mail", "list", f"--to={self._names['agent']}", "--unread", "--json"]
@@ -104,21 +95,25 @@ class Agent:
     def _fill(self, value: Any) -> Any:
         """The value with names such as `{agent}` replaced in its texts; other braces are left alone."""
         if isinstance(value, str):
-            return _NAMES.sub(lambda found: self._known(found[1]), value)
+            return _NAMES.sub(lambda match: self._look_up(match[1]), value)
         if isinstance(value, list):
-            return [self._fill(each) for each in value]
+            return [self._fill(item) for item in value]
         if isinstance(value, dict):
-            return {key: self._fill(each) for key, each in value.items()}
+            return {key: self._fill(item) for key, item in value.items()}
         return value
 
-    def _known(self, name: str) -> str:
+    def _look_up(self, name: str) -> str:
         if name.startswith("mail."):
-            field = name.removeprefix("mail.")
-            found = (self.memory.mail or {}).get(field)
-            return "" if found is None else str(found)
-        if name == "turn":
-            return str(self.memory.turn)
-        return self.worktree if name == "worktree" else str(self._names[name])
+            content = (self.memory.mail or {}).get(name.removeprefix("mail."))
+            return "" if content is None else str(content)
+        return str(self.memory.turn if name == "turn" else self._names[name])
+
+
+def _read_script(path: str, instructions: str) -> str:
+    """The script's own file, the block in the instructions, or the built-in one."""
+    if path:
+        return _read(path)
+    return find_script(_read(instructions) if os.path.exists(instructions) else "") or DEFAULT
 
 
 def _read(path: str) -> str:

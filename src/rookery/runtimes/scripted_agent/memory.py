@@ -13,31 +13,31 @@ FILE = "scripted.json"
 
 
 class Memory:
-    """How far the script is, and what mail was seen. A turn that was killed goes on at the step it was killed in."""
+    """The position in the script, and the mail seen so far. A killed turn goes on at the step it was killed in."""
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, FILE)
-        found = self._load()
-        self.session: str = found.get("session") or f"scripted-{os.urandom(8).hex()}"
-        self.script: str | None = found.get("script")
-        self.turn: int = found.get("turn", 0)
-        self.position: int = found.get("position", 0)
-        self.is_stubborn: bool = found.get("is_stubborn", False)
-        self.messages: list[dict[str, Any]] = found.get("messages", [])
+        saved = self._load()
+        self.session: str = saved.get("session") or f"scripted-{os.urandom(8).hex()}"
+        self.script: str | None = saved.get("script")
+        self.turn: int = saved.get("turn", 0)
+        self.position: int = saved.get("position", 0)
+        self.is_stubborn: bool = saved.get("is_stubborn", False)
+        self.messages: list[dict[str, Any]] = saved.get("messages", [])
         """Oldest first."""
-        self.used: list[str] = found.get("used", [])
+        self.used: list[str] = saved.get("used", [])
         """Messages that an `until` has waited for; the next one waits for others."""
-        self.current: str | None = found.get("current")
+        self.current: str | None = saved.get("current")
 
     def _load(self) -> dict[str, Any]:
         try:
             with open(self._path, encoding="utf-8") as file:
-                found = json.load(file)
+                saved = json.load(file)
         except FileNotFoundError:
             return {}
         except ValueError as error:
             raise InvalidState(f"{self._path} is damaged", hint="remove it, and the script begins again") from error
-        return found if isinstance(found, dict) else {}
+        return saved if isinstance(saved, dict) else {}
 
     def save(self) -> None:
         """Write everything, whole or not at all."""
@@ -45,25 +45,25 @@ class Memory:
         write_whole(self._path, json.dumps(data))
 
     def see(self, messages: list[dict[str, Any]]) -> int:
-        """Take note of mail, oldest first; gives how many of them are new."""
-        known = {each["id"] for each in self.messages}
-        fresh = [each for each in messages if each["id"] not in known]
+        """Note mail, oldest first; returns how many messages are new."""
+        known = {message["id"] for message in self.messages}
+        fresh = [message for message in messages if message["id"] not in known]
         self.messages += fresh
         if fresh:
             self.current = fresh[-1]["id"]
         return len(fresh)
 
     def use(self, sender: str | None, kind: str | None) -> bool:
-        """Take the first message, not yet used, of that sender and type as the current one; False if there is none."""
-        for each in self.messages:
-            fits = sender in (None, each.get("from")) and kind in (None, each.get("type"))
-            if fits and each["id"] not in self.used:
-                self.used.append(each["id"])
-                self.current = each["id"]
+        """Make the first unused message of that sender and type the current one; False if there is none."""
+        for message in self.messages:
+            fits = sender in (None, message.get("from")) and kind in (None, message.get("type"))
+            if fits and message["id"] not in self.used:
+                self.used.append(message["id"])
+                self.current = message["id"]
                 return True
         return False
 
     @property
     def mail(self) -> dict[str, Any] | None:
         """The message that `{mail.…}` and `reply` mean: the newest seen, or the one that was waited for."""
-        return next((each for each in self.messages if each["id"] == self.current), None)
+        return next((message for message in self.messages if message["id"] == self.current), None)

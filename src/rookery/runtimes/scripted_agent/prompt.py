@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -13,20 +14,21 @@ from typing import Self
 from rookery.base.text import one_line
 from rookery.runtimes.scripted import PROMPT
 
-_PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
-_KEY = re.compile(rb"\x1b(?:\[[0-9;?]*[@-~]|O.|[^\[O])")
-_PLAIN = re.compile(rb"[^\x00-\x1f\x7f]+")
+_KEY = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.|[^\[O])")
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
 _ESCAPE_DELAY = 0.05
 _WIDTH = 70
 
 
 class Prompt:
-    """The terminal while the agent lives in it; Ctrl-C stays an interrupt."""
+    """The terminal while the agent runs in it; Ctrl-C stays an interrupt."""
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = ""
         self._text = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._before: list[int | list[bytes | int]] = []
 
     def __enter__(self) -> Self:
@@ -50,7 +52,7 @@ class Prompt:
             try:
                 is_done = self._take() if self._buffer else self._fill()
             except KeyboardInterrupt:
-                self._text, self._buffer = "", b""
+                self._text = self._buffer = ""
                 continue
             if is_done:
                 self._write("\r\n")
@@ -62,43 +64,31 @@ class Prompt:
             chunk = os.read(0, 65536)
         except OSError:  # the terminal is gone
             chunk = b""
-        self._buffer += chunk
+        self._buffer += self._decoder.decode(chunk)
         return not chunk
 
     def _take(self) -> bool:
         """Take one key, one paste or a run of plain text from the buffer; True if the prompt is complete."""
-        first = self._buffer[:1]
-        if first == b"\x1b":
+        first = self._buffer[0]
+        if first == "\x1b":
             self._take_escape()
             return False
         plain = _PLAIN.match(self._buffer)
+        self._buffer = self._buffer[plain.end() if plain else 1 :]
         if plain is not None:
-            self._take_plain(plain[0])
-            return False
-        self._buffer = self._buffer[1:]
-        if first in b"\r\n":
+            self._text += plain[0]
+        elif first in "\r\n":
             return bool(self._text.strip())
-        if first in b"\x7f\x08":
+        elif first in "\x7f\x08":
             self._text = self._text[:-1]
-        elif first == b"\x15":
+        elif first == "\x15":
             self._text = ""
-        elif first == b"\t":
+        elif first == "\t":
             self._text += "\t"
-        elif first == b"\x04" and not self._text:
-            self._buffer = b""
+        elif first == "\x04" and not self._text:
+            self._buffer = ""
             return True
         return False
-
-    def _take_plain(self, found: bytes) -> None:
-        try:
-            text = found.decode()
-        except UnicodeDecodeError as error:
-            if error.start < len(found) - 3 or len(found) < len(self._buffer) or self._fill():
-                text = found.decode("utf-8", "replace")  # broken, not just cut in the middle of a character
-            else:
-                return
-        self._text += text
-        self._buffer = self._buffer[len(found) :]
 
     def _take_escape(self) -> None:
         if self._buffer.startswith(_PASTE):
@@ -106,7 +96,7 @@ class Prompt:
                 if self._fill():
                     break
             pasted, _, self._buffer = self._buffer.removeprefix(_PASTE).partition(_PASTE_END)
-            self._text += pasted.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+            self._text += pasted.replace("\r\n", "\n").replace("\r", "\n")
             return
         key = _KEY.match(self._buffer)
         if key is not None:

@@ -1,4 +1,7 @@
-"""Doing the steps. Each is a function of the agent and the step's value; it gives what the turn does next."""
+"""The steps: what the value of each has to be, and how it is done.
+
+A step is done by a function of the agent and the value, which returns whether the turn ends with it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from rookery.config.environ import child_environ
 from rookery.processes.process import run
 from rookery.processes.python import module_command
 from rookery.processes.spawning import start_detached
-from rookery.runtimes.scripted_agent.script import signal_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from rookery.runtimes.scripted_agent.agent import Agent
 
+    Rule = Callable[[Any], str]
     Do = Callable[[Agent, Any], str | None]
 
 END = "end"
@@ -31,7 +34,7 @@ STAY = "stay"
 _LONGEST = 86_400.0
 _OUTPUT = 10_000
 
-# An agent uses version control as anybody does, through its shell.
+# An agent uses version control through its shell.
 _COMMIT = """
 if [ -d .jj ]; then jj commit -m "$1" && jj log --no-graph -r @- -T commit_id
 else git add -A && git commit -q -m "$1" && git rev-parse HEAD; fi
@@ -45,7 +48,7 @@ class StepFailed(Refused):
 
 
 def say(agent: Agent, value: str) -> None:
-    agent.said = value
+    agent.result = value
     agent.voice.tell("text", text=value)
 
 
@@ -82,7 +85,7 @@ def run_command(agent: Agent, value: str) -> None:
 
 
 def rook(agent: Agent, value: list[Any]) -> None:
-    words = [str(each) for each in value]
+    words = [str(word) for word in value]
     use_tool(agent, "rook", {"args": words}, [*rook_command(), *words, "--json"])
 
 
@@ -108,14 +111,12 @@ def reply(agent: Agent, value: str) -> None:
 
 def sling(agent: Agent, value: Mapping[str, Any]) -> None:
     words = ["sling", str(value["task"])]
-    for key, each in value.items():
-        name = "--" + key.replace("_", "-")
-        if key == "task" or each is False:
-            continue
-        if each is True:
-            words.append(name)
-        else:
-            words += [f"{name}={one}" for one in (each if isinstance(each, list) else [each])]
+    for key, content in value.items():
+        option = "--" + key.replace("_", "-")
+        if key != "task" and content is True:
+            words.append(option)
+        elif key != "task" and content is not False:
+            words += [f"{option}={item}" for item in (content if isinstance(content, list) else [content])]
     rook(agent, words)
 
 
@@ -143,7 +144,7 @@ def crash(agent: Agent, value: int) -> None:
 
 def send_signal(agent: Agent, value: str) -> None:
     agent.advance()
-    number = signal_number(value) or signal.SIGKILL
+    number = signal.Signals[_signal_name(value)]
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
@@ -182,33 +183,105 @@ def rook_command() -> tuple[str, ...]:
     return module_command("rookery.client.main")
 
 
-def use_tool(agent: Agent, name: str, given: dict[str, Any], argv: list[str]) -> None:
-    """Run a program in the worktree and tell how it went. That it failed is for whoever reads it to judge."""
+def use_tool(agent: Agent, name: str, tool_input: dict[str, Any], argv: list[str]) -> None:
+    """Run a program in the worktree and report its result. A failure does not end the turn."""
     begun = time.monotonic()
     done = run(argv, cwd=agent.worktree, timeout=_LONGEST, check=False)
-    said = (done.stdout + done.stderr).encode("utf-8", "replace").decode()
+    output = (done.stdout + done.stderr).encode("utf-8", "replace").decode()
     duration = round((time.monotonic() - begun) * 1000)
-    agent.voice.tell("tool", name=name, input=given, ok=done.ok, output=said[-_OUTPUT:], duration_ms=duration)
+    agent.voice.tell("tool", name=name, input=tool_input, ok=done.ok, output=output[-_OUTPUT:], duration_ms=duration)
 
 
-DO: dict[str, Do] = {
-    "say": say,
-    "edit": edit,
-    "commit": commit,
-    "run": run_command,
-    "mail": mail,
-    "reply": reply,
-    "task": task,
-    "rook": rook,
-    "sling": sling,
-    "wait": wait,
-    "until": until,
-    "sleep": sleep,
-    "spend": spend,
-    "crash": crash,
-    "signal": send_signal,
-    "hang": hang,
-    "stubborn": stubborn,
-    "child": child,
-    "fail": fail,
+def _wants(what: str, fits: Callable[[Any], bool]) -> Rule:
+    return lambda value: "" if fits(value) else what
+
+
+def _signal_name(value: str) -> str:
+    return f"SIG{value.removeprefix('SIG')}"
+
+
+_TEXT = _wants("a text is wanted", lambda value: isinstance(value, str) and value != "")
+_TRUE = _wants("it is written with `true`", lambda value: value is True)
+_MAIL = _wants("it is written as `wait: mail`", lambda value: value == "mail")
+_SECONDS = _wants("a number of seconds is wanted", lambda value: type(value) in (int, float) and value >= 0)
+_STATUS = _wants("an exit status from 0 to 255 is wanted", lambda value: type(value) is int and 0 <= value <= 255)
+_SIGNAL = _wants(
+    "a signal's name is wanted, as TERM",
+    lambda value: isinstance(value, str) and _signal_name(value) in signal.Signals.__members__,
+)
+_TASK = _wants("`task` is missing", lambda value: isinstance(value, dict) and "task" in value)
+
+
+def _words(value: Any) -> str:
+    is_list = isinstance(value, list) and value
+    return "" if is_list and all(type(word) in (str, int, float) for word in value) else "a list of words is wanted"
+
+
+def _keys(value: Any, types: Mapping[str, type], needed: str = "") -> str:
+    """What is wrong with keys and values of these types; a number must not be negative."""
+    if not isinstance(value, dict):
+        return "keys with values are wanted"
+    if needed and needed not in value:
+        return f"`{needed}` is missing"
+    for key, content in value.items():
+        if key not in types:
+            return f"there is no `{key}`"
+        if not isinstance(content, types[key]) or (isinstance(content, int) and content < 0):
+            return f"`{key}` {_WANTED[types[key]]}"
+    return ""
+
+
+_WANTED = {
+    str: "must be a text",
+    int: "must be a number of tokens",
+    dict: "has keys with values",
+    list: "is a list of the old and the new text",
 }
+
+
+def _edit(value: Any) -> str:
+    problem = _keys(value, {"path": str, "text": str, "append": str, "replace": list}, "path")
+    if problem:
+        return problem
+    if len(value) != 2:
+        return "`path` and one of `text`, `append`, `replace` are wanted"
+    pair = value.get("replace", ["old", "new"])
+    is_pair = len(pair) == 2 and all(isinstance(part, str) for part in pair) and pair[0]
+    return "" if is_pair else f"`replace` {_WANTED[list]}"
+
+
+def _mail(value: Any) -> str:
+    return _keys(value, {**dict.fromkeys(("to", "type", "subject", "body", "priority"), str), "payload": dict}, "to")
+
+
+def _spend(value: Any) -> str:
+    return _keys(value, {**dict.fromkeys(("input", "output", "cache_read", "cache_write"), int), "model": str})
+
+
+def _until(value: Any) -> str:
+    problem = _keys(value, {"mail_from": str, "mail_type": str})
+    return problem or ("" if value else "`mail_from` or `mail_type` is wanted")
+
+
+STEPS: dict[str, tuple[Rule, Do]] = {
+    "say": (_TEXT, say),
+    "edit": (_edit, edit),
+    "commit": (_TEXT, commit),
+    "run": (_TEXT, run_command),
+    "mail": (_mail, mail),
+    "reply": (_TEXT, reply),
+    "task": (_words, task),
+    "rook": (_words, rook),
+    "sling": (_TASK, sling),
+    "wait": (_MAIL, wait),
+    "until": (_until, until),
+    "sleep": (_SECONDS, sleep),
+    "spend": (_spend, spend),
+    "crash": (_STATUS, crash),
+    "signal": (_SIGNAL, send_signal),
+    "hang": (_TRUE, hang),
+    "stubborn": (_TRUE, stubborn),
+    "child": (_TEXT, child),
+    "fail": (_TEXT, fail),
+}
+"""Every kind of step but `repeat`: what is wrong with its value, and how it is done."""

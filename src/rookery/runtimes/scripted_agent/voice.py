@@ -1,10 +1,10 @@
-"""How the agent tells what it does: as JSON for a program, or as text for a person in a terminal."""
+"""How the agent reports what it does: as JSON for a program, and as text for a person in a terminal."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from rookery.base.text import one_line
 
@@ -12,46 +12,30 @@ _WIDTH = 140
 _LINES = 20
 
 
-class Voice(Protocol):
-    """Where events go."""
+class Voice:
+    """Writes events as JSON, one object a line; in a terminal also as text on the screen."""
 
-    def tell(self, kind: str, **data: Any) -> None:
-        """Tell of one event; its fields are those of a `TurnEvent` of that kind."""
-
-
-class Lines:
-    """One JSON object a line."""
-
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, *, on_screen: bool = False) -> None:
         self._file = file
+        self._on_screen = on_screen
 
     def tell(self, kind: str, **data: Any) -> None:
-        """Write the event at once: whoever reads must know what was done if we are killed now."""
+        """Write an event, with the fields of a `TurnEvent` of that kind, at once: a kill must not lose it."""
         self._file.write(json.dumps({"type": kind} | data) + "\n")
         self._file.flush()
-
-
-class Screen:
-    """Text for a person, and the same as JSON in a transcript."""
-
-    def __init__(self, transcript: Lines) -> None:
-        self._transcript = transcript
-
-    def tell(self, kind: str, **data: Any) -> None:
-        """Print the event."""
-        self._transcript.tell(kind, **data)
-        for line in _shown(kind, data):
-            sys.stdout.write(line + "\r\n")
-        sys.stdout.flush()
+        if self._on_screen:
+            sys.stdout.writelines(line + "\r\n" for line in _shown(kind, data))
+            sys.stdout.flush()
 
 
 def _shown(kind: str, data: dict[str, Any]) -> list[str]:
     if kind == "text":
         return [f"● {one_line(line, _WIDTH)}" for line in data["text"].splitlines()]
     if kind == "tool":
-        said = [one_line(line, _WIDTH) for line in data["output"].splitlines()[-_LINES:]]
+        output = [one_line(line, _WIDTH) for line in data["output"].splitlines()[-_LINES:]]
         mark = "✓" if data["ok"] else "✗"
-        return [f"{mark} {data['name']} {one_line(json.dumps(data['input']), _WIDTH)}", *(f"  {line}" for line in said)]
+        tool = f"{mark} {data['name']} {one_line(json.dumps(data['input']), _WIDTH)}"
+        return [tool, *(f"  {line}" for line in output)]
     if kind == "file":
         return [f"✎ {data['path']} {data['change']}"]
     if kind == "error":
