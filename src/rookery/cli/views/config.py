@@ -5,38 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.cli.document import Block, Fields, Table, line, text
-from rookery.config.sources import Origin
 from rookery.ops.config import Explained, Setting
 
 
 def show(settings: list[Setting], _values: dict[str, Any]) -> list[Block]:
     """Every setting."""
     rows = tuple(
-        (line((each.key, "bold")), line(each.shown or "(empty)"), line((_place(each.origin), "dim")))
-        for each in settings
+        (line((setting.key, "bold")), line(setting.shown or "(empty)"), line((str(setting.origin), "dim")))
+        for setting in settings
     )
     return [Table(("key", "value", "from"), rows)]
 
 
-def explain(found: Explained, _values: dict[str, Any]) -> list[Block]:
+def explain(setting: Explained, _values: dict[str, Any]) -> list[Block]:
     """One setting at length."""
     rows = [
-        ("value", line((found.shown or "(empty)", "bold"))),
-        ("from", line(_place(found.origin))),
-        ("default", line(found.default_shown or "(empty)")),
-        ("accepts", line(found.accepts)),
-        ("variable", line(found.variable)),
+        ("value", line((setting.shown or "(empty)", "bold"))),
+        ("from", line(str(setting.origin))),
+        ("default", line(setting.default_shown or "(empty)")),
+        ("accepts", line(setting.accepts)),
+        ("variable", line(setting.variable)),
     ]
     layers = tuple(
-        (line(each.layer), line(each.shown or "(empty)"), line((_place(each.origin), "dim"))) for each in found.layers
+        (line(layer.layer), line(layer.shown or "(empty)"), line((str(layer.origin), "dim")))
+        for layer in setting.layers
     )
     return [
-        text(found.key, "title"),
-        text(found.documentation, indent=2),
+        text(setting.key, "title"),
+        text(setting.documentation, indent=2),
         Fields(tuple(rows)),
         Table(("layer", "says", "where"), layers),
     ]
-
-
-def _place(origin: Origin) -> str:
-    return str(origin)

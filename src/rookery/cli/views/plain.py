@@ -12,14 +12,14 @@ from rookery.ops.schema_ops import OperationSchema
 
 def lines(content: str, _values: dict[str, Any]) -> list[Block]:
     """The text, unchanged."""
-    return [Paragraph(tuple(line(each) for each in content.rstrip("\n").split("\n")))]
+    return [Paragraph(tuple(line(row) for row in content.rstrip("\n").split("\n")))]
 
 
-def candidates(found: list[Candidate], _values: dict[str, Any]) -> list[Block]:
+def candidates(words: list[Candidate], _values: dict[str, Any]) -> list[Block]:
     """What can be typed next, a line each."""
-    return [Paragraph(tuple(line(as_line(each)) for each in found))] if found else []
+    return [Paragraph(tuple(line(as_line(word)) for word in words))] if words else []
 
 
-def schema(found: list[OperationSchema], _values: dict[str, Any]) -> list[Block]:
+def schema(schemas: list[OperationSchema], _values: dict[str, Any]) -> list[Block]:
     """Schemas, as JSON that a person can read."""
-    return [text(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False))]
+    return [text(json.dumps([schema.to_json() for schema in schemas], indent=2, ensure_ascii=False))]

@@ -1,4 +1,4 @@
-"""How a project looks when it is made."""
+"""How a project looks when it is project."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from rookery.cli.document import Block, Fields, Paragraph, line, text
 from rookery.ops.init import Initialised
 
 
-def init(made: Initialised, _values: dict[str, Any]) -> list[Block]:
+def init(project: Initialised, _values: dict[str, Any]) -> list[Block]:
     """What was found, made and kept, and what to do next."""
     rows = [
-        ("root", line(made.root)),
-        ("version control", line(made.vcs or "none")),
-        ("base branch", line(made.base or "none")),
-        ("gates", line(", ".join(made.gates))),
-        ("made", line((", ".join(made.created), "good"))),
-        ("kept", line((", ".join(made.kept), "dim"))),
+        ("root", line(project.root)),
+        ("version control", line(project.vcs or "none")),
+        ("base branch", line(project.base or "none")),
+        ("gates", line(", ".join(project.gates))),
+        ("made", line((", ".join(project.created), "good"))),
+        ("kept", line((", ".join(project.kept), "dim"))),
     ]
-    title = "A Rookery project is ready." if made.created else "Nothing was missing."
+    title = "A Rookery project is ready." if project.created else "Nothing was missing."
     blocks: list[Block] = [text(title, "title"), Fields(tuple(row for row in rows if row[1]))]
-    blocks += [text(note, "busy") for note in made.notes]
-    blocks.append(Paragraph((line(("next:", "dim")), *(line(f"  {each}") for each in made.next))))
+    blocks += [text(note, "busy") for note in project.notes]
+    blocks.append(Paragraph((line(("next:", "dim")), *(line(f"  {step}") for step in project.next))))
     return blocks
