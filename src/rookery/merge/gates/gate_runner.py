@@ -34,9 +34,6 @@ _SHELL = ("/bin/sh", "-c", 'exec 2>&1; ulimit -c 0; ulimit -f "$1"; exec /bin/sh
 class Order(Record):
     """Everything that the process needs to know."""
 
-    root: str
-    owner: tuple[int, str]
-    """The merger that waits for it."""
     name: str
     run: str
     cage: list[str]

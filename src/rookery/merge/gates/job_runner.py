@@ -20,12 +20,12 @@ def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     forget_runner()
     file = int(sys.argv[2])
     os.set_inheritable(file, False)
-    order = memory_file.read(int(sys.argv[3]))
+    job = memory_file.read(int(sys.argv[3]))
     writer, me = journal.Writer(file), holder.myself()
     writer.add(journal.RUNNER, at=stamp(now()), pid=me.pid, start=me.text)
-    end = work(order)
+    end = work(job["order"])
     writer.add(journal.ENDED, at=stamp(now()), **end)
     writer.finish()
-    if holder.is_gone(holder.read(*order["owner"])):
+    if holder.is_gone(holder.read(*job["owner"])):  # the merger that started it
         with suppress(OSError):  # the project is gone
-            start_loop(order["root"])
+            start_loop(sys.argv[1])

@@ -18,8 +18,8 @@ from rookery.base import call as calls
 from rookery.base.record import Record
 from rookery.config import layout
 from rookery.environment.service import own_environ
+from rookery.processes import holder as holders
 from rookery.processes import locks, memory_file
-from rookery.processes.holder import process_of, read
 from rookery.processes.inotify import CLOSED, MODIFIED, watch_folders
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import end_tree
@@ -71,7 +71,8 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
         file = journal.create(root, name)
     except FileExistsError:
         return False
-    handle = memory_file.write(order)
+    me = holders.myself()
+    handle = memory_file.write({"owner": [me.pid, me.text], "order": order})
     try:
         journal.Writer(file).add(ABOUT, **about)
         start_detached(
@@ -131,7 +132,7 @@ def take(root: str, name: str) -> Taken | None:
 def end(root: str, name: str) -> None:
     """End a job's runner, so that it reports nothing. What it has started carries the mark of its scratch folder."""
     entry = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
-    runner = None if entry is None else process_of(read(entry["pid"], entry["start"]))
+    runner = None if entry is None else holders.process_of(holders.read(entry["pid"], entry["start"]))
     if runner is not None:
         end_tree(runner, None, 0)
 

@@ -28,7 +28,6 @@ from rookery.merge.gates.jobs import Taken
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
-from rookery.processes import holder as holders
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +226,11 @@ class _GateOnTree:
         show()
 
     def _start(self, name: str, place: Scratch) -> bool:
-        merger, gate, me = self.merger, self.gate, holders.myself()
+        merger, gate = self.merger, self.gate
         os.makedirs(os.path.dirname(self.log), exist_ok=True)
         with suppress(FileNotFoundError):
             os.unlink(self.log)  # of an earlier run: it must not be taken for this one's
         order = Order(
-            root=merger.ctx.root,
             name=gate.name,
             run=gate.run,
             cage=list(place.cage),
@@ -243,7 +241,6 @@ class _GateOnTree:
             disk=merger.ctx.config.merge.gate_disk,
             output=merger.ctx.config.merge.gate_output,
             log=self.log,
-            owner=(me.pid, me.text),
         )
         log = to_stored(merger.ctx.root, self.log)
         about = {"gate": gate.name, "tree": self.tree, "command": self.command, "log": log, "place": place.name}
