@@ -12,9 +12,9 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.vcs import capture as snapshots
 from rookery.vcs import folders
+from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.unfinished import refuse_foreign_files
-from rookery.vcs.jj.bookmarks import JjMerging
 from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
 from rookery.vcs.jj.view import WORKSPACE_TEMPLATE, parse_workspaces
 from rookery.vcs.model import named_path
@@ -161,3 +161,27 @@ def _check_is_on(place: str, is_known: bool, branch: str, tip: str) -> None:
             on = branch
     if on != branch:
         raise InvalidState(f"{place} is on {on or 'no bookmark'}, not on {branch}", hint="switch it back")
+
+
+class JjMerging(Merging):
+    """Merging in the git store of a jj repository. Bookmarks go out to it before, and come back from it after.
+
+    A workspace is never touched: jj's own way to bring it forward is `jj rebase`, which the user decides on.
+    """
+
+    def __init__(self, jj: JjProgram) -> None:
+        super().__init__(jj._store, dict)
+        self._jj = jj
+
+    def refresh(self) -> None:
+        """Let the store's refs be where the bookmarks are, work in progress included.
+
+        Jj leaves out a bookmark whose ref is locked, and only warns: locks of killed gits are removed first.
+        """
+        git_locks.remove_dead(git_locks.find(self.store.common))
+        self._jj._here()
+        self._jj._jj("git", "export", AS_IT_IS)
+
+    def settle(self) -> None:
+        """Let the bookmarks be where the store's refs are."""
+        self._jj._jj("git", "import", AS_IT_IS)
