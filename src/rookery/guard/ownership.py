@@ -65,18 +65,15 @@ def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach:
     elif kind == MAIL_GROUPS:
         _check_group(db, caller, value)
     elif kind == BRANCHES:
-        raise _not_yours(kind, f"{value} is not {caller.name}'s to land", caller.parent)
+        raise _not_yours(kind, f"{value} is not {caller.name}'s to land", _ask(caller.parent))
     else:
         raise LookupError(kind)
 
 
 def _check_root(caller: Caller, reach: str) -> None:
     if reach != ANY:
-        raise NotYours(
-            f"{caller.name} makes no epics: a task without a parent is one",
-            hint=f"put it under your own: --parent {caller.task_id or 'TASKS'}; or ask: {_ask(caller.parent)}",
-            code=f"foreign_{TASKS}",
-        )
+        hint = f"put it under your own: --parent {caller.task_id or 'TASKS'}; or {_ask(caller.parent)}"
+        raise _not_yours(TASKS, f"{caller.name} makes no epics: a task without a parent is one", hint)
 
 
 def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: str = "") -> None:
@@ -89,14 +86,14 @@ def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: st
         return
     owner = task.assignee
     whose = f"belongs to {owner}" if owner else "has no owner yet"
-    raise _not_yours(TASKS, f"{what}{task_id} {whose}: {caller.name} may not change it", owner or caller.parent)
+    raise _not_yours(TASKS, f"{what}{task_id} {whose}: {caller.name} may not change it", _ask(owner or caller.parent))
 
 
 def _check_agent(db: Database, caller: Caller, name: str, reach: str) -> None:
     leaders = list(_leaders(db, name))
     if not leaders or name == caller.name or (reach == BENEATH and caller.name in leaders):
         return  # if there is none of that name, the operation says so best
-    raise _not_yours(AGENTS, f"{name} answers to {leaders[0]}, not to {caller.name}", leaders[0])
+    raise _not_yours(AGENTS, f"{name} answers to {leaders[0]}, not to {caller.name}", _ask(leaders[0]))
 
 
 def _leaders(db: Database, name: str) -> Iterator[str]:
@@ -113,22 +110,19 @@ def _check_group(db: Database, caller: Caller, name: str) -> None:
     bare = name.removeprefix("@")
     maker = last_actor(db, "group.created", bare)
     if maker is not None and maker != caller.name:
-        raise _not_yours(MAIL_GROUPS, f"{maker} made @{bare}", maker)
+        raise _not_yours(MAIL_GROUPS, f"{maker} made @{bare}", _ask(maker))
 
 
 def _check_checkout(caller: Caller, folder: str) -> None:
     """Whatever its role: an agent commits and switches branches in its own worktree, and nowhere else."""
     own, here = os.path.realpath(caller.worktree), os.path.realpath(folder)
-    if here == own or here.startswith(own + os.sep):
-        return
-    raise NotYours(
-        f"{folder} is not {caller.name}'s worktree", hint=f"yours is {caller.worktree}", code=f"foreign_{CHECKOUTS}"
-    )
+    if here != own and not here.startswith(own + os.sep):
+        raise _not_yours(CHECKOUTS, f"{folder} is not {caller.name}'s worktree", f"yours is {caller.worktree}")
 
 
-def _not_yours(kind: str, message: str, to: str) -> NotYours:
-    return NotYours(message, hint=f"ask for it: {_ask(to)}", code=f"foreign_{kind}")
+def _not_yours(kind: str, message: str, hint: str) -> NotYours:
+    return NotYours(message, hint=hint, code=f"foreign_{kind}")
 
 
-def _ask(to: str) -> str:
-    return f"`rook mail send {to} --type question --subject … --body …`"
+def _ask(owner: str) -> str:
+    return f"ask for it: `rook mail send {owner} --type question --subject … --body …`"

@@ -140,6 +140,15 @@ def is_in_worktree(judge: Judge, cwd: str | None) -> bool:
     return cwd is not None and _is_inside(os.path.realpath(cwd), judge.worktree)
 
 
+def check_own_checkout(judge: Judge, cwds: Folders, program: str, subcommand: str) -> None:
+    """Deny a command that changes a checkout to roles that only read, and outside of the agent's worktree."""
+    if not judge.role.can_write:
+        judge.deny_to_reader(f"does not {program} {subcommand}")
+    if not all(is_in_worktree(judge, cwd) for cwd in cwds):
+        hint = f"run it in {judge.bounds.worktree}"
+        judge.deny(f"{program}-elsewhere", f"{program} {subcommand} would change another checkout", hint)
+
+
 def may_run_in(judge: Judge, cwd: str | None) -> bool:
     """True if a program may run there: in the worktree, or in a temporary folder."""
     if cwd is None or is_in_worktree(judge, cwd):

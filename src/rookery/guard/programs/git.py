@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rookery.guard.command import Shell, Word, names
 from rookery.guard.judge import Judge
-from rookery.guard.paths import MARKS, check_read, check_write, folder_of, is_in_worktree
+from rookery.guard.paths import MARKS, check_own_checkout, check_read, check_write, folder_of
 from rookery.guard.programs.options import Options, read
 
 READS = names(
@@ -100,11 +100,7 @@ def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     if name not in WRITES:
         hint = "use add, commit, diff, log, status, rebase or merge"
         judge.deny(*DENIED.get(name, ("git", f"git {name} is not for agents", hint)))
-    if not judge.role.can_write:
-        judge.deny_to_reader(f"does not git {name}")
-    if not all(is_in_worktree(judge, cwd) for cwd in shell.cwds):
-        hint = f"run it in {judge.bounds.worktree}"
-        judge.deny("git-elsewhere", f"git {name} would change another checkout", hint)
+    check_own_checkout(judge, shell.cwds, "git", name)
     WRITES[name](judge, name, rest, shell)
 
 

@@ -6,7 +6,7 @@ from itertools import dropwhile
 
 from rookery.guard.command import Shell, Word, names
 from rookery.guard.judge import Judge
-from rookery.guard.paths import check_write, is_in_worktree
+from rookery.guard.paths import check_own_checkout, check_write
 from rookery.guard.programs.options import read
 
 _READS = names("status st log diff show evolog obslog interdiff root version help")
@@ -63,10 +63,6 @@ def check(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     if name not in _WRITES and pair not in _WRITE_PAIRS:
         fallback = ("jj", f"jj {name} is not for agents", "use describe, new, squash, diff, log or status")
         judge.deny(*_DENIED.get(name, fallback))
-    if not judge.role.can_write:
-        judge.deny_to_reader(f"does not jj {name}")
-    if not all(is_in_worktree(judge, cwd) for cwd in shell.cwds):
-        hint = f"run it in {judge.bounds.worktree}"
-        judge.deny("jj-elsewhere", f"jj {name} would change another workspace", hint)
+    check_own_checkout(judge, shell.cwds, "jj", name)
     if name == "restore":
         check_write(judge, shell.cwds, *read(rest, "mrdsbofti", _VALUED).operands)

@@ -17,9 +17,7 @@ _STRING = re.compile(r'"(?:\\.|[^"\\])*(?:"|\\?\Z)', re.DOTALL)
 def check_sed(judge: Judge, _name: str, words: list[Word], shell: Shell) -> None:
     """Deny unless the script only prints, or changes files that may be written."""
     options = read(words, "efl", ("--expression", "--file", "--line-length"))
-    is_in_place = any(
-        flag == "-i" or (flag.startswith("--i") and "--in-place".startswith(flag)) for flag, _ in options.flags
-    )
+    is_in_place = options.has("-i", "--i", "--in-place")
     scripts = options.values("-e", "--expression")
     operands = list(options.operands)
     has_file = options.has("-f", "--file")

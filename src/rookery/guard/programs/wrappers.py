@@ -239,28 +239,29 @@ def check_shell(judge: Judge, name: str, words: list[Word], shell: Shell) -> boo
     """Judge the script that a shell gets; False if it is a file, which is judged like any other program."""
     if name in ("fish", "csh", "tcsh"):
         judge.deny("wrapper", f"{name} reads scripts in its own way", "use bash")
-    at = 0
-    while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text != "-":
-        text = words[at].text
-        is_long = text[1:2] == "-"
-        if not words[at].known or text.startswith(("--rc", "--init")):
+    rest = words.copy()
+    while rest and rest[0].text[:1] in ("-", "+") and rest[0].text != "-":
+        option = rest.pop(0)
+        text = option.text
+        if not option.known or text.startswith(("--rc", "--init")):
             judge.deny_unknown(f"an option of {name}")
         if text in programs.VERSION_WORDS - {"-v", "-h"}:
             return True
-        at += 1
         if text == "--":
             break
-        if not is_long:
-            at += sum(letter in "oO" for letter in text)  # whose names are the next words
-        if text[0] == "-" and not is_long and "c" in text:
-            script = next((word for word in words[at:] if word.text[:1] not in ("-", "+")), UNKNOWN)
+        if text[1:2] == "-":
+            continue
+        del rest[: sum(letter in "oO" for letter in text)]  # the names of options of the shell
+        if text[0] == "-" and "c" in text:
+            script = next((word for word in rest if word.text[:1] not in ("-", "+")), UNKNOWN)
             if name in ("sh", "dash", "ash") and "((" in script.text.replace("$((", ""):
                 judge.deny("wrapper", f"{name} takes `((` for something else than bash does", "use bash")
             _run_script(judge, script, shell)
             return True
-    reads_input = any("s" in word.text[1:] and word.text[1:2] != "-" for word in words[:at])
-    if at < len(words) and not reads_input and words[at].text != "-":
-        _check_script_file(judge, words[at], shell)
+    options = words[: len(words) - len(rest)]
+    reads_input = any("s" in word.text[1:] and word.text[1:2] != "-" for word in options)
+    if rest and not reads_input and rest[0].text != "-":
+        _check_script_file(judge, rest[0], shell)
         return False
     if shell.stdin is None or not shell.stdin.known or shell.is_piped:
         judge.deny_unknown(f"what {name} reads")
