@@ -89,7 +89,7 @@ def measure(root: str, size: Size) -> Table:
         ),
         compare(
             "claim, durable",
-            lambda: lifecycle.claim(db, AUTHOR, agent="bench", lease=1e8, clock=1_800_000_000.0),
+            lambda: lifecycle.claim(db, AUTHOR.replace(name="bench"), lease=1e8, clock=1_800_000_000.0),
             bare_write,
             size.repeat // 4,
             most=_AIM,

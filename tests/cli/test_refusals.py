@@ -80,8 +80,8 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found["subtask"] = add(db, parent=found["task"])
     found["other_child"] = add(db, parent=found["other"], blocked_by=(found["epic"],))
     found["prefix"] = found["task"][:8]
-    lifecycle.claim(db, AUTHOR, agent="ada", lease=3e8, clock=1_769_860_800.0)
-    lifecycle.complete(db, found["free"], AUTHOR, agent="human")
+    lifecycle.claim(db, AUTHOR.replace(name="ada"), lease=3e8, clock=1_769_860_800.0)
+    lifecycle.complete(db, found["free"], AUTHOR)
     db.close()
     return found
 
@@ -119,7 +119,7 @@ def test_refused_to_complete(names: dict[str, str], code: str, line: str) -> Non
     db = Database.open(names["root"] + "/.rookery/rookery.db")
     before = everything(db)
     with pytest.raises(RookError) as caught:
-        lifecycle.complete(db, line.format(**names), AUTHOR, agent="human")
+        lifecycle.complete(db, line.format(**names), AUTHOR)
     assert (caught.value.code, bool(caught.value.hint)) == (code, True)
     assert everything(db) == before
     db.close()

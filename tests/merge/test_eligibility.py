@@ -155,7 +155,7 @@ def test_a_task_that_was_reopened_is_not_landed_by_all(yard: Yard, is_queued: bo
     try:
         author = Author("human", NOW)
         with merger.ctx.db.write() as db:
-            lifecycle.fail(db, task, author, agent="human")
+            lifecycle.fail(db, task, author.replace(name="human"))
             lifecycle.reopen(db, task, author)
         assert tasks.get(merger.ctx.db, task).state == "PENDING"
     finally:

@@ -8,7 +8,7 @@ from support import AUTHOR, NOW, add, everything, refusal
 
 
 def _complete(db: Database, task: str, *learned: str) -> None:
-    lifecycle.complete(db, task, AUTHOR, agent="human", learned=learned)
+    lifecycle.complete(db, task, AUTHOR, learned=learned)
 
 
 def _states(db: Database, *tasks: str) -> list[str]:
@@ -69,7 +69,7 @@ def test_where_nothing_got_done_the_parent_stays_open(db: Database) -> None:
 
 def test_a_failed_child_keeps_its_parent_open(db: Database) -> None:
     epic, task, subtask = _line(db)
-    lifecycle.fail(db, subtask, AUTHOR, agent="human", reason="no")
+    lifecycle.fail(db, subtask, AUTHOR, reason="no")
     assert refusal(lambda: _complete(db, task)) == "pending_children"
     lifecycle.reopen(db, subtask, AUTHOR)
     _complete(db, subtask)

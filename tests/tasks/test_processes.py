@@ -27,7 +27,7 @@ print("here", flush=True)
 sys.stdin.readline()
 while True:
     now = time.time()
-    view = lifecycle.claim(db, Author(sys.argv[2], stamp(now)), agent=sys.argv[2], lease=600, clock=now)
+    view = lifecycle.claim(db, Author(sys.argv[2], stamp(now)), lease=600, clock=now)
     if view is None:
         break
     print(view.task.id)
@@ -62,7 +62,7 @@ def live():
     one = service.create(db, service.Draft("one", parent=epic), author).task.id
     two = service.create(db, service.Draft("two", parent=epic, blocked_by=(one,)), author).task.id
     for task in (one, two):
-        lifecycle.complete(db, task, author, agent="worker", learned=["a", "b"])
+        lifecycle.complete(db, task, author.replace(name="worker"), learned=["a", "b"])
     if random.random() < 0.5:
         service.delete(db, epic, author)
     if random.random() < 0.3:
@@ -100,38 +100,40 @@ def test_sixteen_writers_wait_for_each_other(db: Database) -> None:
 _T0 = 1_769_860_800.0
 _LATER = "2026-01-31T12:10:00.000Z"
 _late: dict[str, Callable[[Database, str, Author], object]] = {
-    "complete": lambda db, task, author: lifecycle.complete(db, task, author, agent="ada", result="late"),
-    "complete by attempt": lambda db, task, author: lifecycle.complete(db, task, author, agent="human", attempt=1),
-    "renew": lambda db, task, author: lifecycle.renew(db, task, author, agent="ada", lease=60, clock=_T0),
-    "release": lambda db, task, author: lifecycle.release(db, task, author, agent="ada"),
-    "fail": lambda db, task, author: lifecycle.fail(db, task, author, agent="ada"),
+    "complete": lambda db, task, author: lifecycle.complete(db, task, author.replace(name="ada"), result="late"),
+    "complete by attempt": lambda db, task, author: lifecycle.complete(
+        db, task, author.replace(name="human"), attempt=1
+    ),
+    "renew": lambda db, task, author: lifecycle.renew(db, task, author.replace(name="ada"), lease=60, clock=_T0),
+    "release": lambda db, task, author: lifecycle.release(db, task, author.replace(name="ada")),
+    "fail": lambda db, task, author: lifecycle.fail(db, task, author.replace(name="ada")),
 }
 
 
 @pytest.mark.parametrize("step", _late)
 def test_who_lost_the_lease_is_fenced(db: Database, step: str) -> None:
     task = add(db)
-    first = lifecycle.claim(db, AUTHOR, agent="ada", lease=60, clock=_T0)
+    first = lifecycle.claim(db, AUTHOR.replace(name="ada"), lease=60, clock=_T0)
     assert first is not None
-    assert lifecycle.claim(db, AUTHOR, agent="bob", lease=60, clock=_T0) is None
+    assert lifecycle.claim(db, AUTHOR.replace(name="bob"), lease=60, clock=_T0) is None
     bob = Author("bob", _LATER)
-    second = lifecycle.claim(db, bob, agent="bob", lease=60, clock=_T0 + 600)
+    second = lifecycle.claim(db, bob, lease=60, clock=_T0 + 600)
     assert second is not None
     assert (second.task.id, second.task.assignee, second.task.attempts) == (task, "bob", 2)
     before = everything(db)
     assert refusal(lambda: _late[step](db, task, Author("ada", _LATER))) == "already_claimed"
     assert everything(db) == before
-    done = lifecycle.complete(db, task, bob, agent="bob", attempt=2)
+    done = lifecycle.complete(db, task, bob, attempt=2)
     assert done.task.state == "COMPLETED"
 
 
 def test_a_lapsed_lease_is_still_its_owners_while_nobody_else_took_it(db: Database) -> None:
     task = add(db)
-    lifecycle.claim(db, AUTHOR, agent="ada", lease=60, clock=_T0)
+    lifecycle.claim(db, AUTHOR.replace(name="ada"), lease=60, clock=_T0)
     late = Author("ada", _LATER)
-    lifecycle.renew(db, task, late, agent="ada", lease=60, clock=_T0 + 600)
-    assert lifecycle.claim(db, late, agent="bob", lease=60, clock=_T0 + 600) is None
-    assert lifecycle.complete(db, task, late, agent="ada", attempt=1).task.state == "COMPLETED"
+    lifecycle.renew(db, task, late.replace(name="ada"), lease=60, clock=_T0 + 600)
+    assert lifecycle.claim(db, late.replace(name="bob"), lease=60, clock=_T0 + 600) is None
+    assert lifecycle.complete(db, task, late.replace(name="ada"), attempt=1).task.state == "COMPLETED"
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ _EXPECTED = {"parse": {0, 1}, "pars": {0, 1}, "pars the": set(), "PARSE kase": {
 def test_the_index_follows_every_change(db: Database) -> None:
     task = add(db, "old words")
     service.update(db, task, AUTHOR, {"title": "new words"})
-    lifecycle.complete(db, task, AUTHOR, agent="human", result="outcome", learned=["insight"])
+    lifecycle.complete(db, task, AUTHOR, result="outcome", learned=["insight"])
     assert service.search(db, "old", 9) == []
     assert [view.task.id for view in service.search(db, "outcome", 9)] == [task]
     assert [each.content for each in learnings.search(db, "insig", 9)] == ["insight"]

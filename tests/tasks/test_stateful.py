@@ -171,7 +171,7 @@ class Project(RuleBasedStateMachine):
     def claim(self, agent: str, lease: float, root: int | None) -> None:
         epic = self.pick(root) if root is not None and self.reference.tasks else None
         wanted = self.reference.next_ready(self.now, epic)
-        view = lifecycle.claim(self.db, self.author, agent=agent, lease=lease, clock=self.now, epic=epic)
+        view = lifecycle.claim(self.db, self.author.replace(name=agent), lease=lease, clock=self.now, epic=epic)
         assert (None if view is None else view.task.id) == wanted
         if wanted is not None:
             self.reference.begin(wanted, agent, self.now + lease)
@@ -192,7 +192,7 @@ class Project(RuleBasedStateMachine):
     def renew(self, task: int, agent: str, lease: float) -> None:
         one = self.pick(task)
         self.both(
-            lambda: lifecycle.renew(self.db, one, self.author, agent=agent, lease=lease, clock=self.now),
+            lambda: lifecycle.renew(self.db, one, self.author.replace(name=agent), lease=lease, clock=self.now),
             lambda model: model.renew(one, agent, self.now + lease),
         )
 
@@ -201,7 +201,7 @@ class Project(RuleBasedStateMachine):
     def release(self, task: int, agent: str) -> None:
         one = self.pick(task)
         self.both(
-            lambda: lifecycle.release(self.db, one, self.author, agent=agent),
+            lambda: lifecycle.release(self.db, one, self.author.replace(name=agent)),
             lambda model: model.release(one, agent),
         )
 
@@ -210,7 +210,7 @@ class Project(RuleBasedStateMachine):
     def complete(self, task: int, agent: str, attempt: int | None, learned: list[str]) -> None:
         one = self.pick(task)
         self.both(
-            lambda: lifecycle.complete(self.db, one, self.author, agent=agent, attempt=attempt, learned=learned),
+            lambda: lifecycle.complete(self.db, one, self.author.replace(name=agent), attempt=attempt, learned=learned),
             lambda model: model.complete(one, agent, attempt, learned, self.now),
         )
 
@@ -219,7 +219,7 @@ class Project(RuleBasedStateMachine):
     def fail(self, task: int, agent: str) -> None:
         one = self.pick(task)
         self.both(
-            lambda: lifecycle.fail(self.db, one, self.author, agent=agent, reason="no"),
+            lambda: lifecycle.fail(self.db, one, self.author.replace(name=agent), reason="no"),
             lambda model: model.fail(one, agent),
         )
 

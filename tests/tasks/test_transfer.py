@@ -40,11 +40,11 @@ def full(db: Database) -> Database:
     subtask = add(db, "subtask", tasks[0])
     service.block(db, tasks[1], [tasks[2], tasks[3]], AUTHOR)
     learnings.add(db, subtask, "tabs\u2028", AUTHOR)
-    lifecycle.complete(db, subtask, AUTHOR, agent="human", result="done\x85", commit="c0ffee")
-    lifecycle.claim(db, AUTHOR, agent="ada", lease=60, clock=1_800_000_000.0)
+    lifecycle.complete(db, subtask, AUTHOR, result="done\x85", commit="c0ffee")
+    lifecycle.claim(db, AUTHOR.replace(name="ada"), lease=60, clock=1_800_000_000.0)
     lifecycle.cancel(db, tasks[4], AUTHOR, reason="no")
     lifecycle.archive(db, tasks[4], AUTHOR)
-    lifecycle.fail(db, tasks[5], AUTHOR, agent="human")
+    lifecycle.fail(db, tasks[5], AUTHOR)
     return db
 
 

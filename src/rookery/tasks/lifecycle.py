@@ -11,7 +11,7 @@ from typing import Any
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidState
-from rookery.base.text import check_name, check_text
+from rookery.base.text import check_text
 from rookery.config.environ import HUMAN
 from rookery.db.database import Database
 from rookery.tasks import learnings, listing_store, store
@@ -35,17 +35,14 @@ from rookery.tasks.store import Author
 NO_ONE: dict[str, Any] = {"assignee": None, "lease_until": None}
 
 
-def claim(
-    db: Database, author: Author, *, agent: str, lease: float, clock: float, epic: str | None = None
-) -> TaskView | None:
-    """Take the next ready task for an agent, for as long as the lease; None if nothing is ready."""
-    check_name("an agent", agent)
+def claim(db: Database, author: Author, *, lease: float, clock: float, epic: str | None = None) -> TaskView | None:
+    """Take the next ready task for the author, for as long as the lease; None if nothing is ready."""
     with db.write():
         root = None if epic is None else store.find(db, epic)
         task = listing_store.next_ready(db, author.now, root)
         if task is None:
             return None
-        task = begin(db, task, "claim", author, assignee=agent, lease_until=stamp(clock + lease))
+        task = begin(db, task, "claim", author, assignee=author.name, lease_until=stamp(clock + lease))
         return assemble_one(db, task)
 
 
@@ -55,33 +52,33 @@ def begin(db: Database, task: Task, step: str, author: Author, **holder: Any) ->
     return store.take_step(db, task, step, author, attempts=task.attempts + 1, started_at=started_at, **holder)
 
 
-def renew(db: Database, text: str, author: Author, *, agent: str, lease: float, clock: float) -> TaskView:
+def renew(db: Database, text: str, author: Author, *, lease: float, clock: float) -> TaskView:
     """Hold a claimed task for longer."""
     with db.write():
         task = store.find(db, text)
         if task.state != IN_PROGRESS:
             raise InvalidState(f"{task.id} is {task.state}, not claimed", hint="`rook task claim` takes a task")
-        check_holder(task, agent)
+        check_holder(task, author)
         return assemble_one(db, store.change(db, task, "task.renewed", author, lease_until=stamp(clock + lease)))
 
 
-def release(db: Database, text: str, author: Author, *, agent: str) -> TaskView:
+def release(db: Database, text: str, author: Author) -> TaskView:
     """Give a task back for others to take."""
-    return _step_as(db, text, "release", author, agent)
+    return _let_go(db, text, "release", author)
 
 
-def fail(db: Database, text: str, author: Author, *, agent: str, reason: str | None = None) -> TaskView:
+def fail(db: Database, text: str, author: Author, *, reason: str | None = None) -> TaskView:
     """Record that a task could not be done. It stays open for its parent until it is reopened or cancelled."""
     check_text("the reason", reason or "")
-    return _step_as(db, text, "fail", author, agent, result=reason)
+    return _let_go(db, text, "fail", author, result=reason)
 
 
-def _step_as(db: Database, text: str, step: str, author: Author, agent: str, **changes: Any) -> TaskView:
-    """Take a step for the agent that holds the task, and let it go."""
+def _let_go(db: Database, text: str, step: str, author: Author, **changes: Any) -> TaskView:
+    """Take a step after which no agent holds the task any more."""
     with db.write():
         task = store.find(db, text)
         next_state(step, task)
-        check_holder(task, agent)
+        check_holder(task, author)
         return assemble_one(db, store.take_step(db, task, step, author, **changes, **NO_ONE))
 
 
@@ -91,10 +88,10 @@ def submit(db: Database, task: Task, author: Author, *, commit: str | None) -> T
         return store.take_step(db, task, "submit", author, lease_until=None, commit=commit)
 
 
-def check_completable(db: Database, task: Task, *, agent: str, attempt: int | None = None) -> None:
+def check_completable(db: Database, task: Task, author: Author, attempt: int | None = None) -> None:
     """Everything that `complete` can be refused for, before anything is done."""
     next_state("complete", task)
-    check_holder(task, agent, attempt)
+    check_holder(task, author, attempt)
     check_children(db, task)
     check_unblocked(db, task)
 
@@ -112,7 +109,6 @@ def complete(
     text: str,
     author: Author,
     *,
-    agent: str,
     attempt: int | None = None,
     result: str | None = None,
     learned: Sequence[str] = (),
@@ -122,7 +118,7 @@ def complete(
     check_text("the result", result or "")
     with db.write():
         task = store.find(db, text)
-        check_completable(db, task, agent=agent, attempt=attempt)
+        check_completable(db, task, author, attempt)
         for content in learned:
             learnings.keep(db, task.id, content, None, author)
         changes: dict[str, Any] = {} if commit is None else {"commit": commit}
@@ -210,14 +206,14 @@ def _set_archived(db: Database, task: Task, kind: str, author: Author, at: str |
     return assemble_one(db, store.change(db, task, kind, author, archived_at=at))
 
 
-def check_holder(task: Task, agent: str, attempt: int | None = None) -> None:
+def check_holder(task: Task, author: Author, attempt: int | None = None) -> None:
     """An agent speaks only for what it holds; a person may speak for anything."""
     hint = "your commits stay on the branch; take another task"
     if attempt is not None and attempt != task.attempts:
         holder = f"{task.assignee} holds" if task.assignee else "no agent holds"
         raise AlreadyClaimed(f"attempt {attempt} at {task.id} is over; {holder} attempt {task.attempts}", hint=hint)
-    if agent != HUMAN and task.assignee not in (None, agent):
-        raise AlreadyClaimed(f"{task.id} is held by {task.assignee}, not by {agent}", hint=hint)
+    if author.name != HUMAN and task.assignee not in (None, author.name):
+        raise AlreadyClaimed(f"{task.id} is held by {task.assignee}, not by {author.name}", hint=hint)
 
 
 def check_unblocked(db: Database, task: Task) -> None:

@@ -131,15 +131,13 @@ def claim(
     It is yours until you release or finish it, or the lease runs out. An agent that comes back too late is refused, and
     loses nothing: commits stay on their branch.
     """
-    by = author(ctx, agent)
-    return lifecycle.claim(ctx.db, by, agent=by.name, lease=_seconds(ctx, lease), clock=ctx.clock(), epic=epic)
+    return lifecycle.claim(ctx.db, author(ctx, agent), lease=_seconds(ctx, lease), clock=ctx.clock(), epic=epic)
 
 
 @op("task renew", needs="task.write", view="tasks.one")
 def renew(ctx: Context, task: OwnTaskArg, *, agent: AgentOption = None, lease: LeaseOption = None) -> TaskView:
     """Hold a claimed task for longer."""
-    by = author(ctx, agent)
-    return lifecycle.renew(ctx.db, task, by, agent=by.name, lease=_seconds(ctx, lease), clock=ctx.clock())
+    return lifecycle.renew(ctx.db, task, author(ctx, agent), lease=_seconds(ctx, lease), clock=ctx.clock())
 
 
 def _seconds(ctx: Context, lease: str | None) -> float:
@@ -149,8 +147,7 @@ def _seconds(ctx: Context, lease: str | None) -> float:
 @op("task release", needs="task.write", view="tasks.one")
 def release(ctx: Context, task: OwnTaskArg, *, agent: AgentOption = None) -> TaskView:
     """Give a task back for others to take."""
-    by = author(ctx, agent)
-    return lifecycle.release(ctx.db, task, by, agent=by.name)
+    return lifecycle.release(ctx.db, task, author(ctx, agent))
 
 
 @op("task reopen", needs="task.write", view="tasks.one")
@@ -168,8 +165,7 @@ def cancel(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None) -> Ta
 @op("task fail", needs="task.write", view="tasks.one")
 def fail(ctx: Context, task: OwnTaskArg, *, reason: ReasonOption = None, agent: AgentOption = None) -> TaskView:
     """Record that a task could not be done."""
-    by = author(ctx, agent)
-    return lifecycle.fail(ctx.db, task, by, agent=by.name, reason=reason)
+    return lifecycle.fail(ctx.db, task, author(ctx, agent), reason=reason)
 
 
 @op("task archive", needs="task.write", view="tasks.one")

@@ -52,11 +52,9 @@ def complete(
     """Commit what is in the task's checkout, and finish the task with that commit."""
     with db.read():
         task = store.find(db, text)
-        lifecycle.check_completable(db, task, agent=author.name, attempt=attempt)
+        lifecycle.check_completable(db, task, author, attempt)
     commit = _record_work(vcs, task)
-    return lifecycle.complete(
-        db, task.id, author, agent=author.name, attempt=attempt, result=result, learned=learned, commit=commit
-    )
+    return lifecycle.complete(db, task.id, author, attempt=attempt, result=result, learned=learned, commit=commit)
 
 
 def _find_startable(db: Database, text: str, author: Author) -> Task:

@@ -202,15 +202,15 @@ def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> 
         return
     open_children = tasks.has_unfinished_children(db, task.id)
     if session.outcome != COMPLETED or role is None or (role.can_spawn and open_children):
-        lifecycle.release(db, task.id, author, agent=session.agent)
+        lifecycle.release(db, task.id, author)
     elif role.can_write:
         lifecycle.submit(db, task, author, commit=work.commit)
     else:
         report = messages.last_body(db, session.agent, session.id)
         try:
-            lifecycle.complete(db, task.id, author, agent=session.agent, result=report)
+            lifecycle.complete(db, task.id, author, result=report)
         except Refused:  # it was blocked meanwhile: another agent may do it when it no longer is
-            lifecycle.release(db, task.id, author, agent=session.agent)
+            lifecycle.release(db, task.id, author)
 
 
 def _read_work(ctx: Context, session: Session) -> Work:
