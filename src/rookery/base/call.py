@@ -208,9 +208,14 @@ def note_writing(is_writing: bool) -> None:
         call.is_writing = is_writing
 
 
-def count_writing(change: int) -> None:
-    """Say that one more transaction of this thread holds a write lock, or one less. Only tests ask for this."""
-    _served.writing = getattr(_served, "writing", 0) + change
+@contextmanager
+def counted_writing() -> Iterator[None]:
+    """Let `is_writing` see that a transaction of this thread holds a write lock, within the block. Only for tests."""
+    _served.writing = getattr(_served, "writing", 0) + 1
+    try:
+        yield
+    finally:
+        _served.writing -= 1
 
 
 def is_writing() -> bool:

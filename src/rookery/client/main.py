@@ -33,10 +33,9 @@ def run() -> "NoReturn":
     _leave(status)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main() -> int:
     """Run one command and return its exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    environ = posix.environ
+    words, environ = sys.argv[1:], posix.environ
     is_in_sandbox = b"ROOKERY_SOCKET" in environ
     command = words[2:3] if words[:1] == ["-C"] else words[:1]
     is_ours = is_off(environ) or (command and command[0] in _OWN) or _names_own_files(words)

@@ -20,13 +20,11 @@ from rookery.base import call as calls
 from rookery.base.call import Call
 from rookery.client.frames import (
     BECOME,
-    CALL,
     ERR,
     EXIT,
     HEAD,
     INPUT,
     LONGEST,
-    LONGEST_CALL,
     NO_INPUT,
     OUT,
     SIGNAL,
@@ -35,7 +33,7 @@ from rookery.client.frames import (
     pack,
     pack_fields,
 )
-from rookery.daemon.hello import Hello, read_hello, read_size
+from rookery.daemon.hello import Hello, read_size
 from rookery.db.pool import Pool
 
 _CHUNK = 65536
@@ -115,16 +113,8 @@ class Connection:
         finally:
             os.close(process)
 
-    def receive_hello(self, seconds: float) -> Hello:
-        """The first frame. Nothing behind it is read: another process may go on from here."""
-        return read_hello(self._receive(CALL, seconds, LONGEST_CALL))
-
-    def receive_message(self, seconds: float) -> bytes:
-        """The message of a hook, which follows the first frame."""
-        return self._receive(INPUT, seconds, LONGEST)
-
-    def _receive(self, expected: bytes, seconds: float, most: int) -> bytes:
-        """The content of the next frame, waiting for it."""
+    def receive(self, expected: bytes, seconds: float, most: int = LONGEST) -> bytes:
+        """The content of the next frame. Nothing behind it is read: another process may go on from there."""
         self._line.settimeout(seconds)
         try:
             head = self._read(HEAD)
@@ -164,10 +154,10 @@ class Connection:
             except OSError as error:
                 raise BrokenPipeError("the caller is gone") from error
 
-    def feed(self) -> bool:
-        """Read what the client has sent, without waiting, and act on it; False once it has hung up."""
+    def feed(self, flags: int = socket.MSG_DONTWAIT) -> bool:
+        """Read what the client has sent, and act on it; False once it has hung up. Without flags it waits for that."""
         try:
-            chunk = self._line.recv(_CHUNK, socket.MSG_DONTWAIT)
+            chunk = self._line.recv(_CHUNK, flags)
         except (BlockingIOError, InterruptedError):
             return True
         except OSError:

@@ -160,14 +160,11 @@ def _leave_if_idle(daemon: Daemon, is_needed: Callable[[], bool] = lambda: False
     left = daemon.last_call + idle - now()
     if left > 0:
         return left
-    if not daemon.is_busy and not is_needed() and not _has_agents(daemon.root):
-        daemon.stop("there was no call for a while, and no agent is alive", for_good=True)
+    if not daemon.is_busy and not is_needed():
+        with closing(open_state(daemon.root)) as db:
+            if not sessions.count(db, alive=True):
+                daemon.stop("there was no call for a while, and no agent is alive", for_good=True)
     return idle
-
-
-def _has_agents(root: str) -> bool:
-    with closing(open_state(root)) as db:
-        return sessions.count(db, alive=True) > 0
 
 
 def _resident() -> int:

@@ -16,14 +16,14 @@ from contextlib import suppress
 
 from rookery import __version__
 from rookery.base.clock import Clock, stamp
-from rookery.client.frames import AGAIN, HOOK, LISTEN, ONLY_READS, TAKEN, YOURSELF
+from rookery.client.frames import AGAIN, CALL, HOOK, INPUT, LISTEN, LONGEST_CALL, ONLY_READS, TAKEN, YOURSELF
 from rookery.config.environ import read_environ
 from rookery.daemon import address, calls, routing, worker
 from rookery.daemon.client_connection import Connection, Gone, HungUp
 from rookery.daemon.clients import SILENT_SECONDS, Clients
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import ForkServer
-from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest
+from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest, read_hello
 from rookery.daemon.listener import Listener
 from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
@@ -111,7 +111,7 @@ class Daemon:
                 self._clients.drop_late()
                 was_poked, self._was_poked = self._was_poked, False
                 if self._keeps_address() and not (was_poked and self._leaves_outdated()):
-                    most = min(SILENT_SECONDS if self._clients.has_silent else _LOOK_SECONDS, self._ask_when_to_look())
+                    most = min(SILENT_SECONDS if self._clients.silent else _LOOK_SECONDS, self._ask_when_to_look())
                     if not self._was_poked:  # else it happened while we looked
                         self._look_at = time.monotonic() + most
         self._drain()
@@ -158,7 +158,7 @@ class Daemon:
     @property
     def is_busy(self) -> bool:
         """True while a call is being served."""
-        return self._clients.has_served
+        return bool(self._clients.served)
 
     def _attend(self, number: int) -> None:
         if number == self._wake_read:
@@ -176,7 +176,7 @@ class Daemon:
                     line.close()  # its client asks again
                 else:
                     self.adopt(line, listener.guest)
-        elif self._clients.is_silent(number):
+        elif number in self._clients.silent:
             self._begin(*self._clients.take_silent(number))
         else:
             connection = self._watched.get(number)
@@ -227,7 +227,7 @@ class Daemon:
 
     def _serve(self, connection: Connection, guest: Guest | None) -> None:
         pid, _ = connection.peer()
-        hello = connection.receive_hello(_HELLO_SECONDS)
+        hello = read_hello(connection.receive(CALL, _HELLO_SECONDS, LONGEST_CALL))
         if self._is_leaving or self._leaves_outdated() or self._leaves_to_person(hello, guest):
             self._send_to_next(connection)
             return
@@ -239,7 +239,7 @@ class Daemon:
         elif hello.kind == LISTEN:
             self._link(connection, hello, guest)
         elif hello.kind == HOOK:
-            message = connection.receive_message(_HELLO_SECONDS)
+            message = connection.receive(INPUT, _HELLO_SECONDS)
             connection.is_hook = True
             with self._hooks:
                 connection.send(TAKEN)

@@ -6,7 +6,6 @@ Here the call has a process to itself, so that Ctrl-C interrupts it anywhere. It
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import sys
@@ -116,9 +115,5 @@ def _interrupt(call: Call) -> None:
 
 
 def _listen(connection: Connection) -> None:
-    watch = select.poll()  # `select` knows no file beyond the 1024th
-    watch.register(connection.fileno(), select.POLLIN)
-    while True:
-        watch.poll()
-        if not connection.feed():
-            return
+    while connection.feed(0):
+        pass

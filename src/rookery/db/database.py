@@ -91,7 +91,7 @@ class Database:
             return
         calls.check_interrupted()
         writer = self._find_writer()
-        counted = _counted() if read_test("NO_CHILD_WHILE_WRITING") else nullcontext()
+        counted = calls.counted_writing() if read_test("NO_CHILD_WHILE_WRITING") else nullcontext()
         with counted, self._alone("BEGIN IMMEDIATE") if writer is None else self._with_others(writer):
             connection = self.connection
             changes = connection.total_changes()
@@ -250,16 +250,6 @@ class Database:
         if self._pool is None or self._identity is None or not self._is_shared:
             return None
         return self._pool.writer(self.path, self._identity, _connect)
-
-
-@contextmanager
-def _counted() -> Iterator[None]:
-    """Let tests see that a process is started, or a file written, within a write transaction."""
-    calls.count_writing(1)
-    try:
-        yield
-    finally:
-        calls.count_writing(-1)
 
 
 def _connect(path: str) -> apsw.Connection:
