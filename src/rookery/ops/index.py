@@ -40,7 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "hooks": ("rookery.hooks.ops",),
     "prime": ("rookery.hooks.ops",),
     "agent": ("rookery.worktrees.ops",),
-    "worktree": ("rookery.worktrees.ops", "rookery.merge.worktree_ops"),
+    "worktree": ("rookery.worktrees.ops", "rookery.merge.ops"),
     "merge": ("rookery.merge.ops",),
     "gate": ("rookery.merge.gates.ops",),
     "radar": ("rookery.merge.radar.ops",),
