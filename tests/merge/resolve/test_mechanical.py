@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.merge.resolve import files, loss
-from rookery.merge.resolve.conflict import Answer
+from rookery.merge.resolve.conflict import RuleAnswer
 from rookery.merge.resolve.files import resolve
 from rookery.merge.resolve.markers import has_markers
 from rookery.merge.resolve.model import Declined, Resolved, Sides
@@ -165,7 +165,7 @@ def test_a_result_that_would_not_parse_is_declined() -> None:
 
 def test_a_rule_that_loses_a_line_and_does_not_say_so_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
-    said = Answer("version", ("ours",), "so it is", replaces=True)
+    said = RuleAnswer("version", ("ours",), "so it is", replaces=True)
     monkeypatch.setitem(RULES, "version", lambda _region, _case: said)
 
     assert "lost: 'theirs'" in declined(given).reason
@@ -173,7 +173,7 @@ def test_a_rule_that_loses_a_line_and_does_not_say_so_is_found_out(monkeypatch: 
 
 def test_a_rule_that_may_replace_nothing_has_to_keep_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
     given = sides("a.txt", "a\nb\nc\n", "a\nours\nc\n", "a\ntheirs\nc\n")
-    said = Answer("version", ("ours",), "so it is", drops=True)
+    said = RuleAnswer("version", ("ours",), "so it is", drops=True)
     monkeypatch.setitem(RULES, "version", lambda _region, _case: said)
 
     assert "no rule settles" in declined(given).reason

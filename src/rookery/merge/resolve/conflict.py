@@ -18,7 +18,7 @@ from rookery.merge.resolve.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Record):
+class RuleAnswer(Record):
     """What one rule makes of one region."""
 
     rule: str
@@ -63,7 +63,7 @@ class Side:
         return None if tree is None or tree.root_node.has_error else tree
 
 
-class Case:
+class ConflictedFile:
     """A conflicted file, and what the rules have answered so far."""
 
     def __init__(self, sides: Sides, base: Text, ours: Text, theirs: Text, unions: tuple[str, ...]) -> None:
@@ -75,7 +75,7 @@ class Case:
         self.texts = (None if sides.base is None else base, ours, theirs)
         self.unions = unions
         self.regions = tuple(regions(base.lines, ours.lines, theirs.lines))
-        self.answers: dict[Region, Answer] = {}
+        self.answers: dict[Region, RuleAnswer] = {}
 
     def side(self, name: str) -> Side:
         """One of the two."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rookery.base.lockfiles import lockfile_of
 from rookery.base.record import Record
 from rookery.merge.resolve import loss, text
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.markers import has_markers, parses
 from rookery.merge.resolve.model import Declined, Hunk, Resolved, Sides
 from rookery.merge.resolve.regions import Lines, Region
@@ -41,27 +41,27 @@ def lineage_of(files: Iterable[Sides], *, settings: Settings) -> Lineage | None:
     """The side of a merge that went on from what the other is now, as its conflicted files tell together."""
     if superseded.LINEAGE not in settings.rules:
         return None
-    cases = [_read(sides, settings) for sides in files if sides.ours_history or sides.theirs_history]
-    return superseded.lineage(superseded.winner(case) for case in cases if isinstance(case, Case))
+    opened = [_read(sides, settings) for sides in files if sides.ours_history or sides.theirs_history]
+    return superseded.lineage(superseded.winner(file) for file in opened if isinstance(file, ConflictedFile))
 
 
 def resolve(sides: Sides, *, lineage: Lineage | None = None, settings: Settings | None = None) -> Resolved | Declined:
     """The file with both sides' changes, or why that is not for rules to say."""
     settings = settings or Settings()
-    case = _read(sides, settings)
-    if isinstance(case, Declined):
-        return case
+    file = _read(sides, settings)
+    if isinstance(file, Declined):
+        return file
     mode = _mode(sides)
     if isinstance(mode, Declined):
         return mode
-    problem = _answer(case, lineage, settings)
+    problem = _answer(file, lineage, settings)
     if not problem:
-        resolved = _assemble(case, mode)
+        resolved = _assemble(file, mode)
         problem = _problem(sides, resolved)
     return Declined(problem, "content" if sides.base is not None else "add/add") if problem else resolved
 
 
-def _read(sides: Sides, settings: Settings) -> Case | Declined:
+def _read(sides: Sides, settings: Settings) -> ConflictedFile | Declined:
     """The lines of a file, if rules on lines may settle it."""
     modes = (sides.base_mode, sides.ours_mode, sides.theirs_mode)
     if _SUBMODULE in modes:
@@ -90,7 +90,7 @@ def _read(sides: Sides, settings: Settings) -> Case | Declined:
         # Git merges several bases into one, and leaves in it what it could not merge.
         return Declined("the sides have no one base, and its versions are in conflict themselves", "criss_cross")
     base, ours, theirs = texts
-    return Case(sides, base, ours, theirs, settings.unions)
+    return ConflictedFile(sides, base, ours, theirs, settings.unions)
 
 
 def _mode(sides: Sides) -> str | Declined | None:
@@ -101,36 +101,36 @@ def _mode(sides: Sides) -> str | Declined | None:
     return Declined("the sides gave the file different modes", "mode")
 
 
-def _answer(case: Case, lineage: Lineage | None, settings: Settings) -> str:
+def _answer(file: ConflictedFile, lineage: Lineage | None, settings: Settings) -> str:
     """Let a rule answer for every region in conflict; why not, if one has no answer."""
-    case.answers = superseded.answer(case, lineage, settings.rules)
+    file.answers = superseded.answer(file, lineage, settings.rules)
     late = []
-    for region in case.regions:
-        if case.result_of(region) is None and not _settle(region, case, settings, late=False):
+    for region in file.regions:
+        if file.result_of(region) is None and not _settle(region, file, settings, late=False):
             late.append(region)
-            if not _settle(region, case, settings, late=True):
+            if not _settle(region, file, settings, late=True):
                 return f"no rule settles what both sides changed at line {region.ours_start + 1} of ours"
     for region in late[:-1]:
         # When these were asked first, the rest of the file was not yet known.
-        if not _settle(region, case, settings, late=True):
+        if not _settle(region, file, settings, late=True):
             return f"the imports at line {region.ours_start + 1} of ours do not fit the rest of the file"
     return ""
 
 
-def _settle(region: Region, case: Case, settings: Settings, *, late: bool) -> bool:
+def _settle(region: Region, file: ConflictedFile, settings: Settings, *, late: bool) -> bool:
     """Keep the answer of the first rule that has one."""
     for name, rule in RULES.items():
         if name in settings.rules and (name in LATE) == late:
-            answer = rule(region, case)
-            if answer is not None and (answer.replaces or _keeps_all(region, case, answer.lines)):
-                case.answers[region] = answer
+            answer = rule(region, file)
+            if answer is not None and (answer.replaces or _keeps_all(region, file, answer.lines)):
+                file.answers[region] = answer
                 return True
     return False
 
 
-def _keeps_all(region: Region, case: Case, lines: Lines) -> bool:
+def _keeps_all(region: Region, file: ConflictedFile, lines: Lines) -> bool:
     """True if every line of both sides is there. What one side took out and the other kept is for people to say."""
-    comma = "," if case.language == "json" else ""
+    comma = "," if file.language == "json" else ""
     there, ours, theirs = (
         Counter(line.rstrip().removesuffix(comma) for line in side if line.strip())
         for side in (lines, region.ours, region.theirs)
@@ -138,17 +138,17 @@ def _keeps_all(region: Region, case: Case, lines: Lines) -> bool:
     return not (ours | theirs) - there
 
 
-def _assemble(case: Case, mode: str | None) -> Resolved:
+def _assemble(file: ConflictedFile, mode: str | None) -> Resolved:
     lines: list[str] = []
     hunks: list[Hunk] = []
-    for region in case.regions:
-        if region in case.answers:
-            hunks.append(_hunk(region, case.answers[region], len(lines) + 1))
-        lines += case.result_of(region) or ()
-    return Resolved(text.surround(tuple(lines), *case.texts).encode(), mode, tuple(hunks))
+    for region in file.regions:
+        if region in file.answers:
+            hunks.append(_hunk(region, file.answers[region], len(lines) + 1))
+        lines += file.result_of(region) or ()
+    return Resolved(text.surround(tuple(lines), *file.texts).encode(), mode, tuple(hunks))
 
 
-def _hunk(region: Region, answer: Answer, start: int) -> Hunk:
+def _hunk(region: Region, answer: RuleAnswer, start: int) -> Hunk:
     lost = loss.losses(region.base, region.ours, region.theirs, answer.lines) if answer.drops else ()
     return Hunk(
         rule=answer.rule,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Set
 
-from rookery.merge.resolve.conflict import Case
+from rookery.merge.resolve.conflict import ConflictedFile
 from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.text import has_text
 
@@ -24,10 +24,10 @@ def are_alike(region: Region) -> bool:
     return bool(_telling(region.ours) & _telling(region.theirs)) or _likeness(region.ours, region.theirs) >= _ALIKE
 
 
-def is_known(region: Region, case: Case) -> bool:
+def is_known(region: Region, file: ConflictedFile) -> bool:
     """True if one side has what the other added here: in another place, or in an earlier version."""
-    base, ours, theirs = case.base.stripped, _telling(region.ours), _telling(region.theirs)
-    pairs = ((ours - base, theirs, case.theirs), (theirs - base, ours, case.ours))
+    base, ours, theirs = file.base.stripped, _telling(region.ours), _telling(region.theirs)
+    pairs = ((ours - base, theirs, file.theirs), (theirs - base, ours, file.ours))
     return any(added & (other.stripped - here) or _had(added, other.versions) for added, here, other in pairs)
 
 

@@ -15,8 +15,9 @@ from rookery.base.record import Record
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.processes.child import ended_with_block, start
-from rookery.runtimes.model import ERROR, RESULT, USAGE, TurnEvent
+from rookery.runtimes.model import RESULT
 from rookery.runtimes.registry import open_runtime
+from rookery.turns.collector import EventCollector
 
 _LAST_SECONDS = 10.0
 
@@ -51,19 +52,18 @@ def main() -> None:
 def work(order: Order) -> dict[str, Any]:
     """Run the program to its end: what went wrong, if something did, and what it has used."""
     secrets = secret_values(order.env)
-    used: list[dict[str, Any]] = []
+    events = EventCollector(order.folder, write=lambda _entry: None, begin=lambda _conversation: None)
     try:
-        failure = _run(order, Mask(secrets), used)
+        failure = _run(order, events, Mask(secrets))
     except ProgramFailed as error:  # it did not start, or ended before it got the prompt
         failure = error.message
-    usage = used or open_runtime(order.runtime).usage_since(order.private, "")
+    usage = events.usage or open_runtime(order.runtime).usage_since(order.private, "")
     return {"failure": mask(failure, secrets), "usage": usage}
 
 
-def _run(order: Order, hiding: Mask, used: list[dict[str, Any]]) -> str:
-    """Run the program: what went wrong, if something did. What it says that it has used is added to `used`."""
+def _run(order: Order, events: EventCollector, hiding: Mask) -> str:
+    """Run the program: what went wrong, if something did."""
     runtime = open_runtime(order.runtime)
-    failure, has_result = "", False
     stdin = None if order.talks else order.stdin
     child = start(order.argv, cwd=order.folder, env=order.env, stdin=stdin, talks=order.talks)
     with ended_with_block(child, (order.mark[0], order.mark[1])), open(order.log, "wb") as log:
@@ -73,31 +73,19 @@ def _run(order: Order, hiding: Mask, used: list[dict[str, Any]]) -> str:
             for line in child.lines(order.timeout):
                 log.write(hiding.take(f"{line}\n".encode()))
                 for event in runtime.read_line(line):
-                    failure = _failure(event) or failure
-                    if event.kind == USAGE:
-                        used.append(event.data)
-                    if event.kind == RESULT and order.talks and not has_result:
-                        has_result = True
+                    events.add(event)
+                    if event.kind == RESULT and order.talks:
                         child.close_input()
                         child.hasten(_LAST_SECONDS)
             status = child.wait(_LAST_SECONDS)
         except ProgramFailed:
-            if not has_result:
+            if not events.has_result:
                 return f"the agent did not end within {order.timeout:g} s (merge.agent_timeout)"
-            status = 0  # it gave its result, and only its process stayed
+            status = 0  # it has given its result, and only its process stayed
         log.write(hiding.end())
-        if failure:
-            return f"the agent failed: {failure}"
+        if events.failure:
+            return f"the agent failed: {events.failure}"
         return "" if status == 0 else f"the agent exited with {status}: {child.last_output or 'no output'}"
-
-
-def _failure(event: TurnEvent) -> str:
-    """What went wrong, if the event reports a failure."""
-    if event.kind == ERROR:
-        return str(event.data.get("message", "an error"))
-    if event.kind == RESULT and event.data.get("ok") is False:
-        return str(event.data.get("text", "")) or "the turn failed"
-    return ""
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rookery.base.draft import unique
@@ -42,7 +43,7 @@ from rookery.vcs.git.merge_tree import REGULAR, Conflict
 from rookery.vcs.model import ignore_line
 
 ANSWER = "rook-resolution.json"
-_MOST_ANSWER = 1_000_000
+_MOST_BYTES = 1_000_000
 _SHOWN = 5
 _EVERYTHING = "*"
 _PROMPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts", "resolver.md")
@@ -50,7 +51,7 @@ _FENCE = "````"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Record):
+class Resolution(Record):
     """The agent's result, and what it says of its work."""
 
     tree: str = ""
@@ -103,7 +104,7 @@ def conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Con
 
 def _start(
     merger: Merger, case: Case, tier: str, job: str, commit: str, prompt: str, beat: Callable[[], None]
-) -> Answer:
+) -> Resolution:
     name = f"{tier}-{case.entry.id}-{unique()}"
     runtime = open_runtime(merger.ctx.config.merge.runtime or merger.ctx.config.agents.runtime)
     runtime.check_installed(section(merger.ctx.config, runtime.NAME), search_path(merger.ctx.root))
@@ -120,7 +121,7 @@ def _start(
     return answer
 
 
-def _wait(merger: Merger, job: str, commit: str, beat: Callable[[], None]) -> Answer | None:
+def _wait(merger: Merger, job: str, commit: str, beat: Callable[[], None]) -> Resolution | None:
     """The agent's answer, once it has ended; None if its runner was killed, or another process has settled the job.
 
     Raises ProgramFailed if the agent failed.
@@ -184,6 +185,7 @@ def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> La
         with open(instructions, "w", encoding="utf-8") as file:
             file.write(_instructions(merger.ctx.root))
         git_scratch.hide(place.folder, [ignore_line(runtime.INSTRUCTIONS)])
+    judge = partial(hook_command, module="rookery.merge.tiers.bounds")
     launch = Launch(
         agent="merger",
         role="merger",
@@ -191,7 +193,7 @@ def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> La
         folder=private,
         model=merger.ctx.config.merge.model or merger.ctx.config.agents.model,
         runtime_session=None,
-        settings=section(merger.ctx.config, runtime.NAME) | {"instructions": instructions, "hook_command": _hook},
+        settings=section(merger.ctx.config, runtime.NAME) | {"instructions": instructions, "hook_command": judge},
         task_id=case.entry.task_id,
         environ=Environment(place.env),
     )
@@ -224,11 +226,6 @@ def _order(
     )
 
 
-def _hook(event: str) -> tuple[str, ...]:
-    """What the program calls at its events: a judge that only knows the scratch folder."""
-    return hook_command(event, module="rookery.merge.tiers.bounds")
-
-
 def _instructions(root: str) -> str:
     """How to resolve conflicts: the project's own text in `.rookery/roles/`, else Rookery's."""
     own = layout.path(root, layout.ROLES, "resolver.md")
@@ -236,24 +233,24 @@ def _instructions(root: str) -> str:
         return file.read()
 
 
-def _read_answer(folder: str) -> Answer:
+def _read_answer(folder: str) -> Resolution:
     """What the agent's file says, see `_CONTRACT`; an empty answer where there is none, or where it is broken."""
     path = os.path.join(folder, ANSWER)
-    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_ANSWER:
-        return Answer()
+    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
+        return Resolution()
     with open(path, encoding="utf-8", errors="replace") as file:
         try:
             data = json.load(file)
         except (ValueError, RecursionError):
-            return Answer()
+            return Resolution()
     os.unlink(path)
     if not isinstance(data, dict):
-        return Answer()
+        return Resolution()
     named = {(path, line): why for path, line, why in _rows(data.get("lost"), "path", "line", "why")}
     deleted = list(_rows(data.get("deleted"), "path", "why"))
     named |= {(path, _EVERYTHING): why for path, why in deleted}
     summary = data.get("summary")
-    return Answer("", named, tuple(path for path, _ in deleted), summary if isinstance(summary, str) else "")
+    return Resolution("", named, tuple(path for path, _ in deleted), summary if isinstance(summary, str) else "")
 
 
 def _rows(entries: Any, *keys: str) -> Iterator[tuple[str, ...]]:
@@ -272,14 +269,14 @@ def _without(merger: Merger, tree: str, paths: Sequence[str]) -> str:
     return merger.merging.replace_files(tree, gone) if gone else tree
 
 
-def _verify(merger: Merger, case: Case, tier: str, answer: Answer, conflicts: Sequence[Conflict]) -> list[FileOutcome]:
+def _verify(merger: Merger, case: Case, tier: str, answer: Resolution, touched: list[Conflict]) -> list[FileOutcome]:
     """Compare each file of an answer with both sides. One that is not `resolved` turns the whole answer down."""
     after = merger.merging.files(answer.tree)
-    sides = {conflict.path: after.get(conflict.path) for conflict in conflicts}
+    sides = {conflict.path: after.get(conflict.path) for conflict in touched}
     contents = merger.merging.read_blobs(side.oid for side in sides.values() if side and side.mode in REGULAR)
     why = answer.summary or "it keeps what both sides did"
     outcomes = []
-    for conflict in conflicts:
+    for conflict in touched:
         side = sides[conflict.path]
         content = contents.get(side.oid) if side else None
         problem, reasons = _problem(merger, case, conflict, content, answer)
@@ -290,7 +287,7 @@ def _verify(merger: Merger, case: Case, tier: str, answer: Answer, conflicts: Se
 
 
 def _problem(
-    merger: Merger, case: Case, conflict: Conflict, content: bytes | None, answer: Answer
+    merger: Merger, case: Case, conflict: Conflict, content: bytes | None, answer: Resolution
 ) -> tuple[str, list[tuple[str, str]]]:
     """Why a file cannot be taken, or the lines that it lacks with the agent's reasons."""
     whole = answer.named.get((conflict.path, _EVERYTHING))

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rookery.merge.resolve import syntax
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.regions import Region
 from rookery.merge.resolve.rules import additions, contained, fields, superseded, union, version, whitespace
 from rookery.merge.resolve.rules import import_lines as imports
 
-Rule = Callable[[Region, Case], Answer | None]
+Rule = Callable[[Region, ConflictedFile], RuleAnswer | None]
 
 RULES: dict[str, Rule] = {
     whitespace.NAME: whitespace.apply,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.regions import Region
 from rookery.merge.resolve.text import readable
@@ -16,7 +16,7 @@ from rookery.merge.resolve.text import readable
 NAME = "contained"
 
 
-def apply(region: Region, _case: Case) -> Answer | None:
+def apply(region: Region, _file: ConflictedFile) -> RuleAnswer | None:
     """The longer side."""
     base, ours, theirs = map(readable, (region.base, region.ours, region.theirs))
     longer, shorter, name, other = ours, theirs, OURS, THEIRS
@@ -27,4 +27,4 @@ def apply(region: Region, _case: Case) -> Answer | None:
     taken_out = Counter(base) - Counter(shorter)
     if taken_out & Counter(longer):
         return None
-    return Answer(NAME, region.lines_of(name), f"{name} shows all that {other} did here, and more")
+    return RuleAnswer(NAME, region.lines_of(name), f"{name} shows all that {other} did here, and more")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.regions import Lines, Region
 from rookery.merge.resolve.text import has_text
 
@@ -25,23 +25,23 @@ _PAIR = {
 _MAPPINGS = frozenset(("object", "block_mapping", "table", "document"))
 
 
-def apply(region: Region, case: Case) -> Answer | None:
+def apply(region: Region, file: ConflictedFile) -> RuleAnswer | None:
     """The merged table, in the order of ours."""
-    pair = _PAIR.get(case.language or "")
+    pair = _PAIR.get(file.language or "")
     if pair is None or not has_text(region.ours) or not has_text(region.theirs):
         return None
-    if not has_text(region.base) and not any(case.around(region)):
+    if not has_text(region.base) and not any(file.around(region)):
         return None
     base, ours, theirs = (_table(pair, lines) for lines in (region.base, region.ours, region.theirs))
     if base is None or ours is None or theirs is None:
         return None
-    if not all(units is not None and units.parent in _MAPPINGS for units in case.units(region)):
+    if not all(units is not None and units.parent in _MAPPINGS for units in file.units(region)):
         return None
     merged = _merged(base, ours, theirs)
-    lines = None if merged is None else _written(merged, region, commas=case.language == "json")
+    lines = None if merged is None else _written(merged, region, commas=file.language == "json")
     if not lines:
         return None
-    return Answer(NAME, lines, "the sides added different keys to one table", drops=True)
+    return RuleAnswer(NAME, lines, "the sides added different keys to one table", drops=True)
 
 
 def _table(pair: re.Pattern[str], lines: Lines) -> Table | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.imports import go, python, rust, script
 from rookery.merge.resolve.imports.model import Dialect, Statement, read
 from rookery.merge.resolve.regions import Lines, Region
@@ -32,24 +32,24 @@ _INNER = (" ", "\t", ")", "}")
 _WORD = re.compile(r"\w+")
 
 
-def apply(region: Region, case: Case) -> Answer | None:
+def apply(region: Region, file: ConflictedFile) -> RuleAnswer | None:
     """The merged statements, in the order of ours."""
-    dialect = _DIALECTS.get(case.language or "")
+    dialect = _DIALECTS.get(file.language or "")
     if dialect is None:
         return None
-    above, below = case.around(region)
+    above, below = file.around(region)
     for up, down in _contexts(dialect, above, below):
         versions = (region.base, region.ours, region.theirs)
         base, ours, theirs = (read(dialect, (*up, *lines, *down)) for lines in versions)
         if base is None or ours is None or theirs is None:
             continue
         merged = _merged(dialect, base, ours, theirs)
-        if merged is None or not _are_used(dialect, merged, base, case.elsewhere(region)):
+        if merged is None or not _are_used(dialect, merged, base, file.elsewhere(region)):
             return None
         lines = _within(tuple(line for statement in merged for line in statement.lines), up, down)
         if lines is not None:
-            return Answer(NAME, lines, "both sides added imports alone, and these are a set of names")
-    return parsed(region, case, IMPORTS)  # whole statements, written in a way that is not read above
+            return RuleAnswer(NAME, lines, "both sides added imports alone, and these are a set of names")
+    return parsed(region, file, IMPORTS)  # whole statements, written in a way that is not read above
 
 
 def _contexts(dialect: Dialect, above: Lines, below: Lines) -> Iterator[tuple[Lines, Lines]]:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rookery.base.record import Record
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.regions import Region
 from rookery.merge.resolve.text import has_text
@@ -38,16 +38,16 @@ class Lineage(Record):
     files: int
 
 
-def winner(case: Case) -> str | None:
+def winner(file: ConflictedFile) -> str | None:
     """The side that went on, if just one did."""
-    if not has_text(case.ours.lines) or not has_text(case.theirs.lines):
+    if not has_text(file.ours.lines) or not has_text(file.theirs.lines):
         return None
-    by_ours, by_theirs = case.theirs.text in case.ours.versions, case.ours.text in case.theirs.versions
+    by_ours, by_theirs = file.theirs.text in file.ours.versions, file.ours.text in file.theirs.versions
     if by_ours == by_theirs:
         return None
     side = OURS if by_ours else THEIRS
     # Where it undid a change of the other and did nothing else, people seldom agree with it.
-    has_undone = any(region.settled not in (None, region.lines_of(side)) for region in case.regions)
+    has_undone = any(region.settled not in (None, region.lines_of(side)) for region in file.regions)
     return None if has_undone else side
 
 
@@ -60,20 +60,20 @@ def lineage(winners: Iterable[str | None]) -> Lineage | None:
     return None
 
 
-def answer(case: Case, lineage: Lineage | None, rules: Collection[str]) -> dict[Region, Answer]:
+def answer(file: ConflictedFile, lineage: Lineage | None, rules: Collection[str]) -> dict[Region, RuleAnswer]:
     """Every region in conflict as the side has it that went on; nothing if none did, or if no rule lets it stand."""
-    newer = winner(case)
-    rule = None if newer is None else _rule_for(case, newer, lineage)
+    newer = winner(file)
+    rule = None if newer is None else _rule_for(file, newer, lineage)
     if newer is None or rule is None or rule not in rules:
         return {}
     why = f"{newer} once was just what {_other(newer)} is now, and went on from there"
-    open_regions = (region for region in case.regions if region.settled is None)
-    return {region: Answer(rule, region.lines_of(newer), why, drops=True) for region in open_regions}
+    open_regions = (region for region in file.regions if region.settled is None)
+    return {region: RuleAnswer(rule, region.lines_of(newer), why, drops=True) for region in open_regions}
 
 
-def _rule_for(case: Case, side: str, lineage: Lineage | None) -> str | None:
+def _rule_for(file: ConflictedFile, side: str, lineage: Lineage | None) -> str | None:
     """The rule by which the side that went on may stand."""
-    newer, older = case.side(side).lines, case.side(_other(side)).lines
+    newer, older = file.side(side).lines, file.side(_other(side)).lines
     gone = (Counter(filter(str.strip, older)) - Counter(newer)).total()
     if not gone:
         return NAME

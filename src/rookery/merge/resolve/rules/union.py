@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.novelty import only_added
 from rookery.merge.resolve.regions import Region
 
 NAME = "union"
 
 
-def apply(region: Region, case: Case) -> Answer | None:
+def apply(region: Region, file: ConflictedFile) -> RuleAnswer | None:
     """All lines of both."""
-    if not only_added(region) or not is_declared(case.path, case.unions):
+    if not only_added(region) or not is_declared(file.path, file.unions):
         return None
     known = set(region.ours)
     more = (line for line in region.theirs if line not in known)
-    return Answer(NAME, (*region.ours, *more), "the file is declared to be a heap of lines, and both sides added some")
+    return RuleAnswer(
+        NAME, (*region.ours, *more), "the file is declared to be a heap of lines, and both sides added some"
+    )
 
 
 def is_declared(path: str, unions: tuple[str, ...]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.regions import Region
 
 NAME = "version"
@@ -21,9 +21,9 @@ _SIGNS = ("=", "~", "^", "<", ">", "@")
 _BEFORE = ("dev", "a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "next", "canary")
 
 
-def apply(region: Region, case: Case) -> Answer | None:
+def apply(region: Region, file: ConflictedFile) -> RuleAnswer | None:
     """Every line with the higher of its versions."""
-    if not len(region.base) == len(region.ours) == len(region.theirs) or _OWN.search(case.path):
+    if not len(region.base) == len(region.ours) == len(region.theirs) or _OWN.search(file.path):
         return None
     lines = []
     raised = False
@@ -31,7 +31,8 @@ def apply(region: Region, case: Case) -> Answer | None:
         if base in (ours, theirs) or ours == theirs:
             lines.append(theirs if ours == base else ours)
             continue
-        line = None if _is_own(base) else highest(base, ours, theirs)
+        names_own = _OWN.search(_VERSION.split(base)[0])  # the project's own version, not that of something it uses
+        line = None if names_own else highest(base, ours, theirs)
         if line not in (ours, theirs):
             # Two versions in one line, each raised by one side: that may be a range that no side has tried.
             return None
@@ -40,7 +41,7 @@ def apply(region: Region, case: Case) -> Answer | None:
     if not raised:
         return None
     why = "both raised the same version, and nothing else; the higher one holds"
-    return Answer(NAME, tuple(lines), why, drops=True, replaces=True)
+    return RuleAnswer(NAME, tuple(lines), why, drops=True, replaces=True)
 
 
 def highest(base: str, ours: str, theirs: str) -> str | None:
@@ -57,11 +58,6 @@ def highest(base: str, ours: str, theirs: str) -> str | None:
             return None
         parts += [chosen, after]
     return "".join(parts)
-
-
-def _is_own(line: str) -> bool:
-    """True if the line tells which version this is, and not which one of another is used."""
-    return _OWN.search(_VERSION.split(line)[0]) is not None
 
 
 def _is_number(version: str, before: str) -> bool:

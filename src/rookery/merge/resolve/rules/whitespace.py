@@ -6,7 +6,7 @@ holds every change that can be read. Indentation counts: it has a meaning in too
 
 from __future__ import annotations
 
-from rookery.merge.resolve.conflict import Answer, Case
+from rookery.merge.resolve.conflict import ConflictedFile, RuleAnswer
 from rookery.merge.resolve.model import OURS, THEIRS
 from rookery.merge.resolve.regions import Region
 from rookery.merge.resolve.text import readable
@@ -14,14 +14,14 @@ from rookery.merge.resolve.text import readable
 NAME = "whitespace"
 
 
-def apply(region: Region, _case: Case) -> Answer | None:
+def apply(region: Region, _file: ConflictedFile) -> RuleAnswer | None:
     """The side that changed what can be read."""
     base, ours, theirs = map(readable, (region.base, region.ours, region.theirs))
     if not ours or not theirs:
         return None
     if ours == theirs:
-        return Answer(NAME, region.ours, "both sides differ in blank lines and line ends alone", drops=True)
+        return RuleAnswer(NAME, region.ours, "both sides differ in blank lines and line ends alone", drops=True)
     for unchanged, lines, side in ((ours, region.theirs, OURS), (theirs, region.ours, THEIRS)):
         if unchanged == base:
-            return Answer(NAME, lines, f"{side} changed blank lines and line ends alone", drops=True)
+            return RuleAnswer(NAME, lines, f"{side} changed blank lines and line ends alone", drops=True)
     return None
