@@ -37,7 +37,6 @@ KEEPS = {
     "rookery.ops.json_schema._input": "one for each operation",
     "rookery.ops.json_schema._result": "one for each operation",
     "rookery.roles.catalog.builtin_roles": "one value",
-    "rookery.guard.programs.table.FORBIDDEN": "programs that the guard knows",
     "rookery.processes.subreaper._adopting": "one value",
     "rookery.ops.operation._declared": "the operations",
     "rookery.config.steps._times": "for tests alone",

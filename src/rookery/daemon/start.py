@@ -16,7 +16,7 @@ from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
 from rookery.daemon import address
 from rookery.ops.state_owner import check_state
-from rookery.processes.proctable import SERVES
+from rookery.processes.proctable import SERVES, Identity
 from rookery.processes.proctree import send
 from rookery.processes.python import module_command
 from rookery.processes.spawning import has_ended, start_detached
@@ -82,21 +82,21 @@ def find_socket(root: str) -> str | None:
 def _start(root: str, begun: float) -> str:
     deadline = time.monotonic() + _SECONDS
     stuck = begun + _STUCK_SECONDS  # the time that we waited for our turn counts: it was the same daemon
-    has_started, is_asked, starts = False, False, 0
+    child: Identity | None = None
+    is_asked, starts = False, 0
     poke(root)
     while time.monotonic() < deadline:
-        if not has_started and not address.is_locked(root):
+        if child is None and not address.is_locked(root):
             child = start_detached(
                 [*module_command("rookery.daemon.main", alone=True), root],
                 cwd=root,
                 env=read_daemon_environ() | {SERVES: root},
                 output=address.log_path(root),
             )
-            has_started = True
             starts += 1
-        elif not has_started and time.monotonic() > stuck:
+        elif child is None and time.monotonic() > stuck:
             raise CannotStart("one is there and does not answer: see `rook daemon status`")
-        elif not has_started and not is_asked and time.monotonic() > stuck - _STUCK_SECONDS / 2:
+        elif child is None and not is_asked and time.monotonic() > stuck - _STUCK_SECONDS / 2:
             is_asked = True  # no client reaches it where it listens, as one of an older version may
             for process in address.find_processes(root):
                 send(process, signal.SIGTERM)
@@ -104,10 +104,10 @@ def _start(root: str, begun: float) -> str:
         path = find_socket(root)
         if path is not None:
             return path
-        if has_started and has_ended(child.pid):
+        if child is not None and has_ended(child.pid):
             if starts == _MOST_STARTS:
                 raise CannotStart(f"it ended at once: see {address.log_path(root)}")
-            has_started = False  # another process may have been first, and gone since
+            child = None  # another process may have been first, and gone since
     raise CannotStart(f"it is not ready after {_SECONDS:g} s: see {address.log_path(root)}")
 
 

@@ -43,10 +43,7 @@ class Threads:
                 raise
 
     def _work(self) -> None:
-        while True:
-            job = self._next()
-            if job is None:
-                return
+        while (job := self._next()) is not None:
             try:
                 job()
             except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 
 import apsw
 
@@ -25,7 +26,7 @@ def check_database(place: Place) -> Iterator[Finding]:
     except StorageFailed as error:
         yield Finding(_CATEGORY, "opens", ERROR, error.message, error.hint)
         return
-    try:
+    with closing(db):
         yield _integrity(db)
         yield Finding(_CATEGORY, "schema", OK, f"version {SCHEMA_VERSION}")
         mode = db.value("PRAGMA journal_mode")
@@ -41,8 +42,6 @@ def check_database(place: Place) -> Iterator[Finding]:
                 lambda path=db.path: _use_wal(path),  # type: ignore[misc]
             )
         yield _search_index(db)
-    finally:
-        db.close()
 
 
 def _integrity(db: Database) -> Finding:
@@ -77,19 +76,16 @@ def _search_index(db: Database) -> Finding:
 
 
 def _use_wal(path: str) -> str:
-    db = Database.open(path)
-    db.execute("PRAGMA journal_mode = wal")
-    db.close()
+    with closing(Database.open(path)) as db:
+        db.execute("PRAGMA journal_mode = wal")
     return "switched to the write-ahead log"
 
 
 def _rebuild_search(path: str) -> str:
-    db = Database.open(path)
-    with db.write():
+    with closing(Database.open(path)) as db, db.write():
         db.execute("INSERT INTO tasks_search (tasks_search) VALUES ('delete-all')")
         db.execute("INSERT OR IGNORE INTO tasks_unindexed SELECT seq FROM tasks")
         db.execute("INSERT INTO learnings_search (learnings_search) VALUES ('rebuild')")
-    db.close()
     return "rebuilt the search index"
 
 

@@ -12,7 +12,7 @@ from typing import IO
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
-from rookery.processes.process import CHUNK, encode, ending_of, kill_group, last_lines, start_process
+from rookery.processes.process import CHUNK, encode, kill_group, last_lines, open_pidfd, start_process
 from rookery.processes.proctable import identity_of
 from rookery.processes.proctree import Mark, end_tree
 
@@ -52,7 +52,7 @@ class Child:
         self._errors = errors
         self._rest = b""
         self._deadline: float | None = None
-        self._ending = ending_of(process.pid)
+        self._ending = open_pidfd(process.pid)
         self.identity = identity_of(process.pid)
 
     def lines(self, timeout: float | None = None) -> Iterator[str]:

@@ -179,7 +179,7 @@ def _let_children_be_interrupted() -> None:
 def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
     """Both outputs of a program; it is ended with its group if it takes too long or we are interrupted."""
     # `Popen.communicate` with a timeout would look for the end every half millisecond, and then ever more rarely.
-    ending = ending_of(child.pid)
+    ending = open_pidfd(child.pid)
     try:
         outputs = _read_all(child, ending, time.monotonic() + timeout)
         child.wait(None if ending is not None else timeout)
@@ -228,8 +228,8 @@ def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: floa
     return out, err
 
 
-def ending_of(pid: int) -> int | None:
-    """Something that becomes readable when the process ends; None where there is no such thing."""
+def open_pidfd(pid: int) -> int | None:
+    """A file that stays with the process, and becomes readable when it ends; None if it is gone, or not on Linux."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):  # not on Linux, or an old kernel

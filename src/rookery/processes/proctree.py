@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from rookery.base import call as calls
 from rookery.processes import proctable
+from rookery.processes.process import open_pidfd
 from rookery.processes.proctable import Identity as Identity
 
 Mark = tuple[str, str]
@@ -72,10 +73,7 @@ def send(identity: Identity, number: int) -> bool:
     """Send a signal to this very process; False if it is gone."""
     if identity.pid <= 1:
         return False
-    try:
-        handle = os.pidfd_open(identity.pid)
-    except (AttributeError, OSError):  # not on Linux, an old kernel, or gone
-        handle = None
+    handle = open_pidfd(identity.pid)
     try:
         if not is_alive(identity):
             return False
