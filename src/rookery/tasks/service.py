@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rookery.base.errors import InvalidInput, InvalidState, NotFound
 from rookery.base.ids import TASK, new_id
@@ -42,16 +43,13 @@ class Draft(Record):
 
 def create(db: Database, draft: Draft, author: Author) -> TaskView:
     """Add a task with its blockers, or nothing."""
-    check_title(draft.title)
-    for name in ("description", "context", "design"):
-        check_text(f"the {name}", getattr(draft, name))
-    check_priority(draft.priority)
+    words = {name: getattr(draft, name) for name in ("title", "description", "context", "design", "priority")}
+    _check_words(words)
     with db.write():
         parent = None if draft.parent is None else _find_parent(db, draft.parent)
         if parent is not None:
             graph.check_parent(db, None, parent)
             _check_open(parent)
-        words = {name: getattr(draft, name) for name in ("title", "description", "context", "design", "priority")}
         known = {
             "id": new_id(TASK),
             "parent_id": None if parent is None else parent.id,
@@ -73,17 +71,9 @@ def get(db: Database, text: str) -> TaskView:
         return assemble_one(db, store.find(db, text))
 
 
-def update(
-    db: Database, text: str, author: Author, changes: dict[str, str | int], *, parent: str | None = None
-) -> TaskView:
+def update(db: Database, text: str, author: Author, changes: dict[str, Any], *, parent: str | None = None) -> TaskView:
     """Change a task's words, priority or place; `parent` is an id, or "none" for a root."""
-    for name, value in changes.items():
-        if name == "title":
-            check_title(str(value))
-        elif name == "priority":
-            check_priority(int(value))
-        else:
-            check_text(f"the {name}", str(value))
+    _check_words(changes)
     if not changes and parent is None:
         raise InvalidInput("nothing to change", hint="give at least one of the options")
     with db.write():
@@ -93,6 +83,16 @@ def update(
         if changes:
             task = store.change(db, task, "task.updated", author, **changes)
         return assemble_one(db, task)
+
+
+def _check_words(words: dict[str, Any]) -> None:
+    for name, value in words.items():
+        if name == "title":
+            check_title(value)
+        elif name == "priority":
+            check_priority(value)
+        else:
+            check_text(f"the {name}", value)
 
 
 def block(db: Database, text: str, by: Sequence[str], author: Author) -> TaskView:

@@ -61,7 +61,13 @@ def export_file(db: Database, path: str, now: str) -> Exported:
         header[CONTRADICTORY] = contradictory  # so that they can be imported as they are
     for task in tasks:
         task["blocked_by"] = [*blocked_by.get(task["id"], ())]
-    _write_whole(path, (_as_lines if path.endswith(".jsonl") else _as_document)(header, tasks, learnings))
+    if path.endswith(".jsonl"):
+        records = [header, *({"task": task} for task in tasks), *({"learning": learning} for learning in learnings)]
+        text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    else:
+        document = {**header, "tasks": tasks, "learnings": learnings}
+        text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    _write_whole(path, text)
     return Exported(path, len(tasks), len(learnings))
 
 
@@ -115,24 +121,13 @@ def _back_up(db: Database, author: Author, backups: str) -> tuple[str | None, in
     return path, seen
 
 
-def _as_document(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:
-    return json.dumps({**header, "tasks": tasks, "learnings": learnings}, ensure_ascii=False, indent=1) + "\n"
-
-
-def _as_lines(header: dict[str, Any], tasks: list[dict[str, Any]], learnings: list[dict[str, Any]]) -> str:
-    records = [header, *({"task": task} for task in tasks), *({"learning": learning} for learning in learnings)]
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
 def _write_whole(path: str, text: str) -> None:
     target = os.path.realpath(path)  # a link stays one
     stream = _stream_number(path)
     try:
-        if stream is not None:
-            with open(stream, "w", encoding="utf-8", closefd=False) as file:  # behind what others have written there
-                file.write(text)
-        elif os.path.lexists(path) and not os.path.isfile(target):  # a pipe, or a device: nothing may take its place
-            with open(path, "w", encoding="utf-8") as file:
+        if stream is not None or (os.path.lexists(path) and not os.path.isfile(target)):
+            # An open file is continued where its last writer stopped; a pipe or a device must not be replaced.
+            with open(path if stream is None else stream, "w", encoding="utf-8", closefd=stream is None) as file:
                 file.write(text)
         else:
             write_whole(target, text, sync=True)
