@@ -7,7 +7,6 @@ and no other process runs within a transaction.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -171,12 +170,34 @@ def _start_runner(ctx: Context, session: Session, turn_id: str, prompt: str, fil
 
 
 def read_journal(ctx: Context, session_id: str, turn_id: str) -> None:
-    """Keep what the runner has written since the last time, each line once, also if two processes do so."""
+    """Keep what the runner has written since the last time, each record once, also if two processes do so.
+
+    The file is read in parts, outside of the transactions; a part that another process has added meanwhile is skipped.
+    The session's row comes first, so that a kill before the part counts as read only repeats that.
+    """
     session = store.session(ctx.db, session_id)
-    entries = {entry["kind"]: entry for entry in _read_new_entries(ctx, session, turn_id)}
+    with closing(Telemetry(ctx.path(layout.TELEMETRY))) as telemetry:
+        while True:
+            offset = telemetry.read_offset(turn_id)
+            entries, end = journal.read(ctx.root, turn_id, offset, most=_JOURNAL_PART)
+            if end == offset:
+                return
+            _update_session(ctx, session_id, turn_id, {entry["kind"]: entry for entry in entries})
+            with telemetry.db.write():
+                if telemetry.read_offset(turn_id) != offset:
+                    continue
+                for entry in entries:
+                    if entry["kind"] == journal.RECORD:
+                        _add_record(telemetry, session, turn_id, entry)
+                telemetry.write_offset(turn_id, end)
+
+
+def _update_session(ctx: Context, session_id: str, turn_id: str, entries: dict[str, dict[str, Any]]) -> None:
+    """Keep the program's process and its conversation, and that the agent is active."""
+    session = store.session(ctx.db, session_id)
     child, conversation = entries.get(journal.CHILD), entries.get(journal.CONVERSATION)
     is_fresh = seconds_of(session.active_at) > ctx.clock() - _ACTIVE_SECONDS
-    if not entries or (child is None and conversation is None and is_fresh):
+    if child is None and conversation is None and is_fresh:
         return  # a durable write for each line would be too much
     changes = {} if conversation is None else {"runtime_session": str(conversation["id"])}
     with ctx.db.write() as db:
@@ -185,27 +206,6 @@ def read_journal(ctx: Context, session_id: str, turn_id: str) -> None:
             store.change_turn(db, store.turn(db, turn_id), pid=child["pid"], pid_start=child["start"])
         if session.is_alive:
             store.change_session(db, session, active_at=ctx.now(), **changes)
-
-
-def _read_new_entries(ctx: Context, session: Session, turn_id: str) -> Iterator[dict[str, Any]]:
-    """The new lines of the journal, after their records were added to the telemetry.
-
-    The file is read in parts, outside of the transactions; a part that another process has added meanwhile is skipped.
-    """
-    with closing(Telemetry(ctx.path(layout.TELEMETRY))) as telemetry:
-        while True:
-            offset = telemetry.read_offset(turn_id)
-            entries, end = journal.read(ctx.root, turn_id, offset, most=_JOURNAL_PART)
-            if end == offset:
-                return
-            with telemetry.db.write():
-                if telemetry.read_offset(turn_id) != offset:
-                    continue
-                for entry in entries:
-                    if entry["kind"] == journal.RECORD:
-                        _add_record(telemetry, session, turn_id, entry)
-                telemetry.write_offset(turn_id, end)
-            yield from entries
 
 
 def _add_record(telemetry: Telemetry, session: Session, turn_id: str, entry: dict[str, Any]) -> None:
