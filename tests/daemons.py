@@ -95,7 +95,7 @@ def _is_worker(pid: str) -> bool:
 
 def loops_of(folder: Path) -> list[int]:
     """The processes that run the project's loop without a daemon."""
-    return background_of(folder, b"rookery.flows.loop_program")
+    return background_of(folder, b"rookery.flows.loop_start")
 
 
 def background_of(folder: Path, module: bytes = b"rookery.") -> list[int]:

@@ -87,7 +87,7 @@ class Den:
         if IN_DAEMON:
             kill_daemon_at(step, self.folder)
             return
-        die_at(step, [*module_command("rookery.flows.loop_program"), str(self.folder)], self.folder)
+        die_at(step, [*module_command("rookery.flows.loop_start"), str(self.folder)], self.folder)
 
     @contextmanager
     def without_loop(self) -> Iterator[None]:

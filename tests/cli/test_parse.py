@@ -104,3 +104,9 @@ def test_its_help_names_the_other_commands(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     assert "--dry-run" in said
     assert "rook merge undo" in said
+
+
+@pytest.mark.parametrize("words", [["bee", "--json", "hello"], ["--json", "bee", "hello"], ["bee", "hello", "--json"]])
+def test_options_may_stand_between_arguments(words: list[str]) -> None:
+    values, settings = _parse("nudge", *words)
+    assert (values, settings.json) == ({"name": "bee", "message": "hello"}, True)

@@ -120,7 +120,7 @@ def test_an_agents_hook_refuses_it_and_a_persons_stays_silent(clone: Clone) -> N
 
 
 def test_the_processes_that_work_in_the_background_refuse_it(clone: Clone) -> None:
-    for module, words in (("flows.loop_program", []), ("flows.radar", ["2", "1"])):
+    for module, words in (("flows.loop_start", []), ("flows.radar", ["2", "1"])):
         done = subprocess.run(
             [*module_command(f"rookery.{module}"), str(clone.root), *words],
             env=child_environ(),

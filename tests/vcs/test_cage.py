@@ -83,3 +83,11 @@ def test_it_is_forgotten_with_the_worktree(worktree: Path) -> None:
     cage.forget(str(worktree))
     cage.forget(str(worktree))
     assert cage.find(str(worktree)) is None
+
+
+def test_a_cage_that_cannot_be_read_lets_no_git_run(repo: Path, worktree: Path) -> None:
+    """A machine that goes down may leave an empty file."""
+    (path,) = (repo / ".rookery/run/cages").iterdir()
+    path.write_text("")
+    with pytest.raises(ValueError, match="Expecting value"):
+        cage.find(str(worktree))

@@ -255,11 +255,6 @@ def _wait(files: Collection[int], seconds: float | None) -> set[int]:
     return {number for number, _ in watch.poll(None if seconds is None else min(max(0.0, seconds), _DAY) * 1000)}
 
 
-def sliced(seconds: float) -> float:
-    """The part of a wait for another thread after which to look for an interrupt: all of it where there is no call."""
-    return seconds if current() is None else min(seconds, SLICE)
-
-
 def lock(handle: int | TextIO) -> None:
     """Take the lock of an open file, as `flock` does; an interrupt ends the waiting."""
     if current() is None:

@@ -123,7 +123,7 @@ def _should_follow(root: str, loaded: Fingerprint) -> bool:
 
 def _successor_command(root: str) -> list[str]:
     """The command that starts the project's daemon if it is needed."""
-    return [*module_command("rookery.flows.loop_program", alone=True), root, "--if-needed"]
+    return [*module_command("rookery.flows.loop_start", alone=True), root, "--if-needed"]
 
 
 def _has_died_too_often(root: str) -> bool:

@@ -76,7 +76,7 @@ class Daemon:
         self.on_leave: Callable[[], None] = lambda: None
         self._forkserver: ForkServer | None = None
         self.needs_successor = False
-        """It leaves because its fork server was killed, so that this one cannot start the next daemon."""
+        """It leaves because its fork server was killed, which would have started the next daemon."""
 
     def open(self) -> bool:
         """Become the project's daemon and listen; False if another process is."""

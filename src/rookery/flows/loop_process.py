@@ -1,7 +1,7 @@
 """Runs the loop at the end of a command, and in a process of its own where a project has no daemon.
 
 Every command runs it once at its end, unless a loop runs already. If runners are at work then, a process of its own
-goes on with it as long as there are any (`flows/loop_program.py`).
+goes on with it as long as there are any (`flows/loop_start.py`).
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def unseen_ends(db: Database) -> int | None:
 
 
 def keep_seen(db: Database, ended: int) -> None:
-    """Keep that the radar has seen the work of so many turns."""
+    """Record that the radar has seen the work of so many turns."""
     db.execute(
         "INSERT INTO radar_seen (one, seq) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq", (ended,)
     )

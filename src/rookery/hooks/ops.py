@@ -1,4 +1,4 @@
-"""Operations for hooks: in a person's own session, what a session should know, and for agents' programs."""
+"""Operations for hooks: installed in a person's own session, called by agents' programs; and what primes a session."""
 
 from __future__ import annotations
 

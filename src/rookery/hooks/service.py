@@ -1,7 +1,7 @@
 """What happens at an event of an agent's program: guard, log, mail, the turn's beginning and end. One call an event.
 
 The answer is what the program expects of a hook: an exit status (2 keeps a tool from running), output and error output.
-A person's own session gets its mail and how things stand.
+A person's own session gets its mail and the state of the project.
 """
 
 from __future__ import annotations

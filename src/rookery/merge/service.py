@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
 
 _EVENTS = 200
+_LAST_BYTES = 16_000
 _LAST_LINES = 20
 
 
@@ -201,6 +202,7 @@ def _gate_runs(merger: Merger, entry: Entry) -> list[GateRun]:
 
 
 def _last_lines(log: str) -> str:
-    with suppress(OSError), open(log, encoding="utf-8", errors="replace") as file:
-        return "".join(deque(file, maxlen=_LAST_LINES)).rstrip("\n")
+    with suppress(OSError), open(log, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+        return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:])
     return ""

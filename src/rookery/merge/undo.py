@@ -75,15 +75,19 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
         store.mark_undoing(db, entry, UNDOING)
     steps.reached("undo recorded")
     begun = merging.begin_forward(base, tip, new)
-    with checkouts_following(merger, base, new, begun):
-        leases.check(merger.ctx.db, lease)
-        steps.reached("undo checked")
-        merging.move(base, new, tip, f"undo {entry.branch}", fence=lease.fence)
-        steps.reached("undo moved")
-        with leases.writing(merger, lease):
-            undone = _record(merger, entry, how)
-        steps.reached("undo written")
-    merging.settle()
+    undone = None
+    try:
+        with checkouts_following(merger, base, new, begun):
+            leases.check(merger.ctx.db, lease)
+            steps.reached("undo checked")
+            merging.move(base, new, tip, f"undo {entry.branch}", fence=lease.fence)
+            steps.reached("undo moved")
+            with leases.writing(merger, lease):
+                undone = _record(merger, entry, how)
+            steps.reached("undo written")
+    finally:  # also when interrupted: no later command would look for this
+        if undone is not None:
+            merging.settle()
     _restore_branch(merger, entry)
     return Undone(undone, how, new, SAVED + rescue)
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Any, NoReturn
 
 from rookery.base.call import current, stdout
@@ -102,16 +104,30 @@ def _read_setting(text: str) -> dict[str, str]:
 def _parse(op: Op, words: list[str]) -> dict[str, Any]:
     """The value of each option and parameter; None for those that the words leave out."""
     try:
-        values = build_parser(op).parse_args(words)
-    except UsageError:
-        # `--blocked-by A B` is as good as `--blocked-by A --blocked-by B`, where it is not ambiguous.
-        if not any(param.many and not param.positional for param in op.params):
-            raise
-        try:
-            values = build_parser(op, greedy=True).parse_args(words)
-        except UsageError:
-            values = build_parser(op).parse_args(words)
-    return vars(values)
+        return vars(build_parser(op).parse_args(words))
+    except UsageError as error:
+        # `--blocked-by A B` is as good as `--blocked-by A --blocked-by B`, if not ambiguous. And argparse takes
+        # no optional argument after an option, as in `nudge bee --json hello`.
+        for greedy, again in ((True, words), (False, _options_first(op, words))):
+            with suppress(UsageError):
+                return vars(build_parser(op, greedy=greedy).parse_args(again))
+        raise error from None
+
+
+def _options_first(op: Op, words: list[str]) -> list[str]:
+    """The same words, with all arguments after the options."""
+    params = [param for param in (*op.params, *GLOBALS) if not param.positional and param.kind != FLAG]
+    with_value = {name for param in params for name in (param.flag, f"-{param.short}")}
+    options, arguments = [], []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            arguments += [word, *rest]
+        elif word == "-" or not word.startswith("-"):
+            arguments.append(word)
+        else:
+            options += [word, *(islice(rest, 1) if word in with_value else ())]
+    return [*options, *arguments]
 
 
 @cache

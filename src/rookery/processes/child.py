@@ -18,6 +18,8 @@ from rookery.processes.proctree import Mark, end_tree
 
 _LOOK_AGAIN = 0.1
 _LAST_BYTES = 4000
+_LONGEST_LINE = 64 * 1024 * 1024
+"""A program that prints no line end must not fill the memory."""
 
 
 def start(
@@ -63,8 +65,11 @@ class Child:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         while chunk := self._read():
             *whole, self._rest = (self._rest + chunk).split(b"\n")
+            self._rest = self._rest[-_LONGEST_LINE:]
             for line in whole:
                 yield line.decode("utf-8", "replace")
+            if self._is_late() and self._process.poll() is None:
+                raise self._timed_out()  # also if it prints all the time
         if self._rest:
             last, self._rest = self._rest, b""
             yield last.decode("utf-8", "replace")
@@ -103,8 +108,14 @@ class Child:
                 return os.read(pipe, CHUNK)
             if has_ended:
                 return b""
-            if self._deadline is not None and time.monotonic() > self._deadline:
-                raise ProgramFailed(f"{self._program} did not end in time", code="program_timeout")
+            if self._is_late():
+                raise self._timed_out()
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _timed_out(self) -> ProgramFailed:
+        return ProgramFailed(f"{self._program} did not end in time", code="program_timeout")
 
     def _wait(self, timeout: float | None, *files: int) -> set[int]:
         """Wait for files or for the program's end; where the system cannot tell of the end, look again soon."""

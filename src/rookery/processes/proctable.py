@@ -71,7 +71,7 @@ def read_one(pid: int) -> Row | None:
 
 
 def identity_of(pid: int) -> Identity:
-    """The process of that number for good; without a start, which matches no process, if it is gone."""
+    """The process with that number; if it is gone, an identity that matches no process."""
     row = read_one(pid)
     return Identity(pid, "") if row is None else row.identity
 

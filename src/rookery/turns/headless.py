@@ -201,9 +201,11 @@ def _update_session(ctx: Context, session_id: str, turn_id: str, entries: dict[s
         return  # a durable write for each line would be too much
     changes = {} if conversation is None else {"runtime_session": str(conversation["id"])}
     with ctx.db.write() as db:
-        session = store.session(db, session_id)
+        session, turn = store.session(db, session_id), store.turn(db, turn_id)
+        if turn.state != TURN_RUNNING:
+            return  # another process has read all of it, and settled the turn
         if child is not None:
-            store.change_turn(db, store.turn(db, turn_id), pid=child["pid"], pid_start=child["start"])
+            store.change_turn(db, turn, pid=child["pid"], pid_start=child["start"])
         if session.is_alive:
             store.change_session(db, session, active_at=ctx.now(), **changes)
 

@@ -48,10 +48,13 @@ class InterruptListener:
     def _check(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         if self.by or not self._has_begun:
             return
-        self.by = self._read()
-        if self.by and self._line is None:
+        by = self._read()
+        if not by or self.by:  # the signal may come while we read
+            return
+        self.by = by
+        if self._line is None:
             send(self._child.identity, signal.SIGINT)
-        elif self.by and self._line is not None:
+        else:
             with suppress(ProgramFailed):  # it has ended by itself
                 self._child.send(self._line)
 

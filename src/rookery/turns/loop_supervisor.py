@@ -1,7 +1,4 @@
-"""Starts a project's loop where none runs, and how a runner sees to it that one does.
-
-The process that ran it may have been killed, and at night no command comes.
-"""
+"""Starts a project's loop where none runs. Every runner watches: a daemon may be killed when no command comes."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from rookery.processes.spawning import start_detached
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 # By name: it is above us, and another program to us.
-_LOOP = "rookery.flows.loop_program"
+_LOOP = "rookery.flows.loop_start"
 
 
 def supervise_loop(root: str) -> None:
@@ -35,14 +32,13 @@ def start_loop(root: str) -> bool:
     """Start a loop unless one runs; False if one does."""
     if locks.is_locked(layout.path(root, layout.LOOP_LOCK)):
         return False
-    with suppress(RookError, OSError):  # the project is gone
-        make_state_folder(layout.path(root, layout.LOGS))
-        start_detached(
-            [*module_command(_LOOP), root],
-            cwd=root,
-            env=unmarked_environ() | {RUNNER: "loop"},  # else it would end with this agent's other processes
-            output=layout.path(root, layout.LOOP_LOG),
-        )
+    make_state_folder(layout.path(root, layout.LOGS))
+    start_detached(
+        [*module_command(_LOOP), root],
+        cwd=root,
+        env=unmarked_environ() | {RUNNER: "loop"},  # else it would end with this agent's other processes
+        output=layout.path(root, layout.LOOP_LOG),
+    )
     return True
 
 
@@ -53,7 +49,10 @@ def _supervise(root: str) -> None:
             _wait_for_end(layout.path(root, layout.LOOP_LOCK))
             # The daemon's fork server and a person's next call start one sooner; of many runners one comes first.
             time.sleep(pause * (1 + random.random()))  # noqa: S311
-            if start_loop(root):
+            has_started = True
+            with suppress(RookError):  # no process can be started just now
+                has_started = start_loop(root)
+            if has_started:
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             else:

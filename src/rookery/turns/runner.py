@@ -162,12 +162,14 @@ def main() -> None:
     ignore_interrupts()
     file = int(sys.argv[2])
     os.set_inheritable(file, False)
-    order = Order(**memory_file.read(int(sys.argv[3])))
+    words = memory_file.read(int(sys.argv[3]))  # from a daemon that may be of another version
+    order = Order(**{name: words[name] for name in Order.field_names()})
     os.umask(order.umask)
     limits.take(order.limits)
     supervise_loop(order.root)
     Runner(order, journal.Writer(file)).run()
-    start_loop(order.root)
+    with suppress(RookError, OSError):  # the project is gone
+        start_loop(order.root)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rookery.base.errors import NoRepository, ProgramFailed, Refused, StorageFailed
+from rookery.base.errors import Refused, StorageFailed
 from rookery.base.record import Record
 from rookery.base.text import one_line
 from rookery.config import steps
@@ -80,13 +80,13 @@ def settle_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd, *, can
     The session is over if the agent has sent its last message, or if the turn failed. A turn that was cut off ends no
     session, and neither does one where `can_end_session` is False: the agent waits for its next turn.
     """
-    work = _read_work(ctx, session)
+    can_end_session &= end.state != TURN_LOST
+    work = _read_work(ctx, session) if can_end_session else Work(None, None)
     with ctx.db.write() as db:
         session, turn = store.session(db, session.id), store.turn(db, turn.id)
         if not session.is_alive or turn.state != TURN_RUNNING:
             return False
         close_turn(ctx, session, turn, end)
-        can_end_session &= end.state != TURN_LOST
         last_message = mail.terminal_message(db, session) if can_end_session else None
         if last_message is not None:
             # In a terminal the program still runs, and called us: the loop ends it.
@@ -152,7 +152,7 @@ def _end(
     tell_parent: bool = True,
     is_swept: bool = True,
 ) -> Session:
-    """Within a transaction: the session is over. If not `is_swept`, the loop ends the processes that are left."""
+    """Within a transaction: the session is over. `is_swept`: no process is left; else the loop ends them."""
     db, now = ctx.db, ctx.now()
     ended = store.change_session(
         db,
@@ -216,7 +216,7 @@ def _settle_task(ctx: Context, session: Session, work: Work, author: Author) -> 
 def _read_work(ctx: Context, session: Session) -> Work:
     """What decides about the task; the end itself must not depend on it, so failures count as nothing."""
     commit, role = None, None
-    with suppress(NoRepository, ProgramFailed):
+    with suppress(Refused):
         commit = worktrees.open_repository(ctx.root, ctx.config.vcs).branch_tip(session.branch)
     with suppress(Refused):
         role = read_role(ctx.root, session.role)

@@ -56,10 +56,13 @@ def find(folder: str) -> Cage | None:
     """The cage in which git must run in a folder, if any."""
     root, _, rest = folder.partition(_WORKTREES)
     name = rest.partition(os.sep)[0]
-    text = read_text(_path(root, name)) if name else ""
-    if not text:
+    if not name:
         return None
-    data = json.loads(text)
+    try:
+        with open(_path(root, name), encoding="utf-8") as file:
+            data = json.load(file)  # an empty or broken file must not let git run without its cage
+    except FileNotFoundError:
+        return None
     return Cage(f"{root}{_WORKTREES}{name}", tuple(data["words"]), data["common"])
 
 

@@ -1,4 +1,4 @@
-"""How a project looks when it is project."""
+"""How a new project looks."""
 
 from __future__ import annotations
 

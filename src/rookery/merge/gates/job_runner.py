@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from rookery.base.clock import stamp
+from rookery.base.errors import RookError
 from rookery.config.environ import forget_runner, now
 from rookery.processes import holder, memory_file
 from rookery.sessions import journal
@@ -23,9 +24,9 @@ def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     job = memory_file.read(int(sys.argv[3]))
     writer, me = journal.Writer(file), holder.myself()
     writer.add(journal.RUNNER, at=stamp(now()), pid=me.pid, start=me.text)
-    end = work(job["order"])
+    end = work(job.get("order", job))  # without `order`: from a merger of an earlier version
     writer.add(journal.ENDED, at=stamp(now()), **end)
     writer.finish()
     if holder.is_gone(holder.read(*job["owner"])):  # the merger that started it
-        with suppress(OSError):  # the project is gone
+        with suppress(RookError, OSError):  # the project is gone
             start_loop(sys.argv[1])

@@ -89,10 +89,11 @@ def prune_refs(merger: Merger) -> None:
     _prune_fences(merger)
     if sum(git.count_refs(SAVED + prefix) for prefix in (LANDINGS, UNDOINGS)) <= _MOST_ENTRIES + _SLACK:
         return
+    # The refs first: one that changes after that is not deleted, because its old value is compared.
+    landings, undoings = git.refs(SAVED + LANDINGS), git.refs(SAVED + UNDOINGS)
     settled = store.settled_before(merger.ctx.db, _MOST_ENTRIES)
-    old = {LANDINGS + name: commit for name, commit in git.refs(SAVED + LANDINGS).items() if name in settled}
+    old = {LANDINGS + name: commit for name, commit in landings.items() if name in settled}
     # The undo of an entry that still counts as landed may be about to be recorded.
-    undoings = git.refs(SAVED + UNDOINGS)
     old |= {UNDOINGS + name: commit for name, commit in undoings.items() if settled.get(name) == UNDONE}
     parents = git.commits_without_branch(old.values())
     tips = store.candidates(merger.ctx.db) if parents else {}

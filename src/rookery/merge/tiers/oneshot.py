@@ -32,7 +32,6 @@ from rookery.merge.resolve import loss
 from rookery.merge.tiers import bounds, spending
 from rookery.merge.tiers.agent_runner import Order
 from rookery.merge.tiers.case import Case, is_text, sides_of, why_unfinished
-from rookery.processes import holder as holders
 from rookery.runtimes.hooks import hook_command
 from rookery.runtimes.model import Launch, Runtime
 from rookery.runtimes.registry import open_runtime
@@ -207,12 +206,9 @@ def _order(
     command = runtime.turn_command(launch, prompt)
     log = merger.ctx.path(layout.MERGES, f"{case.entry.id}-{tier}.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
-    me = holders.myself()
     # A token that proves nothing: every call of `rook` from there is refused.
     fixed = {"ROOKERY_AGENT": "merger", "ROOKERY_TOKEN": "none", bounds.FOLDER: place.folder}
     return Order(
-        root=merger.ctx.root,
-        owner=(me.pid, me.text),
         runtime=runtime.NAME,
         argv=[*place.cage, *command.argv],
         stdin=command.stdin,

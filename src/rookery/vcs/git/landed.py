@@ -20,6 +20,7 @@ UNDO_TRAILER = "Undo-Of: "
 """In the message of a commit by which Rookery undoes a landing: it does all of that, and nothing else."""
 
 # Earlier versions of Rookery wrote the second form.
+# Brackets: what earlier versions wrote in commits is no word of ours any more.
 _REVERTS = re.compile(r"This (?:reverts commit|takes[ ]back) ([0-9a-f]{7,64})")
 _UNDO = re.compile(f"{UNDO_TRAILER}|This takes[ ]back ")
 _PREFIX, _WHOLE = 7, 40

@@ -160,14 +160,14 @@ def _sees_all_processes(file: os.stat_result) -> bool:
 
 
 def _mount_options() -> str:
-    lines = read_text(_proc("self", "mounts")).splitlines()
+    lines = read_text(_proc("self", "mounts")).split("\n")[:-1]
     return " ".join(line for line in lines if line.split(" ")[1] == proctable.PROC)
 
 
 def _filesystem(file: os.stat_result) -> str:
     """The type of the filesystem that a file lies on, as the system calls it."""
     device = f"{os.major(file.st_dev)}:{os.minor(file.st_dev)}"
-    lines = read_text(_proc("self", "mountinfo")).splitlines()
+    lines = read_text(_proc("self", "mountinfo")).split("\n")[:-1]
     return next((line.partition(" - ")[2].split(" ")[0] for line in lines if line.split(" ")[2] == device), "")
 
 

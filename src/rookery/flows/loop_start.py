@@ -1,7 +1,7 @@
 """The program that has a project's loop run: it starts the daemon, or runs the loop itself where there is none.
 
 Runners start it when no loop runs, and so does the process that sees the end of a killed daemon. It loads little before
-it starts the daemon. `python … rookery.flows.loop_program ROOT [--if-needed]`.
+it starts the daemon. `python … rookery.flows.loop_start ROOT [--if-needed]`.
 """
 
 from __future__ import annotations
