@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -102,11 +103,17 @@ def test_one_that_has_said_everything_can_be_waited_for_less_long(mark: Mark) ->
     one.close()
 
 
+def slowly(lines: Iterator[str]) -> Iterator[str]:
+    """Read more slowly than the program prints, so that the pipe is never empty."""
+    for line in lines:
+        time.sleep(0.0002)
+        yield line
+
+
 def test_a_program_that_prints_all_the_time_is_told_too(mark: Mark) -> None:
     one = child.start(["sh", "-c", "while :; do echo line; done"], env=mark.env)
     with pytest.raises(ProgramFailed, match="did not end in time"):
-        # Slower than the program, so that the pipe is never empty.
-        [time.sleep(0.0002) for _ in one.lines(0.3)]
+        list(slowly(one.lines(0.3)))
     assert end_tree(one.identity, None, 0) == []
     assert one.wait(5) == -9
     one.close()

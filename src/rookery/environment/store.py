@@ -92,6 +92,13 @@ def read(root: str) -> Stored | None:
             raise EnvironmentUnusable(problem)
 
 
+def credentials_path(root: str) -> str:
+    """The file of credentials that the record names, also if that file cannot be used; empty if it names none."""
+    with suppress(EnvironmentUnusable):
+        return str((_read_record(root) or {}).get("credentials", ""))
+    return ""
+
+
 def write(root: str, state_home: str, variables: Variables, *, at: str, by: str, how: str) -> str:
     """Record the environment, whole or not at all, under `writing`.
 

@@ -166,7 +166,7 @@ class Telemetry:
         return int(self.db.value("SELECT offset FROM journals WHERE turn_id = ?", (turn_id,)) or 0)
 
     def write_offset(self, turn_id: str, offset: int) -> None:
-        """Record that; in the same transaction as the records."""
+        """Record how far the journal was read, in the transaction of its records."""
         self.db.execute(
             "INSERT INTO journals (turn_id, offset) VALUES (?, ?) "
             "ON CONFLICT (turn_id) DO UPDATE SET offset = excluded.offset",

@@ -87,7 +87,7 @@ class _RoleFile:
         if lines[0].rstrip() != _FENCE:
             if self.name not in self.builtin:
                 raise Stop(
-                    f"it has no front matter, and no built-in role {self.name} has a prompt to replace the prompt of"
+                    f"it has no front matter, and there is no built-in role {self.name} whose prompt it could replace"
                 )
             return self.builtin[self.name].replace(prompt=text)
         end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), None)

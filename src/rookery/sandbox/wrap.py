@@ -11,7 +11,7 @@ from rookery.base.draft import write_whole
 from rookery.base.json import dumps
 from rookery.config import layout
 from rookery.config.environ import read_environ
-from rookery.environment.service import read_if_usable
+from rookery.environment.store import credentials_path
 from rookery.ops.context import Context
 from rookery.processes.python import module_command
 from rookery.runtimes.model import Command
@@ -104,8 +104,7 @@ def _words(mounts: Iterable[Mount]) -> list[str]:
 def _hide_credentials(ctx: Context) -> Iterator[Mount]:
     """Hide the user's state folder, which may lie outside of the home."""
     folder = os.path.join(os.path.realpath(read_environ().state_home), "rookery")
-    stored = read_if_usable(ctx.root)
-    file = "" if stored is None else stored.credentials_path
+    file = credentials_path(ctx.root)
     # The file lies in a folder of the project, in the folder of all projects.
     recorded = os.path.dirname(os.path.realpath(os.path.dirname(file))) if file else folder
     yield from (Mount(HIDE, path) for path in dict.fromkeys((folder, recorded)) if os.path.isdir(path))

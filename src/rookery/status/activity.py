@@ -154,6 +154,8 @@ def _tool_calls(ctx: Context, query: Query, **bounds: Any) -> list[Row]:
         if telemetry is None:
             return []
         agents = query.actors or query.subjects or (None,)
+        if query.actors and query.subjects and not query.either:
+            agents = tuple(name for name in query.actors if name in query.subjects)
         entries = {entry.seq: entry for name in agents for entry in telemetry.read(agent=name, **bounds)}
     return [entries[seq] for seq in sorted(entries)]
 

@@ -5,9 +5,11 @@ A program that dies in its terminal is seen soon, and the loop ends its session.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from rookery.base.errors import ProgramFailed
 from rookery.db.commits import Commits
 from rookery.ops.context import Context
 from rookery.runtimes.model import TMUX
@@ -31,19 +33,22 @@ class StatusWatch:
         """Return when something may have changed, or after so many seconds; the loop ends sessions that have died."""
         terminals = self._terminals()
         self._commits.wait(min(longest, _SHORTEST_SECONDS) if terminals else longest)
-        panes = Tmux(self._ctx.tmux_socket).list() if terminals else {}
-        ended = {name for name in terminals if name not in panes or panes[name].dead}
-        if ended - self._ended:
-            self._ctx.react()
-        self._ended = ended
+        with suppress(ProgramFailed):  # tmux does not answer: the next look asks again
+            panes = Tmux(self._ctx.tmux_socket).list() if terminals else {}
+            ended = {name for name in terminals if name not in panes or panes[name].dead}
+            if ended - self._ended:
+                self._ctx.react()
+            self._ended = ended
 
     def screens(self) -> dict[str, str]:
         """What each interactive agent's terminal shows, by the agent's name."""
         terminals = self._terminals()
         if not terminals:
             return {}
-        screens = Tmux(self._ctx.tmux_socket).capture_all(terminals)
-        return {terminals[name]: screen for name, screen in screens.items()}
+        with suppress(ProgramFailed):
+            screens = Tmux(self._ctx.tmux_socket).capture_all(terminals)
+            return {terminals[name]: screen for name, screen in screens.items()}
+        return {}
 
     def __enter__(self) -> Self:
         return self

@@ -152,7 +152,7 @@ def search(db: Database, query: str, limit: int) -> list[TaskView]:
 
 
 def check_query(query: str) -> None:
-    """There is something to search for."""
+    """Raise InvalidInput if there is nothing to search for."""
     check_text("the query", query, limit=10_000)
     if not query.strip():
         raise InvalidInput("nothing to search for", hint="give one or more words")
