@@ -157,8 +157,8 @@ def _git_command(words: list[str]) -> str:
 def test_a_database_that_only_reads_refuses_a_change(tmp_path: Path) -> None:
     db = Database.create(str(tmp_path / "rookery.db"))
     db.only_read()
-    with pytest.raises(RuntimeError, match="only reads"):
-        db.write()
+    with pytest.raises(RuntimeError, match="only reads"), db.write():
+        pytest.fail("a transaction began")
     with pytest.raises(Exception, match="readonly"):
         db.execute("DELETE FROM tasks")
     db.close()
