@@ -15,13 +15,14 @@ from hostile import end_processes, plant
 from conftest import git
 from daemons import run_as_guest
 from rookery.base.errors import UntrustedState
+from rookery.config.environ import is_own
 from rookery.config.layout import FOLDER
 from rookery.daemon.hello import Guest
 from rookery.doctor.ops import doctor
 from rookery.ops import state_owner
 from rookery.ops.context import Context
 from rookery.ops.init import init
-from rookery.ops.state_owner import check_state, find_project, is_own
+from rookery.ops.state_owner import check_state, find_project
 from rookery.processes.python import module_command
 from rookery.runtimes.hooks import hook_command
 from rookery.vcs import tracked

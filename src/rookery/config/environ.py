@@ -135,6 +135,14 @@ def read_sudo_user() -> int | None:
     return int(uid) if uid.isascii() and uid.isdecimal() else None
 
 
+_ROOT = 0
+
+
+def is_own(owner: int, user: int, sudo_user: int | None) -> bool:
+    """True if what `owner` has made may act for `user`: his own, or, for root, that of the user who called sudo."""
+    return owner == user or (user == _ROOT and sudo_user is not None and owner == sudo_user)
+
+
 # Git gives these to its hooks and aliases; a child that inherits them works on that repository, wherever it stands, or
 # reads its words in another way.
 GIT_PLACES = {

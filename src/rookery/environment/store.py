@@ -26,10 +26,9 @@ from rookery.base.draft import unique, write_whole
 from rookery.base.errors import Refused
 from rookery.base.record import Record
 from rookery.config import layout, steps
-from rookery.config.environ import read_sudo_user
+from rookery.config.environ import is_own, read_sudo_user
 from rookery.config.project import make_state_folder
 from rookery.environment.model import Variables, can_be_set
-from rookery.ops.state_owner import is_own
 from rookery.processes import locks
 
 _PREFIX = "credentials-"

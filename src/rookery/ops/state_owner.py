@@ -20,13 +20,12 @@ from shlex import quote
 from rookery.base.draft import write_whole
 from rookery.base.errors import UntrustedState
 from rookery.config import layout
-from rookery.config.environ import read_sudo_user
+from rookery.config.environ import is_own, read_sudo_user
 from rookery.config.project import database_path, find_root, git_folder, is_project, make_state_folder, upward
 from rookery.vcs.tracked import check_untracked
 
 _LONGEST = 65536
 _RULES = 1  # goes up when less may be tracked than before, so that no older answer counts
-_ROOT = 0
 
 
 def find_project(start: str, named: str | None = None) -> str:
@@ -61,11 +60,6 @@ def keep_answer(root: str, before: bytes, index: str) -> None:
 
 def _without(identity: bytes, index: str) -> list[bytes]:
     return [line for line in identity.splitlines() if not line.endswith(b" " + os.fsencode(index))]
-
-
-def is_own(owner: int, user: int, sudo_user: int | None) -> bool:
-    """True if what `owner` has made may act for `user`: his own, or, for root, that of the user who called sudo."""
-    return owner == user or (user == _ROOT and sudo_user is not None and owner == sudo_user)
 
 
 def check_owner(path: str) -> None:
