@@ -34,7 +34,7 @@ from rookery.tasks import service
 from rookery.turns import instructions
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
-from rookery.worktrees import provision
+from rookery.worktrees import provision, removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
 
@@ -78,15 +78,16 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
     """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
-    leftover = worktrees.undo(
-        ctx.root,
-        ctx.config.vcs,
-        agent=session.agent,
-        branch=session.branch,
-        base_commit=session.base_commit,
-        session_folder=ctx.session_folder(session.id),
-        is_new=session.step == RESERVED and session.settings.is_new,
-    )
+    with removal.alone(ctx.root):  # the loop and a command may both undo it
+        leftover = worktrees.undo(
+            ctx.root,
+            ctx.config.vcs,
+            agent=session.agent,
+            branch=session.branch,
+            base_commit=session.base_commit,
+            session_folder=ctx.session_folder(session.id),
+            is_new=session.step == RESERVED and session.settings.is_new,
+        )
     steps.reached("undone")
     end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 
