@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rookery.base.clock import seconds_of
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.config.environ import Environ, read_environ
 from rookery.config.layout import FOLDER
@@ -19,6 +20,7 @@ from rookery.db.database import Database
 from rookery.mail import service
 from rookery.mail.model import Draft, Message, Sent
 from rookery.ops.caller import prove
+from rookery.ops.context import Context
 from rookery.ops.model import PERSON, Caller
 from rookery.processes.proctree import identify
 from rookery.roles.catalog import builtin_roles
@@ -102,6 +104,12 @@ class Hive:
     def as_(self, agent: Agent, turn: str | None = None) -> Caller:
         """The agent as a caller, proved by its environment."""
         return prove(agent.environ(turn), lambda: self.db)
+
+    def ctx(self, agent: Agent | None = None, turn: str | None = None, now: str = NOW) -> Context:
+        """What an operation runs in that the agent or, without one, a person calls."""
+        ctx = Context.at(str(self.folder), self.db, clock=lambda: seconds_of(now))
+        ctx.environ = NOBODYS if agent is None else agent.environ(turn)
+        return ctx
 
     def begin_turn(self, agent: Agent) -> str:
         """The agent is in a turn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rookery.db.database import Database
-from rookery.mail import inbox, service, store
+from rookery.mail import ops, service, store
 from support import run_together
 
 from .hive import LATER, NOW, Agent, Hive
@@ -99,11 +99,11 @@ def test_what_does_not_fit_waits(hive: Hive, bee: Agent) -> None:
 def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     one, two = hive.send(None, "bee", "one").id, hive.send(None, "bee", "two").id
-    [opened] = inbox.read(hive.db, hive.as_(bee, turn), (one,), NOW)
+    [opened] = ops.read(hive.ctx(bee, turn), (one,))
     assert (opened.turn_id, opened.read_at) == (turn, None)
-    checked = inbox.check(hive.db, hive.as_(bee, turn), NOW)
+    checked = ops.check(hive.ctx(bee, turn))
     assert [each.id for each in checked.messages] == [two]
-    assert inbox.check(hive.db, hive.as_(bee, turn), NOW).messages == ()
+    assert ops.check(hive.ctx(bee, turn)).messages == ()
     assert [each.read_at for each in hive.inbox("bee")] == [None, None]
     service.acknowledge(hive.db, turn, LATER)
     assert [each.read_at for each in hive.inbox("bee")] == [LATER, LATER]
@@ -112,7 +112,7 @@ def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
 def test_a_crash_brings_back_what_the_agent_looked_at_itself(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     hive.send(None, "bee")
-    assert len(inbox.check(hive.db, hive.as_(bee, turn), NOW, inject=True).messages) == 1
+    assert len(ops.check(hive.ctx(bee, turn), inject=True).messages) == 1
     hive.end_turn(turn, "lost")
     service.redeliver(hive.db, turn, NOW)
     assert store.count_new(hive.db, "bee") == 1
@@ -125,7 +125,7 @@ def test_reading_again_does_not_unread(hive: Hive, bee: Agent) -> None:
     service.acknowledge(hive.db, turn, NOW)
     hive.end_turn(turn)
     later = hive.begin_turn(bee)
-    [opened] = inbox.read(hive.db, hive.as_(bee, later), (sent,), LATER)
+    [opened] = ops.read(hive.ctx(bee, later, LATER), (sent,))
     assert (opened.turn_id, opened.read_at) == (turn, NOW)
     assert service.redeliver(hive.db, later, LATER) == 0
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rookery.base.errors import AmbiguousId, InvalidInput, NotFound, RookError
-from rookery.mail import groups, service, store
+from rookery.mail import group_ops, ops, service, store
 from rookery.mail.model import (
     MAX_BODY,
     MAX_SUBJECT,
@@ -71,7 +71,7 @@ def test_mail_to_an_ended_agent_is_kept_and_the_sender_is_told(hive: Hive, bee: 
     [("beee", "bee"), ("humna", "human"), ("@builder", "@builders"), ("@hiive", "@hive"), ("@lead of quen", "queen")],
 )
 def test_an_unknown_recipient_is_refused_with_a_suggestion(hive: Hive, bee: Agent, wrong: str, meant: str) -> None:
-    groups.create(hive.db, HUMAN, "hive", ["bee"], NOW)
+    group_ops.create(hive.ctx(), "hive", ("bee",))
     before = hive.everything()
     with pytest.raises(UnknownRecipient) as caught:
         hive.send(None, wrong)
@@ -127,7 +127,7 @@ def test_groups_reach_their_members_and_not_the_sender(
     hive.add("scout", "scout", "queen")
     hive.add("merge", "merger")
     hive.add("gone", "builder", "queen", "ended")
-    groups.create(hive.db, HUMAN, "hive", ["bee", "gone"], NOW)
+    group_ops.create(hive.ctx(), "hive", ("bee", "gone"))
     sent = hive.send({"bee": bee, "queen": queen, "human": None}[sender], group, "all of you")
     assert set(sent.recipients) == members
     assert len({each.thread_id for each in sent.messages}) == 1
@@ -160,49 +160,49 @@ def test_nobody_is_above_a_person(hive: Hive) -> None:
 
 def test_a_reply_goes_to_the_sender_in_the_same_thread(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?", type="question", priority="high")
-    answer = service.reply(hive.db, hive.as_(queen), asked.id, "left", NOW).messages[0]
+    answer = ops.reply(hive.ctx(queen), asked.id, body="left").messages[0]
     assert (answer.recipient, answer.thread_id, answer.reply_to) == ("bee", asked.id, asked.id)
     assert (answer.subject, answer.priority, answer.type) == ("Re: which way?", "high", "status")
-    again = service.reply(hive.db, hive.as_(bee), answer.id, "thanks", NOW, type="result", priority="low").messages[0]
+    again = ops.reply(hive.ctx(bee), answer.id, body="thanks", type="result", priority="low").messages[0]
     assert (again.recipient, again.subject, again.priority) == ("queen", "Re: which way?", "low")
     assert again.thread_id == asked.id
 
 
 def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?")
-    more = service.reply(hive.db, hive.as_(bee), asked.id, "quickly please", NOW)
+    more = ops.reply(hive.ctx(bee), asked.id, body="quickly please")
     assert more.recipients == ("queen",)
 
 
 def test_a_reply_to_rookery_is_refused(hive: Hive, bee: Agent) -> None:
     told = service.send_from_system(hive.db, "bee", "hello", now=NOW)
     with pytest.raises(UnknownRecipient):
-        service.reply(hive.db, hive.as_(bee), told.id, "thanks", NOW)
+        ops.reply(hive.ctx(bee), told.id, body="thanks")
 
 
 def test_an_empty_reply_is_refused(hive: Hive, bee: Agent) -> None:
     told = hive.send(None, "bee")
     with pytest.raises(InvalidInput):
-        service.reply(hive.db, hive.as_(bee), told.id, " \n", NOW)
+        ops.reply(hive.ctx(bee), told.id, body=" \n")
 
 
 def test_the_longest_subject_can_be_answered(hive: Hive, bee: Agent) -> None:
     told = hive.send(None, "bee", "é" * (MAX_SUBJECT // 2))
-    answer = service.reply(hive.db, hive.as_(bee), told.id, "yes", NOW).messages[0]
+    answer = ops.reply(hive.ctx(bee), told.id, body="yes").messages[0]
     assert answer.subject.startswith("Re: é")
     assert len(answer.subject.encode()) <= MAX_SUBJECT
 
 
 def test_a_thread_goes_on_by_any_of_its_messages(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen")
-    second = service.reply(hive.db, hive.as_(queen), first.id, "yes", NOW)
+    second = ops.reply(hive.ctx(queen), first.id, body="yes")
     third = hive.send(bee, "queen", thread=second.id)
     assert third.messages[0].thread_id == first.id
 
 
 def test_a_thread_whose_first_message_is_purged_goes_on(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen")
-    second = service.reply(hive.db, hive.as_(queen), first.id, "yes", NOW)
+    second = ops.reply(hive.ctx(queen), first.id, body="yes")
     with hive.db.write():
         hive.db.execute("DELETE FROM messages WHERE id = ?", (first.id,))
     assert hive.send(bee, "queen", thread=first.id).messages[0].thread_id == second.messages[0].thread_id
@@ -210,11 +210,11 @@ def test_a_thread_whose_first_message_is_purged_goes_on(hive: Hive, bee: Agent, 
 
 def test_ids_are_accepted_by_their_beginnings(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee")
-    assert service.reply(hive.db, hive.as_(bee), sent.id[:-3].lower(), "yes", NOW).messages[0].reply_to == sent.id
+    assert ops.reply(hive.ctx(bee), sent.id[:-3].lower(), body="yes").messages[0].reply_to == sent.id
     with pytest.raises(AmbiguousId):
-        service.reply(hive.db, hive.as_(bee), sent.id[:9], "yes", NOW)
+        ops.reply(hive.ctx(bee), sent.id[:9], body="yes")
     with pytest.raises(NotFound) as caught:
-        service.reply(hive.db, hive.as_(bee), "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV", "yes", NOW)
+        ops.reply(hive.ctx(bee), "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV", body="yes")
     assert "rook mail list" in caught.value.hint
 
 

@@ -129,3 +129,36 @@ class Sent(Record):
     def deliveries(self) -> tuple[Delivery, ...]:
         """Each message without its words, which are the sender's own."""
         return tuple(Delivery(message.id, message.recipient, message.audience) for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Record):
+    """What was new in an inbox."""
+
+    agent: str
+    messages: tuple[Message, ...]
+    waiting: int
+    """How many more there are."""
+    text: str | None
+    """The messages as a part of a prompt, if that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Message):
+    """A message with its thread, as far as the caller may see it."""
+
+    HIDDEN = (*Message.HIDDEN, "messages")
+    SHOWN = ("thread",)
+    messages: tuple[Message, ...]
+
+    @property
+    def thread(self) -> tuple[str, ...]:
+        """The ids of the thread's messages."""
+        return tuple(message.id for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged(Record):
+    """How many messages were deleted."""
+
+    deleted: int

@@ -9,9 +9,8 @@ from rookery.base.json import dumps
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, next_page, text
 from rookery.config.environ import now
-from rookery.mail.groups import Group
-from rookery.mail.inbox import Checked, Opened, Purged
-from rookery.mail.model import Message, Sent
+from rookery.mail.group_ops import Group
+from rookery.mail.model import Checked, Message, Opened, Purged, Sent
 
 _PRIORITIES = {"urgent": "bad", "high": "busy", "normal": "", "low": "dim"}
 _SUBJECT_WIDTH = 100
