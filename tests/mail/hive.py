@@ -17,7 +17,7 @@ from rookery.config.environ import Environ, read_environ
 from rookery.config.layout import FOLDER
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from rookery.mail import service
+from rookery.mail import service, store
 from rookery.mail.model import Draft, Message, Sent
 from rookery.ops.caller import prove
 from rookery.ops.context import Context
@@ -132,10 +132,12 @@ class Hive:
         caller = HUMAN if sender is None else self.as_(sender)
         return service.send(self.db, caller, Draft((to,), subject, body, **more), NOW)
 
+    def get(self, sent: Sent) -> Message:
+        """The message that was sent first."""
+        return store.get(self.db, sent.id)
+
     def inbox(self, name: str) -> list[Message]:
         """Everything that somebody ever got, oldest first."""
-        from rookery.mail import store
-
         return store.select(self.db, store.Query(recipient=name))[::-1]
 
     def everything(self) -> list[list[tuple[Any, ...]]]:

@@ -110,7 +110,7 @@ def test_only_rookery_speaks_as_rookery(hive: Hive, bee: Agent) -> None:
     sent = service.send_from_system(
         hive.db, "bee", "gone", type="worker_died", payload={"agent": "drone", "reason": "killed"}, now=NOW
     )
-    assert sent.messages[0].sender == "rook"
+    assert hive.get(sent).sender == "rook"
     with pytest.raises(InvalidInput, match="only Rookery"):
         hive.send(None, "bee", type="worker_died", payload={"agent": "drone", "reason": "killed"})
 

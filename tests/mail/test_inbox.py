@@ -100,7 +100,7 @@ def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
 
 def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
     sent = hive.send(queen, "@builders")
-    mine = next(each.id for each in sent.messages if each.recipient == "bee")
+    mine = next(each.id for each in sent.messages if each.to == "bee")
     [opened] = ops.read(hive.ctx(bee), (mine,))
     assert [each.recipient for each in opened.messages] == ["bee"]
     [by_human] = ops.read(hive.ctx(), (mine,))

@@ -103,32 +103,13 @@ class Delivery(Record):
 class Sent(Record):
     """What was sent: one message a recipient, in one thread."""
 
-    HIDDEN = ("messages",)
-    SHOWN = ("id", "thread_id", "recipients", "deliveries")
-    JSON_NAMES = {"recipients": "to", "deliveries": "messages"}
-    messages: tuple[Message, ...]
     not_alive: tuple[str, ...]
     """Recipients that have ended: the mail is kept, and read if an agent of that name is slung again."""
-
-    @property
-    def id(self) -> str:
-        """The first message's id."""
-        return self.messages[0].id
-
-    @property
-    def recipients(self) -> tuple[str, ...]:
-        """Who got it."""
-        return tuple(message.recipient for message in self.messages)
-
-    @property
-    def thread_id(self) -> str:
-        """The thread that all of them are in."""
-        return self.messages[0].thread_id
-
-    @property
-    def deliveries(self) -> tuple[Delivery, ...]:
-        """Each message without its words, which are the sender's own."""
-        return tuple(Delivery(message.id, message.recipient, message.audience) for message in self.messages)
+    id: str
+    """The first message's id."""
+    thread_id: str
+    to: tuple[str, ...]
+    messages: tuple[Delivery, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,7 @@ def _take_next(ctx: Context, sender: str | None, thread: str | None, type: str |
     def find_next() -> list[str]:
         check_alive(db, caller)
         thread_id = None if thread is None else find_thread(db, caller, thread)
-        return store.new_ids(db, caller.name, limit=1, sender=sender, thread=thread_id, type=type)
+        return store.new_ids(db, caller.name, limit=1, sender=sender, thread_id=thread_id, type=type)
 
     with db.read():
         if not find_next():

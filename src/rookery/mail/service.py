@@ -15,7 +15,7 @@ from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.mail import addressing, store
 from rookery.mail.inject import choose
-from rookery.mail.model import SYSTEM, Draft, Message, NotYourMail, Sent, TurnOver
+from rookery.mail.model import SYSTEM, Delivery, Draft, Message, NotYourMail, Sent, TurnOver
 from rookery.mail.validation import check_draft
 from rookery.ops.caller import check_alive
 from rookery.ops.model import Caller
@@ -34,19 +34,12 @@ def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
         return post(db, caller, draft, thread_id, None, now, roles)
 
 
-def send_from_system(
-    db: Database,
-    to: str,
-    subject: str,
-    body: str = "",
-    *,
-    type: str = "status",
-    priority: str = "normal",
-    payload: dict[str, Any] | None = None,
-    now: str,
-) -> Sent:
-    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group."""
-    draft = Draft((to,), subject, body, type, priority, payload)
+def send_from_system(db: Database, to: str, subject: str, body: str = "", *, now: str, **more: Any) -> Sent:
+    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group.
+
+    More is what a draft may hold: type, priority and payload.
+    """
+    draft = Draft((to,), subject, body, **more)
     check_draft(draft, from_system=True)
     with db.write():
         return post(db, Caller(SYSTEM, None), draft, None, None, now)
@@ -115,17 +108,16 @@ def post(
 ) -> Sent:
     """Within the caller's transaction: add a message for every recipient of a draft that was checked."""
     recipients = addressing.resolve(db, caller, draft.to, roles)
-    messages = []
-    for recipient in recipients:
-        message_id = new_id(MESSAGE)
-        thread_id = thread_id or message_id
+    deliveries = tuple(Delivery(new_id(MESSAGE), recipient.name, recipient.audience) for recipient in recipients)
+    first_id = deliveries[0].id
+    for delivery in deliveries:
         message = Message(
-            id=message_id,
-            thread_id=thread_id,
+            id=delivery.id,
+            thread_id=thread_id or first_id,
             reply_to=reply_to,
             sender=caller.name,
-            recipient=recipient.name,
-            audience=recipient.audience,
+            recipient=delivery.to,
+            audience=delivery.audience,
             type=draft.type,
             priority=draft.priority,
             subject=draft.subject,
@@ -137,8 +129,8 @@ def post(
             read_at=None,
         )
         store.insert(db, message)
-        messages.append(message)
-    return Sent(tuple(messages), tuple(recipient.name for recipient in recipients if not recipient.is_alive))
+    not_alive = tuple(recipient.name for recipient in recipients if not recipient.is_alive)
+    return Sent(not_alive, first_id, thread_id or first_id, tuple(delivery.to for delivery in deliveries), deliveries)
 
 
 def current_turn(db: Database, caller: Caller) -> str | None:

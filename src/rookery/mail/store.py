@@ -94,17 +94,9 @@ def seen_by(db: Database, turn_id: str) -> list[Message]:
     return _messages(db, "m.turn_id = ? AND m.read_at IS NULL ORDER BY m.seq", turn_id)
 
 
-def new_ids(
-    db: Database,
-    recipient: str,
-    *,
-    limit: int = _CHUNK,
-    sender: str | None = None,
-    thread: str | None = None,
-    type: str | None = None,
-) -> list[str]:
-    """What is new for a recipient: urgent first, and of those the newest."""
-    where, values = equals({"m.sender": sender, "m.thread_id": thread, "m.type": type})
+def new_ids(db: Database, recipient: str, limit: int = _CHUNK, **wanted: str | None) -> list[str]:
+    """What is new for a recipient, with these values in its columns: urgent first, and of those the newest."""
+    where, values = equals({f"m.{column}": value for column, value in wanted.items()})
     return _in_order(db, " AND ".join((_NEW, *where)), recipient, *values, limit)
 
 

@@ -20,7 +20,7 @@ _AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 def sent(result: Sent, _values: dict[str, Any]) -> list[Block]:
     """What was sent, and to whom."""
     blocks: list[Block] = [
-        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages))
+        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.to}") for message in result.messages))
     ]
     if result.not_alive:
         names = ", ".join(result.not_alive)
