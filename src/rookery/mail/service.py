@@ -110,6 +110,7 @@ def post(
     recipients = addressing.resolve(db, caller, draft.to, roles)
     deliveries = tuple(Delivery(new_id(MESSAGE), recipient.name, recipient.audience) for recipient in recipients)
     first_id = deliveries[0].id
+    words = {name: value for name, value in draft.as_dict().items() if name not in ("to", "thread")}
     for delivery in deliveries:
         message = Message(
             id=delivery.id,
@@ -118,11 +119,7 @@ def post(
             sender=caller.name,
             recipient=delivery.to,
             audience=delivery.audience,
-            type=draft.type,
-            priority=draft.priority,
-            subject=draft.subject,
-            body=draft.body,
-            payload=draft.payload,
+            **words,
             session_id=caller.session_id,
             turn_id=None,
             created_at=now,

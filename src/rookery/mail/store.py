@@ -28,6 +28,7 @@ _NEW = (
     f"{_UNREAD} AND (m.turn_id IS NULL "
     "OR NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn_id AND t.state = 'running'))"
 )
+_PUBLISHED = ("id", "from", "to", "type", "priority", "subject")
 _CHUNK = 500
 
 
@@ -53,14 +54,7 @@ def insert(db: Database, message: Message) -> None:
     """Add a message. Its body stays out of the events."""
     payload = None if message.payload is None else dumps(message.payload)
     db.execute(_INSERT, message.replace(payload=payload).as_tuple())
-    data = {
-        "id": message.id,
-        "from": message.sender,
-        "to": message.recipient,
-        "type": message.type,
-        "priority": message.priority,
-        "subject": message.subject,
-    }
+    data = {name: value for name, value in message.to_json().items() if name in _PUBLISHED}
     publish(db, "mail.sent", message.id, data, actor=message.sender, at=message.created_at)
 
 
