@@ -127,6 +127,11 @@ class Hive:
         with self.db.write():
             self.db.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
 
+    def settle(self, turn_id: str, now: str, *, read: bool = True) -> int:
+        """What the turn has seen is read, or new again."""
+        with self.db.write():
+            return store.settle_turn(self.db, turn_id, read=read, now=now)
+
     def send(self, sender: Agent | None, to: str, subject: str = "hello", body: str = "", **more: Any) -> Sent:
         """A message from an agent or, from None, from a person."""
         caller = HUMAN if sender is None else self.as_(sender)

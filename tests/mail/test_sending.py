@@ -321,15 +321,15 @@ def test_a_terminal_message_ends_the_senders_work(
     agent = hive.add("bee", role)
     other = hive.add("drone", role)
     sent = hive.send(agent, "human", type=kind, payload=payload)
-    found = service.terminal_message(hive.db, session(hive.db, agent.session_id))
+    found = store.terminal_message(hive.db, session(hive.db, agent.session_id))
     assert (found.id if found else None) == (sent.id if ends else None)
-    assert service.terminal_message(hive.db, session(hive.db, other.session_id)) is None
+    assert store.terminal_message(hive.db, session(hive.db, other.session_id)) is None
 
 
 def test_a_terminal_message_of_an_earlier_life_does_not_count(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", type="worker_done")
     hive.end(bee)
-    assert service.terminal_message(hive.db, session(hive.db, hive.add("bee").session_id)) is None
+    assert store.terminal_message(hive.db, session(hive.db, hive.add("bee").session_id)) is None
 
 
 def test_rookerys_own_message_joins_the_callers_transaction(hive: Hive, bee: Agent) -> None:

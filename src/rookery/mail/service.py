@@ -1,7 +1,7 @@
 """Sending, and delivery to turns. Other features call this; what a caller does with its own mail is in `ops`.
 
-A message that a turn has seen counts as read only when that turn ends well: `deliver` shows it, `acknowledge` marks it
-as read, `redeliver` makes it new again after a crash. The turn's row must exist, running, before its mail is delivered.
+A message that a turn has seen counts as read only when that turn ends well: `deliver` shows it, `store.settle_turn`
+marks it as read, or makes it new again after a crash. The turn's row must exist, running, before its mail is delivered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from rookery.mail.validation import check_draft
 from rookery.ops.caller import check_alive
 from rookery.ops.model import Caller
 from rookery.roles.catalog import role_groups
-from rookery.sessions.model import Session
 from rookery.sessions.store import running_turn
 
 
@@ -53,23 +52,6 @@ def deliver(db: Database, agent: str, turn_id: str, now: str) -> list[Message]:
         chosen = choose(store.get(db, message_id) for message_id in store.new_ids(db, agent))
         store.mark(db, agent, [message.id for message in chosen], turn_id, now)
         return [message.replace(turn_id=turn_id) for message in chosen]
-
-
-def acknowledge(db: Database, turn_id: str, now: str) -> int:
-    """The turn ended well: what it has seen is read. How many messages that are."""
-    with db.write():
-        return store.settle_turn(db, turn_id, read=True, now=now)
-
-
-def redeliver(db: Database, turn_id: str, now: str) -> int:
-    """The turn did not end well: what it has seen is new again. How many messages that are."""
-    with db.write():
-        return store.settle_turn(db, turn_id, read=False, now=now)
-
-
-def terminal_message(db: Database, session: Session) -> Message | None:
-    """The message with which a session said that its work is over, if it did."""
-    return store.last_of_types(db, session, session.settings.ends_with)
 
 
 def find_message(db: Database, caller: Caller, text: str) -> Message:

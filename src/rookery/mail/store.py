@@ -172,8 +172,9 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
     return count
 
 
-def last_of_types(db: Database, session: Session, types: Sequence[str]) -> Message | None:
-    """The newest message of these types that an agent sent in one session."""
+def terminal_message(db: Database, session: Session) -> Message | None:
+    """The message with which a session said that its work is over, if it did."""
+    types = session.settings.ends_with
     condition = f"m.sender = ? AND m.session_id = ? AND m.type IN ({marks(len(types))}) ORDER BY m.seq DESC LIMIT 1"
     return next(iter(_messages(db, condition, session.agent, session.id, *types)), None)
 
