@@ -12,12 +12,12 @@ from conftest import Rook
 from living import Agent
 from rookery.hooks import service as hooks
 from rookery.hooks.model import Answer
-from rookery.mail import groups
+from rookery.mail import group_ops
 from rookery.ops import operation
-from rookery.ops.model import PERSON
+from rookery.ops.context import Context
 from rookery.ops.operation import Op
 from rookery.tasks import learnings
-from support import AUTHOR, NOW, add, manifest
+from support import AUTHOR, add, manifest
 
 
 class Scene(NamedTuple):
@@ -67,7 +67,7 @@ def make_scene(project: Path) -> Scene:
     agents["cora"] = Agent(project, "cora", "coordinator")
     db = rook.open()
     epic = add(db, "milestone")
-    groups.create(db, PERSON, "hive", ["ada", "bee"], NOW)
+    group_ops.create(Context.at(str(project), db), "hive", ("ada", "bee"))
     learned = {name: learnings.add(db, each.task, "found out", AUTHOR).id for name, each in agents.items()}
     db.close()
     return Scene(project, rook, agents, epic, learned)

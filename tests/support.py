@@ -20,9 +20,11 @@ import results
 import rookery
 from daemons import OwnDaemon, workers_of
 from forkserver import ForkServer
+from rookery.base.clock import seconds_of
 from rookery.base.errors import RookError
 from rookery.config.project import find_root
 from rookery.daemon.routing import THREAD, route
+from rookery.ops.context import Context
 from rookery.sessions.credentials import MARK
 from rookery.tasks import service
 from rookery.tasks.store import Author
@@ -256,6 +258,11 @@ def wait_for_agent(rook: Rook, name: str, states: Sequence[str], seconds: float 
 def add(db: Database, title: str = "work", parent: str | None = None, now: str = NOW, **more: Any) -> str:
     """Make a task and return its id."""
     return service.create(db, service.Draft(title, parent=parent, **more), Author("human", now)).task.id
+
+
+def person_at(db: Database, now: str = NOW) -> Context:
+    """What an operation runs in that a person calls."""
+    return Context.at(str(Path(db.path).parent), db, clock=lambda: seconds_of(now))
 
 
 def refusal(run: Callable[[], object]) -> str:

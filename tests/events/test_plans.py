@@ -26,7 +26,7 @@ from support import NOW, add
 
 _ASKS = {
     "events": {
-        ("events/store.py", "_select"),
+        ("events/store.py", "read"),
         ("events/store.py", "_types"),
         ("events/store.py", "last_actor"),
         ("events/store.py", "last_seq"),

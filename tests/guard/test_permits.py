@@ -26,7 +26,7 @@ from rookery.guard.permits import check_permitted
 from rookery.hooks import service as hooks
 from rookery.hooks import tool_events as tool_hooks
 from rookery.hooks.model import DENIED
-from rookery.mail import groups
+from rookery.mail import group_ops
 from rookery.ops import index, operation
 from rookery.ops.command_line import read_globals
 from rookery.ops.context import Context
@@ -36,7 +36,7 @@ from rookery.roles.catalog import builtin_roles
 from rookery.roles.permissions import OWN, PERMISSIONS, PROGRAM
 from rookery.roles.rights import NotPermitted, reach_of
 from rookery.tasks import learnings
-from support import AUTHOR, NOW, write_role
+from support import AUTHOR, write_role
 
 OPERATIONS = {each.name: each for each in index.load_all()}
 
@@ -208,7 +208,9 @@ def everybody(project: Path) -> Iterator[tuple[list[Agent], Agent, Callable[[str
     rook = Rook(project)
     db = rook.open()
     for each in (*agents, other):
-        groups.create(db, PERSON.replace(name=each.name), f"of-{each.name}", ["human"], NOW)
+        ctx = Context.at(str(project), db)
+        ctx.environ = read_environ({"HOME": "/nowhere", **each.env})
+        group_ops.create(ctx, f"of-{each.name}", ("human",))
     yield agents, other, lambda name: learnings.add(db, name, "found out", AUTHOR).id
     db.close()
 

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rookery.base.clock import seconds_of
 from rookery.base.ids import SESSION, TURN, new_id
 from rookery.config.environ import Environ, read_environ
 from rookery.config.layout import FOLDER
 from rookery.config.project import database_path
 from rookery.db.database import Database
-from rookery.mail import service
+from rookery.mail import service, store
 from rookery.mail.model import Draft, Message, Sent
 from rookery.ops.caller import prove
+from rookery.ops.context import Context
 from rookery.ops.model import PERSON, Caller
 from rookery.processes.proctree import identify
 from rookery.roles.catalog import builtin_roles
@@ -103,6 +105,12 @@ class Hive:
         """The agent as a caller, proved by its environment."""
         return prove(agent.environ(turn), lambda: self.db)
 
+    def ctx(self, agent: Agent | None = None, turn: str | None = None, now: str = NOW) -> Context:
+        """What an operation runs in that the agent or, without one, a person calls."""
+        ctx = Context.at(str(self.folder), self.db, clock=lambda: seconds_of(now))
+        ctx.environ = NOBODYS if agent is None else agent.environ(turn)
+        return ctx
+
     def begin_turn(self, agent: Agent) -> str:
         """The agent is in a turn."""
         turn_id = new_id(TURN)
@@ -119,15 +127,22 @@ class Hive:
         with self.db.write():
             self.db.execute("UPDATE turns SET state = ? WHERE id = ?", (state, turn_id))
 
+    def settle(self, turn_id: str, now: str, *, read: bool = True) -> int:
+        """What the turn has seen is read, or new again."""
+        with self.db.write():
+            return store.settle_turn(self.db, turn_id, read=read, now=now)
+
     def send(self, sender: Agent | None, to: str, subject: str = "hello", body: str = "", **more: Any) -> Sent:
         """A message from an agent or, from None, from a person."""
         caller = HUMAN if sender is None else self.as_(sender)
         return service.send(self.db, caller, Draft((to,), subject, body, **more), NOW)
 
+    def get(self, sent: Sent) -> Message:
+        """The message that was sent first."""
+        return store.get(self.db, sent.id)
+
     def inbox(self, name: str) -> list[Message]:
         """Everything that somebody ever got, oldest first."""
-        from rookery.mail import store
-
         return store.select(self.db, store.Query(recipient=name))[::-1]
 
     def everything(self) -> list[list[tuple[Any, ...]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rookery.db.database import Database
-from rookery.mail import inbox, service, store
+from rookery.mail import ops, service, store
 from support import run_together
 
 from .hive import LATER, NOW, Agent, Hive
@@ -17,7 +17,7 @@ def test_what_a_turn_sees_is_read_when_it_ends_well(hive: Hive, bee: Agent) -> N
     [seen] = service.deliver(hive.db, "bee", turn, NOW)
     assert (seen.id, seen.turn_id, seen.read_at) == (sent.id, turn, None)
     assert hive.inbox("bee") == [seen]
-    assert service.acknowledge(hive.db, turn, LATER) == 1
+    assert hive.settle(turn, LATER) == 1
     assert hive.inbox("bee")[0].read_at == LATER
     assert hive.events("mail.delivered") == [{"ids": [sent.id], "turn_id": turn}]
     assert hive.events("mail.read") == [{"ids": [sent.id], "turn_id": turn}]
@@ -38,12 +38,12 @@ def test_a_crash_delivers_again(hive: Hive, bee: Agent) -> None:
     lost = hive.begin_turn(bee)
     service.deliver(hive.db, "bee", lost, NOW)
     hive.end_turn(lost, "lost")
-    assert service.redeliver(hive.db, lost, NOW) == 1
+    assert hive.settle(lost, NOW, read=False) == 1
     assert hive.inbox("bee")[0].turn_id is None
     turn = hive.begin_turn(bee)
     assert [each.id for each in service.deliver(hive.db, "bee", turn, NOW)] == [sent.id]
-    assert service.acknowledge(hive.db, lost, NOW) == 0
-    assert service.acknowledge(hive.db, turn, NOW) == 1
+    assert hive.settle(lost, NOW) == 0
+    assert hive.settle(turn, NOW) == 1
     assert hive.events("mail.returned") == [{"ids": [sent.id], "turn_id": lost}]
 
 
@@ -55,15 +55,15 @@ def test_a_turn_that_is_gone_holds_no_mail_even_if_nobody_said_so(hive: Hive, be
     assert store.count_new(hive.db, "bee") == 1
     turn = hive.begin_turn(bee)
     assert len(service.deliver(hive.db, "bee", turn, NOW)) == 1
-    assert service.redeliver(hive.db, lost, NOW) == 0
+    assert hive.settle(lost, NOW, read=False) == 0
 
 
 def test_what_was_read_is_not_delivered_again(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
     turn = hive.begin_turn(bee)
     service.deliver(hive.db, "bee", turn, NOW)
-    service.acknowledge(hive.db, turn, NOW)
-    assert service.redeliver(hive.db, turn, NOW) == 0
+    hive.settle(turn, NOW)
+    assert hive.settle(turn, NOW, read=False) == 0
     hive.end_turn(turn)
     assert service.deliver(hive.db, "bee", hive.begin_turn(bee), NOW) == []
 
@@ -72,7 +72,7 @@ def test_delivery_of_nothing_tells_nothing(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     before = hive.everything()
     assert service.deliver(hive.db, "bee", turn, NOW) == []
-    assert service.acknowledge(hive.db, turn, NOW) == 0
+    assert hive.settle(turn, NOW) == 0
     assert hive.everything() == before
 
 
@@ -85,7 +85,7 @@ def test_what_does_not_fit_waits_unseen(hive: Hive, bee: Agent) -> None:
     assert seen == ["first of all", *(f"number {number}" for number in range(24, 5, -1))]
     assert store.count_new(hive.db, "bee") == 6
     assert len(service.deliver(hive.db, "bee", turn, NOW)) == 6
-    assert service.acknowledge(hive.db, turn, NOW) == 26
+    assert hive.settle(turn, NOW) == 26
 
 
 def test_what_does_not_fit_waits(hive: Hive, bee: Agent) -> None:
@@ -99,22 +99,22 @@ def test_what_does_not_fit_waits(hive: Hive, bee: Agent) -> None:
 def test_an_agents_own_look_counts_as_its_turns(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     one, two = hive.send(None, "bee", "one").id, hive.send(None, "bee", "two").id
-    [opened] = inbox.read(hive.db, hive.as_(bee, turn), (one,), NOW)
+    [opened] = ops.read(hive.ctx(bee, turn), (one,))
     assert (opened.turn_id, opened.read_at) == (turn, None)
-    checked = inbox.check(hive.db, hive.as_(bee, turn), NOW)
+    checked = ops.check(hive.ctx(bee, turn))
     assert [each.id for each in checked.messages] == [two]
-    assert inbox.check(hive.db, hive.as_(bee, turn), NOW).messages == ()
+    assert ops.check(hive.ctx(bee, turn)).messages == ()
     assert [each.read_at for each in hive.inbox("bee")] == [None, None]
-    service.acknowledge(hive.db, turn, LATER)
+    hive.settle(turn, LATER)
     assert [each.read_at for each in hive.inbox("bee")] == [LATER, LATER]
 
 
 def test_a_crash_brings_back_what_the_agent_looked_at_itself(hive: Hive, bee: Agent) -> None:
     turn = hive.begin_turn(bee)
     hive.send(None, "bee")
-    assert len(inbox.check(hive.db, hive.as_(bee, turn), NOW, inject=True).messages) == 1
+    assert len(ops.check(hive.ctx(bee, turn), inject=True).messages) == 1
     hive.end_turn(turn, "lost")
-    service.redeliver(hive.db, turn, NOW)
+    hive.settle(turn, NOW, read=False)
     assert store.count_new(hive.db, "bee") == 1
 
 
@@ -122,12 +122,12 @@ def test_reading_again_does_not_unread(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee").id
     turn = hive.begin_turn(bee)
     service.deliver(hive.db, "bee", turn, NOW)
-    service.acknowledge(hive.db, turn, NOW)
+    hive.settle(turn, NOW)
     hive.end_turn(turn)
     later = hive.begin_turn(bee)
-    [opened] = inbox.read(hive.db, hive.as_(bee, later), (sent,), LATER)
+    [opened] = ops.read(hive.ctx(bee, later, LATER), (sent,))
     assert (opened.turn_id, opened.read_at) == (turn, NOW)
-    assert service.redeliver(hive.db, later, LATER) == 0
+    assert hive.settle(later, LATER, read=False) == 0
 
 
 _DELIVER = """
@@ -187,4 +187,4 @@ def test_a_flood_is_settled_whole(hive: Hive, bee: Agent, count: int) -> None:
     while shown := service.deliver(hive.db, "bee", turn, NOW):
         seen += len(shown)
     assert seen == count
-    assert service.acknowledge(hive.db, turn, NOW) == count
+    assert hive.settle(turn, NOW) == count

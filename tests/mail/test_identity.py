@@ -9,7 +9,7 @@ import pytest
 from rookery.base.errors import InvalidInput
 from rookery.base.token import hash_token
 from rookery.config.environ import read_environ
-from rookery.mail import groups, inbox, service, store
+from rookery.mail import group_ops, ops, service, store
 from rookery.mail.model import Draft, NotYourMail, TurnOver
 from rookery.ops.caller import ForgedSender, prove
 from rookery.ops.model import Caller
@@ -90,15 +90,16 @@ def test_what_is_said_beside_the_token_must_fit_it(hive: Hive, bee: Agent, queen
 
 def test_nothing_changes_for_an_agent_that_has_ended_since_it_called(hive: Hive, bee: Agent) -> None:
     message = hive.send(None, "bee").id
-    caller = hive.as_(bee)
+    ctx = hive.ctx(bee)
+    assert ctx.caller == hive.as_(bee)
     hive.end(bee)
     for act in (
-        lambda: service.send(hive.db, caller, Draft(("human",), "hello"), NOW),
-        lambda: service.reply(hive.db, caller, message, "hello", NOW),
-        lambda: inbox.check(hive.db, caller, NOW),
-        lambda: inbox.read(hive.db, caller, (message,), NOW),
-        lambda: inbox.wait(hive.db, caller, store.Query(), 0.01, lambda: NOW),
-        lambda: groups.create(hive.db, caller, "hive", ["human"], NOW),
+        lambda: ops.send(ctx, "human", subject="hello"),
+        lambda: ops.reply(ctx, message, body="hello"),
+        lambda: ops.check(ctx),
+        lambda: ops.read(ctx, (message,)),
+        lambda: ops.wait(ctx, timeout="0.01s"),
+        lambda: group_ops.create(ctx, "hive", ("human",)),
     ):
         with pytest.raises(ForgedSender):
             act()
@@ -109,7 +110,7 @@ def test_only_rookery_speaks_as_rookery(hive: Hive, bee: Agent) -> None:
     sent = service.send_from_system(
         hive.db, "bee", "gone", type="worker_died", payload={"agent": "drone", "reason": "killed"}, now=NOW
     )
-    assert sent.messages[0].sender == "rook"
+    assert hive.get(sent).sender == "rook"
     with pytest.raises(InvalidInput, match="only Rookery"):
         hive.send(None, "bee", type="worker_died", payload={"agent": "drone", "reason": "killed"})
 
@@ -117,26 +118,26 @@ def test_only_rookery_speaks_as_rookery(hive: Hive, bee: Agent) -> None:
 def test_an_agent_looks_only_into_its_own_inbox(hive: Hive, bee: Agent, queen: Agent) -> None:
     message = hive.send(None, "queen", "secret").id
     for act in (
-        lambda: inbox.check(hive.db, hive.as_(bee), NOW, agent="queen"),
-        lambda: inbox.list_mail(hive.db, hive.as_(bee), store.Query(), "queen"),
-        lambda: inbox.read(hive.db, hive.as_(bee), (message,), NOW),
-        lambda: service.reply(hive.db, hive.as_(bee), message, "hello", NOW),
+        lambda: ops.check(hive.ctx(bee), agent="queen"),
+        lambda: ops.list_mail(hive.ctx(bee), agent="queen"),
+        lambda: ops.read(hive.ctx(bee), (message,)),
+        lambda: ops.reply(hive.ctx(bee), message, body="hello"),
         lambda: hive.send(bee, "queen", thread=message),
     ):
         with pytest.raises(NotYourMail):
             act()
-    assert inbox.list_mail(hive.db, hive.as_(bee), store.Query(recipient="queen")) == []
-    assert inbox.list_mail(hive.db, hive.as_(bee), store.Query(sender="human")) == []
+    assert ops.list_mail(hive.ctx(bee), to="queen") == []
+    assert ops.list_mail(hive.ctx(bee), from_="human") == []
 
 
 def test_the_turn_is_the_sessions_own(hive: Hive, bee: Agent) -> None:
-    assert inbox.current_turn(hive.db, hive.as_(bee)) is None
+    assert service.current_turn(hive.db, hive.as_(bee)) is None
     turn = hive.begin_turn(bee)
-    assert inbox.current_turn(hive.db, hive.as_(bee, turn)) == turn
-    assert inbox.current_turn(hive.db, hive.as_(bee)) == turn
+    assert service.current_turn(hive.db, hive.as_(bee, turn)) == turn
+    assert service.current_turn(hive.db, hive.as_(bee)) == turn
     hive.end_turn(turn)
     with pytest.raises(TurnOver):
-        inbox.current_turn(hive.db, hive.as_(bee, turn))
+        service.current_turn(hive.db, hive.as_(bee, turn))
 
 
 def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> None:
@@ -144,5 +145,5 @@ def test_what_a_turn_left_running_takes_no_mail_away(hive: Hive, bee: Agent) -> 
     hive.end_turn(turn, "lost")
     hive.send(None, "bee")
     with pytest.raises(TurnOver):
-        inbox.check(hive.db, hive.as_(bee, turn), NOW)
+        ops.check(hive.ctx(bee, turn))
     assert store.count_new(hive.db, "bee") == 1

@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
+from typing import Any
 
 import pytest
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, NotFound
 from rookery.db.database import Database
-from rookery.mail import inbox, service, store
+from rookery.mail import ops, service, store
 from rookery.mail.model import NotYourMail, UnknownRecipient
-from rookery.mail.store import Query
+from rookery.ops.context import Context
 from served import Served, make_call
 
-from .hive import HUMAN, LATER, NOW, Agent, Hive
+from .hive import LATER, NOW, Agent, Hive
 
 
 def test_what_a_person_checks_is_read(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", "one")
     hive.send(bee, "human", "two", priority="high")
-    checked = inbox.check(hive.db, HUMAN, LATER)
+    checked = ops.check(hive.ctx(now=LATER))
     assert [each.subject for each in checked.messages] == ["two", "one"]
     assert [each.read_at for each in hive.inbox("human")] == [LATER, LATER]
     assert list(checked.messages) == hive.inbox("human")[::-1]
-    assert inbox.check(hive.db, HUMAN, LATER).messages == ()
+    assert ops.check(hive.ctx(now=LATER)).messages == ()
     assert len(hive.events("mail.read")) == 1
 
 
 def test_an_agent_outside_of_a_turn_reads_at_once(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
-    assert len(inbox.check(hive.db, hive.as_(bee), LATER).messages) == 1
+    assert len(ops.check(hive.ctx(bee, now=LATER)).messages) == 1
     assert hive.inbox("bee")[0].read_at == LATER
 
 
 def test_what_is_not_shown_is_not_read(hive: Hive, bee: Agent) -> None:
     for number in range(3):
         hive.send(bee, "human", f"number {number}")
-    checked = inbox.check(hive.db, HUMAN, NOW, limit=2)
+    checked = ops.check(hive.ctx(), limit=2)
     assert ([each.subject for each in checked.messages], checked.waiting) == (["number 2", "number 1"], 1)
     assert [each.read_at is None for each in hive.inbox("human")] == [True, False, False]
 
@@ -49,27 +51,27 @@ def test_a_person_looks_into_any_inbox_without_a_mark(hive: Hive, bee: Agent, in
     service.deliver(hive.db, "bee", turn, NOW)
     hive.send(None, "bee", "two")
     before = hive.everything()
-    looked = inbox.check(hive.db, HUMAN, NOW, agent="bee", inject=inject)
+    looked = ops.check(hive.ctx(), agent="bee", inject=inject)
     assert ([each.subject for each in looked.messages], looked.waiting) == (["two", "one"], 0)
     assert hive.everything() == before
     with pytest.raises(UnknownRecipient):
-        inbox.check(hive.db, HUMAN, NOW, agent="beee")
+        ops.check(hive.ctx(), agent="beee")
 
 
 def test_ones_own_name_is_ones_own_inbox(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
-    inbox.check(hive.db, hive.as_(bee), NOW, agent="bee")
+    ops.check(hive.ctx(bee), agent="bee")
     assert hive.inbox("bee")[0].read_at == NOW
 
 
 def test_injected_text_is_nothing_where_there_is_no_mail(hive: Hive) -> None:
-    assert inbox.check(hive.db, HUMAN, NOW, inject=True).text == ""
+    assert ops.check(hive.ctx(), inject=True).text == ""
 
 
 def test_injected_text_counts_what_waits(hive: Hive, bee: Agent) -> None:
     for number in range(27):
         hive.send(bee, "human", f"number {number}")
-    checked = inbox.check(hive.db, HUMAN, NOW, inject=True)
+    checked = ops.check(hive.ctx(), inject=True)
     assert checked.text is not None
     assert "\n7 more: rook mail list --unread --to human\n" in checked.text
     assert store.count_new(hive.db, "human") == checked.waiting == 7
@@ -77,12 +79,12 @@ def test_injected_text_counts_what_waits(hive: Hive, bee: Agent) -> None:
 
 def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen").id
-    answer = service.reply(hive.db, hive.as_(queen), asked, "yes", NOW).id
-    [by_sender] = inbox.read(hive.db, hive.as_(bee), (asked,), LATER)
+    answer = ops.reply(hive.ctx(queen), asked, body="yes").id
+    [by_sender] = ops.read(hive.ctx(bee, now=LATER), (asked,))
     assert by_sender.read_at is None
-    [by_human] = inbox.read(hive.db, HUMAN, (asked,), LATER)
+    [by_human] = ops.read(hive.ctx(now=LATER), (asked,))
     assert by_human.read_at is None
-    opened = inbox.read(hive.db, hive.as_(queen), (asked, answer, asked), LATER)
+    opened = ops.read(hive.ctx(queen, now=LATER), (asked, answer, asked))
     assert [each.id for each in opened] == [asked, answer]
     assert [each.read_at for each in opened] == [LATER, None]
     assert opened[0].thread == (asked, answer)
@@ -92,68 +94,66 @@ def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Age
 def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee").id
     with pytest.raises(NotFound):
-        inbox.read(hive.db, hive.as_(bee), (sent, "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV"), NOW)
+        ops.read(hive.ctx(bee), (sent, "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV"))
     assert hive.inbox("bee")[0].read_at is None
 
 
 def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
     sent = hive.send(queen, "@builders")
-    mine = next(each.id for each in sent.messages if each.recipient == "bee")
-    [opened] = inbox.read(hive.db, hive.as_(bee), (mine,), NOW)
+    mine = next(each.id for each in sent.messages if each.to == "bee")
+    [opened] = ops.read(hive.ctx(bee), (mine,))
     assert [each.recipient for each in opened.messages] == ["bee"]
-    [by_human] = inbox.read(hive.db, HUMAN, (mine,), NOW)
+    [by_human] = ops.read(hive.ctx(), (mine,))
     assert len(by_human.thread) == 2
 
 
 def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen", "a", type="question")
-    service.reply(hive.db, hive.as_(queen), first.id, "b", NOW)
+    ops.reply(hive.ctx(queen), first.id, body="b")
     hive.send(queen, "human", "c")
     hive.send(None, "bee", "d", priority="urgent")
 
-    def subjects(wanted: Query, agent: str | None = None, who: Agent | None = None) -> str:
-        caller = HUMAN if who is None else hive.as_(who)
-        return "".join(each.subject[-1] for each in inbox.list_mail(hive.db, caller, wanted, agent))
+    def subjects(who: Agent | None = None, **wanted: Any) -> str:
+        return "".join(each.subject[-1] for each in ops.list_mail(hive.ctx(who), **wanted))
 
-    assert subjects(Query()) == "dcaa"
-    assert subjects(Query(), "bee") == "daa"
-    assert subjects(Query(), who=queen) == "caa"
-    assert subjects(Query(sender="queen")) == "ca"
-    assert subjects(Query(recipient="queen")) == "a"
-    assert subjects(Query(type="question")) == "a"
-    assert subjects(Query(thread=first.id)) == "aa"
-    assert subjects(Query(limit=2)) == "dc"
-    assert subjects(Query(before=first.id)) == ""
-    assert subjects(Query(limit=2, before=hive.inbox("human")[0].id)) == "aa"
-    inbox.check(hive.db, hive.as_(bee), NOW)
-    assert subjects(Query(unread=True)) == "ca"
-    assert subjects(Query(unread=True), who=bee) == ""
-    assert subjects(Query(unread=True), who=queen) == "a"
-    assert subjects(Query(unread=True), "queen") == "a"
-    assert subjects(Query(unread=True, sender="bee"), who=bee) == "a"
+    assert subjects() == "dcaa"
+    assert subjects(agent="bee") == "daa"
+    assert subjects(who=queen) == "caa"
+    assert subjects(from_="queen") == "ca"
+    assert subjects(to="queen") == "a"
+    assert subjects(type="question") == "a"
+    assert subjects(thread=first.id) == "aa"
+    assert subjects(limit=2) == "dc"
+    assert subjects(cursor=first.id) == ""
+    assert subjects(limit=2, cursor=hive.inbox("human")[0].id) == "aa"
+    ops.check(hive.ctx(bee))
+    assert subjects(unread=True) == "ca"
+    assert subjects(unread=True, who=bee) == ""
+    assert subjects(unread=True, who=queen) == "a"
+    assert subjects(unread=True, agent="queen") == "a"
+    assert subjects(unread=True, from_="bee", who=bee) == "a"
     with pytest.raises(InvalidInput):
-        subjects(Query(limit=-1))
+        subjects(limit=-1)
     with pytest.raises(InvalidInput):
-        subjects(Query(type="gossip"))
+        subjects(type="gossip")
 
 
 def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen: Agent) -> None:
     hive.send(queen, "bee", "one")
     turn = hive.begin_turn(bee)
-    found = inbox.wait(hive.db, hive.as_(bee, turn), Query(), 30, lambda: NOW)
+    found = ops.wait(hive.ctx(bee, turn), timeout="30s")
     assert found is not None
     assert (found.subject, found.turn_id, found.read_at) == ("one", turn, None)
-    assert inbox.wait(hive.db, hive.as_(bee, turn), Query(), 0.05, lambda: NOW) is None
+    assert ops.wait(hive.ctx(bee, turn), timeout="0.05s") is None
 
 
 def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", type="question")
     hive.send(None, "bee", "other")
-    answer = service.reply(hive.db, hive.as_(queen), asked.id, "yes", NOW, type="result")
-    for wanted in (Query(sender="drone"), Query(type="error"), Query(sender="human", thread=asked.id)):
-        assert inbox.wait(hive.db, hive.as_(bee), wanted, 0.05, lambda: NOW) is None
-    wanted = Query(sender="queen", thread=asked.id, type="result")
-    found = inbox.wait(hive.db, hive.as_(bee), wanted, 30, lambda: NOW)
+    answer = ops.reply(hive.ctx(queen), asked.id, body="yes", type="result")
+    for wanted in ({"from_": "drone"}, {"type": "error"}, {"from_": "human", "thread": asked.id}):
+        assert ops.wait(hive.ctx(bee), timeout="0.05s", **wanted) is None
+    found = ops.wait(hive.ctx(bee), timeout="30s", from_="queen", thread=asked.id, type="result")
     assert found is not None
     assert found.id == answer.id
     assert store.count_new(hive.db, "bee") == 1
@@ -161,11 +161,8 @@ def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> 
 
 def test_waiting_ends_with_an_interrupt_of_the_call(hive: Hive) -> None:
     def wait() -> None:
-        db = Database.open(hive.db.path)
-        try:
-            inbox.wait(db, HUMAN, Query(), 300, lambda: NOW)
-        finally:
-            db.close()
+        with closing(Database.open(hive.db.path)) as db:
+            ops.wait(Context.at(str(hive.folder), db), timeout="300s")
 
     waiting = Served(make_call(), wait)
     waiting.call.interrupt()
@@ -175,34 +172,34 @@ def test_waiting_ends_with_an_interrupt_of_the_call(hive: Hive) -> None:
 def test_waiting_ends_with_the_time(hive: Hive) -> None:
     began = time.monotonic()
     before = hive.everything()
-    assert inbox.wait(hive.db, HUMAN, Query(), 0.2, lambda: NOW) is None
+    assert ops.wait(hive.ctx(), timeout="0.2s") is None
     assert time.monotonic() - began >= 0.2
     assert hive.everything() == before
 
 
 def test_purging_deletes_what_was_read(hive: Hive, bee: Agent) -> None:
-    clock = 1_800_000_000.0
+    at = stamp(1_800_000_000.0)
     hive.send(bee, "human", "read")
-    inbox.check(hive.db, HUMAN, NOW)
+    ops.check(hive.ctx())
     hive.send(bee, "human", "unread")
-    assert inbox.purge(hive.db, HUMAN, clock, older_than=86400, agent=None, unread_too=False) == 1
+    assert ops.purge(hive.ctx(now=at), older_than="1d").deleted == 1
     assert [each.subject for each in hive.inbox("human")] == ["unread"]
     assert hive.events("mail.purged") == [
-        {"deleted": 1, "before": stamp(clock - 86400), "agent": None, "unread_too": False}
+        {"deleted": 1, "before": stamp(1_800_000_000.0 - 86400), "agent": None, "unread_too": False}
     ]
-    assert inbox.purge(hive.db, HUMAN, clock, older_than=None, agent="queen", unread_too=True) == 0
-    assert inbox.purge(hive.db, HUMAN, 0, older_than=1, agent=None, unread_too=True) == 0
-    assert inbox.purge(hive.db, HUMAN, clock, older_than=None, agent="bee", unread_too=True) == 1
+    assert ops.purge(hive.ctx(now=at), agent="queen", all=True).deleted == 0
+    assert ops.purge(hive.ctx(now=stamp(1)), older_than="1s", all=True).deleted == 0
+    assert ops.purge(hive.ctx(now=at), agent="bee", all=True).deleted == 1
     assert hive.inbox("human") == []
 
 
 def test_purging_everything_by_mistake_is_refused(hive: Hive) -> None:
     with pytest.raises(InvalidInput):
-        inbox.purge(hive.db, HUMAN, 0, older_than=None, agent=None, unread_too=False)
+        ops.purge(hive.ctx())
 
 
 def test_an_agent_purges_nothing(hive: Hive, bee: Agent) -> None:
     hive.send(None, "bee")
     with pytest.raises(NotYourMail):
-        inbox.purge(hive.db, hive.as_(bee), 0, older_than=None, agent="bee", unread_too=True)
+        ops.purge(hive.ctx(bee), agent="bee", all=True)
     assert len(hive.inbox("bee")) == 1

@@ -31,14 +31,14 @@ for number in range(int(sys.argv[3])):
 
 _WAIT = """
 import sys, time
-from rookery.config.environ import read_environ
+from rookery.config.project import root_of
 from rookery.db.database import Database
-from rookery.mail import inbox, store
-from rookery.ops.caller import prove
-db = Database.open(sys.argv[1])
-caller = prove(read_environ(), lambda: db)
+from rookery.mail import ops
+from rookery.ops.context import Context
+ctx = Context.at(root_of(sys.argv[1]), Database.open(sys.argv[1]))
+assert ctx.caller
 print("here", flush=True)
-found = inbox.wait(db, caller, store.Query(), float(sys.argv[2]), lambda: "2026-01-31T12:00:00.000Z")
+found = ops.wait(ctx, timeout=sys.argv[2])
 print(time.time(), found and found.subject)
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rookery.base.errors import AmbiguousId, InvalidInput, NotFound, RookError
-from rookery.mail import groups, service, store
+from rookery.mail import group_ops, ops, service, store
 from rookery.mail.model import (
     MAX_BODY,
     MAX_SUBJECT,
@@ -29,7 +29,7 @@ def test_a_message_is_stored_as_it_was_written(hive: Hive, bee: Agent, queen: Ag
     payload = {"task_id": "task_1", "files": ["a.py", "ü.py"], "exit_status": 0}
     sent = hive.send(bee, "queen", "done ✓", "all\tof\nit", type="worker_done", priority="high", payload=payload)
     [message] = hive.inbox("queen")
-    assert message == sent.messages[0]
+    assert message == hive.get(sent)
     assert message.to_json() == {
         "id": sent.id,
         "thread_id": sent.id,
@@ -61,7 +61,7 @@ def test_mail_to_an_ended_agent_is_kept_and_the_sender_is_told(hive: Hive, bee: 
     hive.end(drone)
     sent = service.send(hive.db, hive.as_(bee), Draft(("drone", "queen"), "hello"), NOW)
     assert sent.not_alive == ("drone",)
-    assert sent.recipients == ("drone", "queen")
+    assert sent.to == ("drone", "queen")
     hive.add("drone")
     assert store.count_new(hive.db, "drone") == 1
 
@@ -71,7 +71,7 @@ def test_mail_to_an_ended_agent_is_kept_and_the_sender_is_told(hive: Hive, bee: 
     [("beee", "bee"), ("humna", "human"), ("@builder", "@builders"), ("@hiive", "@hive"), ("@lead of quen", "queen")],
 )
 def test_an_unknown_recipient_is_refused_with_a_suggestion(hive: Hive, bee: Agent, wrong: str, meant: str) -> None:
-    groups.create(hive.db, HUMAN, "hive", ["bee"], NOW)
+    group_ops.create(hive.ctx(), "hive", ("bee",))
     before = hive.everything()
     with pytest.raises(UnknownRecipient) as caught:
         hive.send(None, wrong)
@@ -127,17 +127,17 @@ def test_groups_reach_their_members_and_not_the_sender(
     hive.add("scout", "scout", "queen")
     hive.add("merge", "merger")
     hive.add("gone", "builder", "queen", "ended")
-    groups.create(hive.db, HUMAN, "hive", ["bee", "gone"], NOW)
+    group_ops.create(hive.ctx(), "hive", ("bee", "gone"))
     sent = hive.send({"bee": bee, "queen": queen, "human": None}[sender], group, "all of you")
-    assert set(sent.recipients) == members
-    assert len({each.thread_id for each in sent.messages}) == 1
+    assert set(sent.to) == members
+    assert {store.get(hive.db, each.id).thread_id for each in sent.messages} == {sent.thread_id}
     assert {each.audience for each in sent.messages} == {"@lead" if group == "parent" else group}
     assert len(hive.events("mail.sent")) == len(members)
 
 
 def test_a_member_of_two_groups_gets_it_once_and_by_name_if_named(hive: Hive, bee: Agent, drone: Agent) -> None:
     sent = service.send(hive.db, HUMAN, Draft(("@builders", "@all", "bee"), "hello"), NOW)
-    assert sorted((each.recipient, each.audience) for each in sent.messages if each.recipient != "queen") == [
+    assert sorted((each.to, each.audience) for each in sent.messages if each.to != "queen") == [
         ("bee", None),
         ("drone", "@builders"),
     ]
@@ -160,61 +160,61 @@ def test_nobody_is_above_a_person(hive: Hive) -> None:
 
 def test_a_reply_goes_to_the_sender_in_the_same_thread(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?", type="question", priority="high")
-    answer = service.reply(hive.db, hive.as_(queen), asked.id, "left", NOW).messages[0]
+    answer = hive.get(ops.reply(hive.ctx(queen), asked.id, body="left"))
     assert (answer.recipient, answer.thread_id, answer.reply_to) == ("bee", asked.id, asked.id)
     assert (answer.subject, answer.priority, answer.type) == ("Re: which way?", "high", "status")
-    again = service.reply(hive.db, hive.as_(bee), answer.id, "thanks", NOW, type="result", priority="low").messages[0]
+    again = hive.get(ops.reply(hive.ctx(bee), answer.id, body="thanks", type="result", priority="low"))
     assert (again.recipient, again.subject, again.priority) == ("queen", "Re: which way?", "low")
     assert again.thread_id == asked.id
 
 
 def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive, bee: Agent, queen: Agent) -> None:
     asked = hive.send(bee, "queen", "which way?")
-    more = service.reply(hive.db, hive.as_(bee), asked.id, "quickly please", NOW)
-    assert more.recipients == ("queen",)
+    more = ops.reply(hive.ctx(bee), asked.id, body="quickly please")
+    assert more.to == ("queen",)
 
 
 def test_a_reply_to_rookery_is_refused(hive: Hive, bee: Agent) -> None:
     told = service.send_from_system(hive.db, "bee", "hello", now=NOW)
     with pytest.raises(UnknownRecipient):
-        service.reply(hive.db, hive.as_(bee), told.id, "thanks", NOW)
+        ops.reply(hive.ctx(bee), told.id, body="thanks")
 
 
 def test_an_empty_reply_is_refused(hive: Hive, bee: Agent) -> None:
     told = hive.send(None, "bee")
     with pytest.raises(InvalidInput):
-        service.reply(hive.db, hive.as_(bee), told.id, " \n", NOW)
+        ops.reply(hive.ctx(bee), told.id, body=" \n")
 
 
 def test_the_longest_subject_can_be_answered(hive: Hive, bee: Agent) -> None:
     told = hive.send(None, "bee", "é" * (MAX_SUBJECT // 2))
-    answer = service.reply(hive.db, hive.as_(bee), told.id, "yes", NOW).messages[0]
+    answer = hive.get(ops.reply(hive.ctx(bee), told.id, body="yes"))
     assert answer.subject.startswith("Re: é")
     assert len(answer.subject.encode()) <= MAX_SUBJECT
 
 
 def test_a_thread_goes_on_by_any_of_its_messages(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen")
-    second = service.reply(hive.db, hive.as_(queen), first.id, "yes", NOW)
+    second = ops.reply(hive.ctx(queen), first.id, body="yes")
     third = hive.send(bee, "queen", thread=second.id)
-    assert third.messages[0].thread_id == first.id
+    assert third.thread_id == first.id
 
 
 def test_a_thread_whose_first_message_is_purged_goes_on(hive: Hive, bee: Agent, queen: Agent) -> None:
     first = hive.send(bee, "queen")
-    second = service.reply(hive.db, hive.as_(queen), first.id, "yes", NOW)
+    second = ops.reply(hive.ctx(queen), first.id, body="yes")
     with hive.db.write():
         hive.db.execute("DELETE FROM messages WHERE id = ?", (first.id,))
-    assert hive.send(bee, "queen", thread=first.id).messages[0].thread_id == second.messages[0].thread_id
+    assert hive.send(bee, "queen", thread=first.id).thread_id == second.thread_id
 
 
 def test_ids_are_accepted_by_their_beginnings(hive: Hive, bee: Agent) -> None:
     sent = hive.send(None, "bee")
-    assert service.reply(hive.db, hive.as_(bee), sent.id[:-3].lower(), "yes", NOW).messages[0].reply_to == sent.id
+    assert hive.get(ops.reply(hive.ctx(bee), sent.id[:-3].lower(), body="yes")).reply_to == sent.id
     with pytest.raises(AmbiguousId):
-        service.reply(hive.db, hive.as_(bee), sent.id[:9], "yes", NOW)
+        ops.reply(hive.ctx(bee), sent.id[:9], body="yes")
     with pytest.raises(NotFound) as caught:
-        service.reply(hive.db, hive.as_(bee), "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV", "yes", NOW)
+        ops.reply(hive.ctx(bee), "msg_01ARZ3NDEKTSV4RRFFQ69G5FAV", body="yes")
     assert "rook mail list" in caught.value.hint
 
 
@@ -251,7 +251,7 @@ def test_a_body_that_is_too_long_belongs_in_a_file(hive: Hive, bee: Agent) -> No
     with pytest.raises(InvalidInput) as caught:
         hive.send(None, "bee", body="x" * 1_000_000)
     assert "file" in caught.value.hint
-    assert hive.send(None, "bee", body="x" * MAX_BODY).messages[0].body == "x" * MAX_BODY
+    assert hive.get(hive.send(None, "bee", body="x" * MAX_BODY)).body == "x" * MAX_BODY
 
 
 @pytest.mark.parametrize(
@@ -321,19 +321,19 @@ def test_a_terminal_message_ends_the_senders_work(
     agent = hive.add("bee", role)
     other = hive.add("drone", role)
     sent = hive.send(agent, "human", type=kind, payload=payload)
-    found = service.terminal_message(hive.db, session(hive.db, agent.session_id))
+    found = store.terminal_message(hive.db, session(hive.db, agent.session_id))
     assert (found.id if found else None) == (sent.id if ends else None)
-    assert service.terminal_message(hive.db, session(hive.db, other.session_id)) is None
+    assert store.terminal_message(hive.db, session(hive.db, other.session_id)) is None
 
 
 def test_a_terminal_message_of_an_earlier_life_does_not_count(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", type="worker_done")
     hive.end(bee)
-    assert service.terminal_message(hive.db, session(hive.db, hive.add("bee").session_id)) is None
+    assert store.terminal_message(hive.db, session(hive.db, hive.add("bee").session_id)) is None
 
 
 def test_rookerys_own_message_joins_the_callers_transaction(hive: Hive, bee: Agent) -> None:
     with hive.db.write():
-        assert service.send_from_system(hive.db, "bee", "hello", now=NOW).recipients == ("bee",)
+        assert service.send_from_system(hive.db, "bee", "hello", now=NOW).to == ("bee",)
         hive.db.connection.execute("ROLLBACK; BEGIN IMMEDIATE")
     assert hive.everything()[0] == []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rookery.db.database import Database
-from rookery.tasks import learnings, lifecycle, service, store
-from support import AUTHOR, NOW, add, everything, refusal
+from rookery.tasks import learning_ops, lifecycle, service, store
+from support import AUTHOR, NOW, add, everything, person_at, refusal
 
 
 def _complete(db: Database, task: str, *learned: str) -> None:
@@ -25,7 +25,9 @@ def test_the_last_child_finishes_everything_above(db: Database) -> None:
     epic, task, subtask = _line(db)
     _complete(db, subtask, "tabs")
     assert _states(db, epic, task, subtask) == ["COMPLETED"] * 3
-    assert [(each.content, each.source_task_id) for each in learnings.list_of(db, epic)] == [("tabs", subtask)]
+    assert [(each.content, each.source_task_id) for each in learning_ops.list_learnings(person_at(db), epic)] == [
+        ("tabs", subtask)
+    ]
 
 
 def test_a_held_parent_is_left_to_its_holder(db: Database) -> None:
@@ -82,7 +84,7 @@ def test_reopening_and_finishing_again_hands_nothing_up_twice(db: Database) -> N
         _complete(db, subtask, "tabs", "tabs")
         lifecycle.reopen(db, subtask, AUTHOR)
         assert _states(db, epic, task, subtask) == ["PENDING"] * 3
-    assert [len(learnings.list_of(db, each)) for each in (epic, task, subtask)] == [1, 1, 1]
+    assert [len(learning_ops.list_learnings(person_at(db), each)) for each in (epic, task, subtask)] == [1, 1, 1]
     assert [len(level) for level in service.get(db, subtask).learnings] == [1, 0, 0]
 
 

@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rookery.db.database import Database
-from rookery.tasks import learnings, lifecycle, service
-from support import AUTHOR, add, refusal
+from rookery.tasks import learning_ops, lifecycle, service
+from support import AUTHOR, add, person_at, refusal
 
 _queries = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12)
 
@@ -20,7 +20,7 @@ _queries = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 @example("a* ^b")
 def test_a_query_is_words_whatever_they_look_like(db: Database, query: str) -> None:
     assert isinstance(service.search(db, query, 5), list)
-    assert isinstance(learnings.search(db, query, 5), list)
+    assert isinstance(learning_ops.search(person_at(db), query, limit=5), list)
 
 
 def test_every_word_counts_and_the_last_may_be_unfinished(db: Database) -> None:
@@ -39,13 +39,13 @@ def test_the_index_follows_every_change(db: Database) -> None:
     lifecycle.complete(db, task, AUTHOR, result="outcome", learned=["insight"])
     assert service.search(db, "old", 9) == []
     assert [view.task.id for view in service.search(db, "outcome", 9)] == [task]
-    assert [each.content for each in learnings.search(db, "insig", 9)] == ["insight"]
+    assert [each.content for each in learning_ops.search(person_at(db), "insig")] == ["insight"]
     service.delete(db, task, AUTHOR)
     assert service.search(db, "words", 9) == []
-    assert learnings.search(db, "insight", 9) == []
+    assert learning_ops.search(person_at(db), "insight") == []
 
 
 @pytest.mark.parametrize("query", ["", " ", "a\0b", "\ud800"])
 def test_what_cannot_be_searched_is_refused(db: Database, query: str) -> None:
     assert refusal(lambda: service.search(db, query, 5)) == "invalid_input"
-    assert refusal(lambda: learnings.search(db, query, 5)) == "invalid_input"
+    assert refusal(lambda: learning_ops.search(person_at(db), query, limit=5)) == "invalid_input"

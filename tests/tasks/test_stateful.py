@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rookery.base.clock import stamp
 from rookery.base.errors import RookError
 from rookery.db.database import Database
-from rookery.tasks import learnings, lifecycle, listing_store, service, store, transfer
+from rookery.tasks import learning_ops, learnings, lifecycle, listing_store, service, store, transfer
 from rookery.tasks.history import agrees
 from rookery.tasks.store import Author
-from support import everything
+from support import everything, person_at
 from tasks.reference import No, Reference
 
 _MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -254,7 +254,7 @@ class Project(RuleBasedStateMachine):
     def forget(self, number: int) -> None:
         rows = self.db.all("SELECT id, task_id, content, source_task_id FROM learnings ORDER BY id")
         name, *rest = rows[number % len(rows)]
-        learnings.delete(self.db, name, self.author)
+        learning_ops.delete(person_at(self.db, stamp(self.now)), name)
         self.reference.learnings.remove((rest[0], rest[1], rest[2]))
 
     @rule(ending=st.sampled_from(["json", "jsonl"]))

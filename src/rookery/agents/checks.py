@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
-from rookery.base.errors import RookError
 from rookery.config import layout
-from rookery.config.project import database_path, is_project
-from rookery.db.database import Database
+from rookery.ops.checks import open_for_checks
 from rookery.ops.context import Context
 from rookery.processes.proctable import MARK, environ_of
 from rookery.processes.proctree import Identity, end_tree, marked
 from rookery.sessions import store
 
 _CATEGORY = "agents"
-
-
-@contextmanager
-def open_for_checks(place: Place) -> Iterator[Context | None]:
-    """The project, for checks; None if there is none, or if other checks say why it cannot be used."""
-    ctx: Context | None = None
-    with ExitStack() as stack:
-        if place.root is not None and is_project(place.root):
-            with suppress(RookError):
-                db = stack.enter_context(closing(Database.open(database_path(place.root))))
-                ctx = Context.at(place.root, db)
-        yield ctx
 
 
 def check_agents(place: Place) -> Iterator[Finding]:

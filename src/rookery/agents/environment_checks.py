@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rookery.agents.checks import open_for_checks
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
 from rookery.base.errors import RookError
 from rookery.config.loader import section
 from rookery.environment import store
 from rookery.environment.store import EnvironmentUnusable, Stored
+from rookery.ops.checks import open_for_checks
 from rookery.ops.context import Context
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import store as sessions

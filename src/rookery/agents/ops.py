@@ -33,7 +33,7 @@ from rookery.runtimes.model import HEADLESS, TMUX
 from rookery.runtimes.registry import RUNTIMES
 from rookery.sessions import store
 from rookery.sessions.model import Session, Settings
-from rookery.tasks.work import base_commit
+from rookery.tasks.work_ops import base_commit
 from rookery.turns.stop import stop as stop_agent
 from rookery.worktrees.cleaning import clean_worktrees
 

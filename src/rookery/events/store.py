@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
@@ -33,49 +33,61 @@ def publish(db: Database, kind: str, subject: str, data: dict[str, Any], *, acto
         db.execute(KEEP_TIME.format(table="events", times="event_times"))
 
 
+class Bounds(TypedDict, total=False):
+    """Which rows of a long table to read, the oldest first, and how many."""
+
+    after: int
+    before: int | None
+    """The numbers between which they are."""
+    since: str | None
+    errors: bool
+    """Only what went wrong."""
+    limit: int
+    newest: bool
+    """With a limit: the last ones instead of the first."""
+
+
 def read(
     db: Database,
     *,
-    after: int = 0,
-    before: int | None = None,
-    since: str | None = None,
     kinds: tuple[str, ...] = (),
     actor: str | None = None,
     subject: str | None = None,
-    errors: bool = False,
-    limit: int = -1,
-    newest: bool = False,
+    **bounds: Unpack[Bounds],
 ) -> list[Event]:
-    """Events in the order of their commits, between two numbers; with `newest`, the last `limit` of them."""
+    """Events in the order of their commits."""
     columns = {"subject": subject, "actor": actor}
     about = equals(columns)
-    where, values = condition(db, "event_times", columns, after, before, since, errors)
+    where, values = condition(db, "event_times", columns, bounds)
     parts = [(where, values)]
-    if kinds or (about[0] and not errors):
+    if kinds or (about[0] and not bounds.get("errors")):
         types = dict.fromkeys(name for kind in kinds for name in (kind, *_types(db, about, f"{kind}.", f"{kind}/")))
         parts = [([*where, "type = ?"], [*values, name]) for name in types or _types(db, about, "", "~")]
-    rows = _select(db, parts, limit, newest)
-    events = [Event(seq, id_, at, kind, by, on, loads(data)) for seq, id_, at, kind, by, on, data in rows]
-    return events[::-1] if newest else events
+    rows = select(db, f"SELECT {', '.join(Event.field_names())} FROM events", parts, bounds)
+    return [Event(seq, id_, at, kind, by, on, loads(data)) for seq, id_, at, kind, by, on, data in rows]
 
 
-def condition(
-    db: Database,
-    times: str,
-    columns: Mapping[str, object],
-    after: int,
-    before: int | None,
-    since: str | None,
-    errors: bool,
-) -> Condition:
+def condition(db: Database, times: str, columns: Mapping[str, object], bounds: Bounds) -> Condition:
     """What columns, number, time and failure of a row must be; `times` is the table that `KEEP_TIME` fills."""
+    after, since = bounds.get("after", 0), bounds.get("since")
     if since is not None:
         # A number at most a hundred or so before the first row since then. One bound: of two, SQLite uses the first.
         sql = f"SELECT seq FROM {times} WHERE latest < ? ORDER BY latest DESC, seq DESC LIMIT 1"
         after = max(after, int(db.value(sql, (since,)) or 0))
     equal = {f"{name} = ?": value for name, value in columns.items()}
-    where, values = conditions({**equal, "seq > ?": after, "seq < ?": before, "at >= ?": since})
-    return [*where, *["is_error = 1"] * errors], values
+    where, values = conditions({**equal, "seq > ?": after, "seq < ?": bounds.get("before"), "at >= ?": since})
+    return [*where, *["is_error = 1"] * bounds.get("errors", False)], values
+
+
+def select(db: Database, columns: str, parts: list[Condition], bounds: Bounds) -> list[tuple[Any, ...]]:
+    """The rows of all parts together. Each is in order by its index, so SQLite reads no more of it than it needs."""
+    if not parts:
+        return []
+    sql = " UNION ALL ".join(f"{columns} WHERE {' AND '.join(where)}" for where, _ in parts)
+    values = [value for _, of_part in parts for value in of_part]
+    newest = bounds.get("newest", False)
+    rows = db.all(f"{sql} ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?", [*values, bounds.get("limit", -1)])
+    return rows[::-1] if newest else rows
 
 
 def _types(db: Database, about: Condition, low: str, high: str) -> list[str]:
@@ -89,16 +101,6 @@ def _types(db: Database, about: Condition, low: str, high: str) -> list[str]:
         types.append(name)
         name = db.value(f"SELECT min(type) FROM events WHERE {following}", [*values, name, high])
     return types
-
-
-def _select(db: Database, parts: list[Condition], limit: int, newest: bool) -> list[tuple[Any, ...]]:
-    """The rows of all parts together. Each is in order by its index, so SQLite reads no more of it than it needs."""
-    columns = "SELECT seq, id, at, type, actor, subject, data FROM events WHERE "
-    rows = " UNION ALL ".join(columns + " AND ".join(where) for where, _ in parts)
-    if not rows:
-        return []
-    values = [value for _, of_part in parts for value in of_part]
-    return db.all(f"{rows} ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?", [*values, limit])
 
 
 def last_actor(db: Database, kind: str, subject: str) -> str | None:

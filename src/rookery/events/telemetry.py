@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Unpack
 
 import apsw
 
@@ -12,8 +12,9 @@ from rookery.base.ids import EVENT, new_id
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.db.database import Database, reuse_connection
+from rookery.db.dialect import marks
 from rookery.db.sqlite import patience, storage_failed
-from rookery.events.store import KEEP_TIME, TIMES_EVERY, condition
+from rookery.events.store import KEEP_TIME, TIMES_EVERY, Bounds, condition, select
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -74,6 +75,10 @@ class Entry(Record):
     data: dict[str, Any]
 
 
+_COLUMNS = Entry.field_names()[1:]
+_INSERT = f"INSERT INTO records ({', '.join(_COLUMNS)}) VALUES ({marks(len(_COLUMNS))})"
+
+
 def _create(connection: apsw.Connection) -> None:
     """Make the tables, or what an older Rookery left out; others may do the same at this moment."""
     wait_more = patience()
@@ -105,51 +110,20 @@ class Telemetry:
             raise storage_failed(error, path) from error
         self.db = Database(connection, path)
 
-    def add(
-        self,
-        *,
-        at: str,
-        agent: str,
-        session_id: str,
-        turn_id: str | None,
-        kind: str,
-        name: str = "",
-        is_error: bool = False,
-        millis: int | None = None,
-        data: dict[str, Any],
-    ) -> None:
-        """Keep a record; it is redacted already."""
+    def add(self, **record: Any) -> None:
+        """Keep a record, given as the fields of an entry; it is redacted already."""
+        known = {"name": "", "is_error": False, "millis": None, **record, "data": dumps(record["data"])}
+        entry = Entry(0, new_id(EVENT), **known)
         with self.db.write() as db:
-            db.execute(
-                "INSERT INTO records (id, at, agent, session_id, turn_id, kind, name, is_error, millis, data) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (new_id(EVENT), at, agent, session_id, turn_id, kind, name, int(is_error), millis, dumps(data)),
-            )
+            db.execute(_INSERT, entry.as_tuple()[1:])
             if db.inserted % TIMES_EVERY == 0:
                 db.execute(KEEP_TIME.format(table="records", times="record_times"))
 
-    def read(
-        self,
-        *,
-        after: int = 0,
-        before: int | None = None,
-        agent: str | None = None,
-        session_id: str | None = None,
-        errors: bool = False,
-        since: str | None = None,
-        limit: int = -1,
-        newest: bool = False,
-    ) -> list[Entry]:
-        """Records in the order in which they came; with `newest`, the last `limit` of them."""
-        columns = {"agent": agent, "session_id": session_id}
-        where, values = condition(self.db, "record_times", columns, after, before, since, errors)
-        rows = self.db.all(
-            f"SELECT {', '.join(Entry.field_names())} FROM records WHERE {' AND '.join(where)} "
-            f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ?",
-            [*values, limit],
-        )
-        entries = [Entry(*row).replace(is_error=bool(row[8]), data=loads(row[10])) for row in rows]
-        return entries[::-1] if newest else entries
+    def read(self, agent: str | None = None, session_id: str | None = None, **bounds: Unpack[Bounds]) -> list[Entry]:
+        """Records in the order in which they came."""
+        where = condition(self.db, "record_times", {"agent": agent, "session_id": session_id}, bounds)
+        rows = select(self.db, f"SELECT {', '.join(Entry.field_names())} FROM records", [where], bounds)
+        return [Entry(*row).replace(is_error=bool(row[8]), data=loads(row[10])) for row in rows]
 
     def usage(self, turn_id: str) -> list[dict[str, Any]]:
         """What a turn's program reported of its usage, in order."""

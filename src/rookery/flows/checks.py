@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from rookery.agents.checks import open_for_checks
 from rookery.base.check import OK, WARNING, Finding, Place
 from rookery.flows import loop
 from rookery.flows.model import Action
+from rookery.ops.checks import open_for_checks
 
 _CATEGORY = "loop"
 

@@ -12,7 +12,6 @@ from typing import Any
 from rookery.base.errors import Refused
 from rookery.config.project import root_of
 from rookery.db.database import Database
-from rookery.mail import service as mail
 from rookery.mail import store as messages
 from rookery.ops.model import Caller
 from rookery.roles.catalog import read_role
@@ -50,7 +49,7 @@ def _open_work(db: Database, session: Session) -> Iterator[tuple[str, str]]:
     for worker in children:
         if worker.created_at < session.created_at:
             continue
-        is_done = mail.terminal_message(db, worker) is not None
+        is_done = messages.terminal_message(db, worker) is not None
         if worker.is_alive and not is_done:
             hint = f"end your turn and wait for its mail, or `rook stop {worker.agent}`"
             yield f"{worker.agent} is still {worker.state}", hint

@@ -9,17 +9,15 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from rookery.base.clock import stamp
 from rookery.base.errors import NotInitialised
 from rookery.base.json import dumps, loads
 from rookery.base.token import hash_token
-from rookery.config.environ import Environ, now
+from rookery.config.environ import Environ
 from rookery.db.database import Database
 from rookery.hooks.model import Answer, Caller, refuse
 from rookery.hooks.prime import prime
 from rookery.hooks.tool_events import after_tool, before_tool
-from rookery.mail.inbox import check
-from rookery.ops.caller import prove
+from rookery.mail.ops import check
 from rookery.ops.context import Context
 from rookery.ops.state import open_state
 from rookery.ops.state_owner import find_project
@@ -105,7 +103,9 @@ def inform_person(environ: Environ, event: str, payload: bytes) -> str:
     except NotInitialised:
         return ""
     with closing(open_state(root)) as db:
+        ctx = Context.at(root, db)
         if event != PROMPT:
-            return prime(Context.at(root, db), None, compact=event == PRE_COMPACT)
-        inbox = check(db, prove(environ, lambda: db), stamp(now()), inject=True)  # which counts as read from now on
+            return prime(ctx, None, compact=event == PRE_COMPACT)
+        ctx.environ = environ
+        inbox = check(ctx, inject=True)  # which counts as read from now on
         return inbox.text or "" if inbox.messages else ""

@@ -103,29 +103,43 @@ class Delivery(Record):
 class Sent(Record):
     """What was sent: one message a recipient, in one thread."""
 
-    HIDDEN = ("messages",)
-    SHOWN = ("id", "thread_id", "recipients", "deliveries")
-    JSON_NAMES = {"recipients": "to", "deliveries": "messages"}
-    messages: tuple[Message, ...]
     not_alive: tuple[str, ...]
     """Recipients that have ended: the mail is kept, and read if an agent of that name is slung again."""
+    id: str
+    """The first message's id."""
+    thread_id: str
+    to: tuple[str, ...]
+    messages: tuple[Delivery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Record):
+    """What was new in an inbox."""
+
+    agent: str
+    messages: tuple[Message, ...]
+    waiting: int
+    """How many more there are."""
+    text: str | None
+    """The messages as a part of a prompt, if that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Message):
+    """A message with its thread, as far as the caller may see it."""
+
+    HIDDEN = (*Message.HIDDEN, "messages")
+    SHOWN = ("thread",)
+    messages: tuple[Message, ...]
 
     @property
-    def id(self) -> str:
-        """The first message's id."""
-        return self.messages[0].id
+    def thread(self) -> tuple[str, ...]:
+        """The ids of the thread's messages."""
+        return tuple(message.id for message in self.messages)
 
-    @property
-    def recipients(self) -> tuple[str, ...]:
-        """Who got it."""
-        return tuple(message.recipient for message in self.messages)
 
-    @property
-    def thread_id(self) -> str:
-        """The thread that all of them are in."""
-        return self.messages[0].thread_id
+@dataclass(frozen=True, slots=True)
+class Purged(Record):
+    """How many messages were deleted."""
 
-    @property
-    def deliveries(self) -> tuple[Delivery, ...]:
-        """Each message without its words, which are the sender's own."""
-        return tuple(Delivery(message.id, message.recipient, message.audience) for message in self.messages)
+    deleted: int

@@ -1,19 +1,42 @@
-"""What we offer of mail. Agents call these all the time."""
+"""What we offer of mail. Agents call these all the time.
+
+What an agent sees counts as seen by its running turn, and is settled with it; outside of a turn, and for a person, what
+is shown is read. A person who looks into the inbox of an agent marks nothing.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
-from rookery.base.clock import parse_duration
-from rookery.base.page import Page
-from rookery.mail import inbox, service
-from rookery.mail.inbox import DEFAULT_LIMIT, Checked, Opened, Purged
-from rookery.mail.model import PRIORITIES, Draft, Message, Sent
+from rookery.base.clock import parse_duration, stamp
+from rookery.base.errors import InvalidInput
+from rookery.base.page import Page, rows_for
+from rookery.db.commits import Commits
+from rookery.db.database import Database
+from rookery.mail import service, store
+from rookery.mail.inject import MOST_MESSAGES, choose, render
+from rookery.mail.model import (
+    MAX_SUBJECT,
+    PRIORITIES,
+    Checked,
+    Draft,
+    Message,
+    NotYourMail,
+    Opened,
+    Purged,
+    Sent,
+)
+from rookery.mail.service import current_turn, find_inbox, find_message, find_thread
 from rookery.mail.store import Query
-from rookery.mail.validation import read_payload
+from rookery.mail.validation import check_draft, check_type, read_payload
+from rookery.ops.caller import check_alive
 from rookery.ops.context import Context
+from rookery.ops.model import Caller
 from rookery.ops.operation import ADDRESSES, AGENTS, LONG_TEXT, MESSAGES, NOTHING, PROCESS, Choices, Doc, Ref, op
 from rookery.roles.messages import TYPES
+
+DEFAULT_LIMIT = 50
 
 BodyOption = Annotated[str | None, LONG_TEXT, Doc("What there is to say.")]
 TypeOption = Annotated[
@@ -71,7 +94,39 @@ def check(
     What is shown to a person is read. What an agent sees in a turn is read when that turn has ended well, and shown
     again if it has not.
     """
-    return inbox.check(ctx.db, ctx.caller, ctx.now(), agent=agent, inject=inject, limit=limit)
+    if limit < 1:
+        raise InvalidInput("the limit is less than 1", hint="--limit 1 or more")
+    db, caller, now = ctx.db, ctx.caller, ctx.now()
+    with db.read():
+        owner = find_inbox(db, caller, agent)
+        if owner != caller.name:
+            shown = _pick(db, store.unread_ids(db, owner), limit, inject)
+            return _checked(owner, shown, store.count_unread(db, owner) - len(shown), inject)
+        if not store.new_ids(db, owner, limit=1):
+            return _checked(owner, [], 0, inject)
+    with db.write():
+        check_alive(db, caller)
+        shown = _mark(db, caller, _pick(db, store.new_ids(db, owner), limit, inject), now)
+        return _checked(owner, shown, store.count_new(db, owner), inject)
+
+
+def _pick(db: Database, ids: list[str], limit: int, inject: bool) -> list[Message]:
+    if not inject:
+        return [store.get(db, message_id) for message_id in ids[:limit]]
+    return choose((store.get(db, message_id) for message_id in ids), min(limit, MOST_MESSAGES))
+
+
+def _checked(owner: str, shown: list[Message], waiting: int, inject: bool) -> Checked:
+    return Checked(owner, tuple(shown), waiting, render(shown, waiting) if inject else None)
+
+
+def _mark(db: Database, caller: Caller, messages: list[Message], now: str) -> list[Message]:
+    """The caller's messages, which now count as seen by its turn or, outside of one, as read."""
+    if not messages:
+        return []
+    turn_id = current_turn(db, caller)
+    store.mark(db, caller.name, [message.id for message in messages], turn_id, now)
+    return [message.replace(turn_id=turn_id, read_at=now if turn_id is None else None) for message in messages]
 
 
 @op("mail reply", needs="mail.write", owns=NOTHING, view="mail.sent")
@@ -85,8 +140,25 @@ def reply(
     payload: PayloadOption = None,
 ) -> Sent:
     """Answer a message, in its thread."""
-    kind, carried = type or "status", read_payload(payload)
-    return service.reply(ctx.db, ctx.caller, message, body, ctx.now(), type=kind, priority=priority, payload=carried)
+    carried = read_payload(payload)
+    if not body.strip():
+        raise InvalidInput("the reply is empty", hint="say something with --body")
+    db, caller, now = ctx.db, ctx.caller, ctx.now()
+    with db.write():
+        check_alive(db, caller)
+        original = find_message(db, caller, message)
+        to = original.recipient if original.sender == caller.name else original.sender
+        subject, urgency = _as_reply(original.subject), priority or original.priority
+        draft = Draft((to,), subject, body, type or "status", urgency, carried)
+        check_draft(draft)
+        return service.post(db, caller, draft, original.thread_id, original.id, now)
+
+
+def _as_reply(subject: str) -> str:
+    """`Re: …`, once, and no longer than a subject may be."""
+    if subject.lower().startswith("re:"):
+        return subject
+    return f"Re: {subject}".encode()[:MAX_SUBJECT].decode(errors="ignore")
 
 
 @op("mail read", needs="mail.write", owns=NOTHING, view="mail.opened")
@@ -94,7 +166,20 @@ def read(
     ctx: Context, message: Annotated[tuple[str, ...], Ref(MESSAGES), Doc("Ids, or their beginnings.")]
 ) -> list[Opened]:
     """Show messages at length, with their threads, and mark them as read."""
-    return inbox.read(ctx.db, ctx.caller, message, ctx.now())
+    db, caller, now = ctx.db, ctx.caller, ctx.now()
+    with db.write():
+        check_alive(db, caller)
+        messages = {known.id: known for known in (find_message(db, caller, text) for text in message)}
+        unread = [known for known in messages.values() if known.recipient == caller.name and not known.read_at]
+        messages |= {marked.id: marked for marked in _mark(db, caller, unread, now)}
+        return [
+            Opened(**known.as_dict(), messages=tuple(_visible_thread(db, caller, known))) for known in messages.values()
+        ]
+
+
+def _visible_thread(db: Database, caller: Caller, message: Message) -> list[Message]:
+    thread = store.thread(db, message.thread_id)
+    return [entry for entry in thread if caller.is_human or caller.name in (entry.sender, entry.recipient)]
 
 
 @op("mail list", needs="mail.read", view="mail.table")
@@ -111,8 +196,28 @@ def list_mail(
     cursor: Annotated[str | None, Doc("The last message of the page before: go on after it.")] = None,
 ) -> Page[Message]:
     """List mail, newest first, without marking anything: an agent's own or, for people, that of all."""
-    query = Query(from_, to, type, thread, unread, limit, before=cursor)
-    return inbox.list_mail(ctx.db, ctx.caller, query, agent)
+    if limit < 0:
+        raise InvalidInput("the limit is negative", hint="0 lists all")
+    if type is not None:
+        check_type(type)
+    db, caller = ctx.db, ctx.caller
+    with db.read():
+        owner = find_inbox(db, caller, agent)
+        viewer = None if caller.is_human and agent is None else owner
+        only_own = unread and viewer is not None and from_ is None
+        query = Query(
+            sender=from_,
+            recipient=to or (owner if only_own else None),
+            type=type,
+            thread=None if thread is None else find_thread(db, caller, thread),
+            unread=unread,
+            limit=rows_for(limit),
+            before=None if cursor is None else store.resolve(db, cursor),
+            viewer=viewer,
+        )
+        messages = store.select(db, query)
+    shown = messages[: limit or None]
+    return Page(shown, shown[-1].id if len(shown) < len(messages) else None)
 
 
 @op("mail wait", needs="mail.write", long=True, touches=PROCESS, owns=NOTHING, view="mail.waited")
@@ -128,8 +233,39 @@ def wait(
 
     A headless agent need not wait: it ends its turn, and mail begins the next one.
     """
-    query = Query(sender=from_, thread=thread, type=type)
-    return inbox.wait(ctx.db, ctx.caller, query, parse_duration(timeout), ctx.now)
+    deadline = time.monotonic() + parse_duration(timeout)
+    if type is not None:
+        check_type(type)
+    seen = -1
+    with Commits(ctx.db.path) as commits:
+        while True:
+            version = ctx.db.data_version
+            if version != seen:
+                seen = version
+                message = _take_next(ctx, from_, thread, type)
+                if message is not None:
+                    return message
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            commits.wait(left)
+
+
+def _take_next(ctx: Context, sender: str | None, thread: str | None, type: str | None) -> Message | None:
+    db, caller = ctx.db, ctx.caller
+
+    def find_next() -> list[str]:
+        check_alive(db, caller)
+        thread_id = None if thread is None else find_thread(db, caller, thread)
+        return store.new_ids(db, caller.name, limit=1, sender=sender, thread_id=thread_id, type=type)
+
+    with db.read():
+        if not find_next():
+            return None  # most commits are about other things, and need no write lock
+    now = ctx.now()
+    with db.write():
+        messages = [store.get(db, message_id) for message_id in find_next()]
+        return next(iter(_mark(db, caller, messages, now)), None)
 
 
 @op("mail purge", needs="mailbox.write", owns=NOTHING, view="mail.purged")
@@ -141,5 +277,15 @@ def purge(
     all: Annotated[bool, Doc("Also what was never read.")] = False,
 ) -> Purged:
     """Delete mail that was read. Only a person may, and it does not come back."""
-    seconds = None if older_than is None else parse_duration(older_than)
-    return Purged(inbox.purge(ctx.db, ctx.caller, ctx.clock(), older_than=seconds, agent=agent, unread_too=all))
+    clock = ctx.clock()
+    before = None if older_than is None else stamp(clock - parse_duration(older_than))
+    if before is None and agent is None and not all:
+        raise InvalidInput("that would delete all mail that was read", hint="say --older-than 30d, --agent, or --all")
+    db, caller = ctx.db, ctx.caller
+    with db.write():
+        check_alive(db, caller)
+        if not caller.is_human:
+            raise NotYourMail("only a person deletes mail", hint="what you have read no longer shows up")
+        owner = None if agent is None else find_inbox(db, caller, agent)
+        deleted = store.purge(db, before=before, agent=owner, unread_too=all, actor=caller.name, now=stamp(clock))
+    return Purged(deleted)

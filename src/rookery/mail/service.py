@@ -1,7 +1,7 @@
-"""Sending, and delivery to turns. Other features call this; what a caller does with its own mail is in `inbox`.
+"""Sending, and delivery to turns. Other features call this; what a caller does with its own mail is in `ops`.
 
-A message that a turn has seen counts as read only when that turn ends well: `deliver` shows it, `acknowledge` marks it
-as read, `redeliver` makes it new again after a crash. The turn's row must exist, running, before its mail is delivered.
+A message that a turn has seen counts as read only when that turn ends well: `deliver` shows it, `store.settle_turn`
+marks it as read, or makes it new again after a crash. The turn's row must exist, running, before its mail is delivered.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rookery.base.errors import InvalidInput
 from rookery.base.ids import MESSAGE, new_id
 from rookery.config.project import root_of
 from rookery.db.database import Database
 from rookery.mail import addressing, store
 from rookery.mail.inject import choose
-from rookery.mail.model import MAX_SUBJECT, SYSTEM, Draft, Message, NotYourMail, Sent
+from rookery.mail.model import SYSTEM, Delivery, Draft, Message, NotYourMail, Sent, TurnOver
 from rookery.mail.validation import check_draft
 from rookery.ops.caller import check_alive
 from rookery.ops.model import Caller
 from rookery.roles.catalog import role_groups
-from rookery.sessions.model import Session
+from rookery.sessions.store import running_turn
 
 
 def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
@@ -31,48 +30,18 @@ def send(db: Database, caller: Caller, draft: Draft, now: str) -> Sent:
     with db.write():
         check_alive(db, caller)
         thread_id = None if draft.thread is None else find_thread(db, caller, draft.thread)
-        return _post(db, caller, draft, thread_id, None, now, roles)
+        return post(db, caller, draft, thread_id, None, now, roles)
 
 
-def send_from_system(
-    db: Database,
-    to: str,
-    subject: str,
-    body: str = "",
-    *,
-    type: str = "status",
-    priority: str = "normal",
-    payload: dict[str, Any] | None = None,
-    now: str,
-) -> Sent:
-    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group."""
-    draft = Draft((to,), subject, body, type, priority, payload)
+def send_from_system(db: Database, to: str, subject: str, body: str = "", *, now: str, **more: Any) -> Sent:
+    """Send what Rookery itself has to say, within the caller's transaction if there is one; never to a role's group.
+
+    More is what a draft may hold: type, priority and payload.
+    """
+    draft = Draft((to,), subject, body, **more)
     check_draft(draft, from_system=True)
     with db.write():
-        return _post(db, Caller(SYSTEM, None), draft, None, None, now)
-
-
-def reply(
-    db: Database,
-    caller: Caller,
-    message: str,
-    body: str,
-    now: str,
-    *,
-    type: str = "status",
-    priority: str | None = None,
-    payload: dict[str, Any] | None = None,
-) -> Sent:
-    """Answer the sender of a message or, if that is the caller, write to its recipient again, in the same thread."""
-    if not body.strip():
-        raise InvalidInput("the reply is empty", hint="say something with --body")
-    with db.write():
-        check_alive(db, caller)
-        original = find_message(db, caller, message)
-        to = original.recipient if original.sender == caller.name else original.sender
-        draft = Draft((to,), _as_reply(original.subject), body, type, priority or original.priority, payload)
-        check_draft(draft)
-        return _post(db, caller, draft, original.thread_id, original.id, now)
+        return post(db, Caller(SYSTEM, None), draft, None, None, now)
 
 
 def deliver(db: Database, agent: str, turn_id: str, now: str) -> list[Message]:
@@ -83,23 +52,6 @@ def deliver(db: Database, agent: str, turn_id: str, now: str) -> list[Message]:
         chosen = choose(store.get(db, message_id) for message_id in store.new_ids(db, agent))
         store.mark(db, agent, [message.id for message in chosen], turn_id, now)
         return [message.replace(turn_id=turn_id) for message in chosen]
-
-
-def acknowledge(db: Database, turn_id: str, now: str) -> int:
-    """The turn ended well: what it has seen is read. How many messages that are."""
-    with db.write():
-        return store.settle_turn(db, turn_id, read=True, now=now)
-
-
-def redeliver(db: Database, turn_id: str, now: str) -> int:
-    """The turn did not end well: what it has seen is new again. How many messages that are."""
-    with db.write():
-        return store.settle_turn(db, turn_id, read=False, now=now)
-
-
-def terminal_message(db: Database, session: Session) -> Message | None:
-    """The message with which a session said that its work is over, if it did."""
-    return store.last_of_types(db, session, session.settings.ends_with)
 
 
 def find_message(db: Database, caller: Caller, text: str) -> Message:
@@ -127,7 +79,7 @@ def find_inbox(db: Database, caller: Caller, agent: str | None) -> str:
     return agent if agent == SYSTEM else addressing.find_person(db, agent).name
 
 
-def _post(
+def post(
     db: Database,
     caller: Caller,
     draft: Draft,
@@ -136,35 +88,38 @@ def _post(
     now: str,
     roles: Mapping[str, str] = MappingProxyType({}),
 ) -> Sent:
+    """Within the caller's transaction: add a message for every recipient of a draft that was checked."""
     recipients = addressing.resolve(db, caller, draft.to, roles)
-    messages = []
-    for recipient in recipients:
-        message_id = new_id(MESSAGE)
-        thread_id = thread_id or message_id
+    deliveries = tuple(Delivery(new_id(MESSAGE), recipient.name, recipient.audience) for recipient in recipients)
+    first_id = deliveries[0].id
+    words = {name: value for name, value in draft.as_dict().items() if name not in ("to", "thread")}
+    for delivery in deliveries:
         message = Message(
-            id=message_id,
-            thread_id=thread_id,
+            id=delivery.id,
+            thread_id=thread_id or first_id,
             reply_to=reply_to,
             sender=caller.name,
-            recipient=recipient.name,
-            audience=recipient.audience,
-            type=draft.type,
-            priority=draft.priority,
-            subject=draft.subject,
-            body=draft.body,
-            payload=draft.payload,
+            recipient=delivery.to,
+            audience=delivery.audience,
+            **words,
             session_id=caller.session_id,
             turn_id=None,
             created_at=now,
             read_at=None,
         )
         store.insert(db, message)
-        messages.append(message)
-    return Sent(tuple(messages), tuple(recipient.name for recipient in recipients if not recipient.is_alive))
+    not_alive = tuple(recipient.name for recipient in recipients if not recipient.is_alive)
+    return Sent(not_alive, first_id, thread_id or first_id, tuple(delivery.to for delivery in deliveries), deliveries)
 
 
-def _as_reply(subject: str) -> str:
-    """`Re: …`, once, and no longer than a subject may be."""
-    if subject.lower().startswith("re:"):
-        return subject
-    return f"Re: {subject}".encode()[:MAX_SUBJECT].decode(errors="ignore")
+def current_turn(db: Database, caller: Caller) -> str | None:
+    """The turn that the caller runs in, None outside of one.
+
+    The session's own turn counts, whatever the environment says: a program in a terminal cannot be given a new
+    variable with every turn. But what a turn left running must not take mail away from the turn after it.
+    """
+    turn = None if caller.session_id is None else running_turn(db, caller.session_id)
+    running = None if turn is None else turn.id
+    if caller.turn is not None and caller.turn != running:
+        raise TurnOver(f"the turn {caller.turn} of {caller.name} is not running")
+    return running

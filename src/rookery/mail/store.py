@@ -28,6 +28,7 @@ _NEW = (
     f"{_UNREAD} AND (m.turn_id IS NULL "
     "OR NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = m.turn_id AND t.state = 'running'))"
 )
+_PUBLISHED = ("id", "from", "to", "type", "priority", "subject")
 _CHUNK = 500
 
 
@@ -53,14 +54,7 @@ def insert(db: Database, message: Message) -> None:
     """Add a message. Its body stays out of the events."""
     payload = None if message.payload is None else dumps(message.payload)
     db.execute(_INSERT, message.replace(payload=payload).as_tuple())
-    data = {
-        "id": message.id,
-        "from": message.sender,
-        "to": message.recipient,
-        "type": message.type,
-        "priority": message.priority,
-        "subject": message.subject,
-    }
+    data = {name: value for name, value in message.to_json().items() if name in _PUBLISHED}
     publish(db, "mail.sent", message.id, data, actor=message.sender, at=message.created_at)
 
 
@@ -94,17 +88,9 @@ def seen_by(db: Database, turn_id: str) -> list[Message]:
     return _messages(db, "m.turn_id = ? AND m.read_at IS NULL ORDER BY m.seq", turn_id)
 
 
-def new_ids(
-    db: Database,
-    recipient: str,
-    *,
-    limit: int = _CHUNK,
-    sender: str | None = None,
-    thread: str | None = None,
-    type: str | None = None,
-) -> list[str]:
-    """What is new for a recipient: urgent first, and of those the newest."""
-    where, values = equals({"m.sender": sender, "m.thread_id": thread, "m.type": type})
+def new_ids(db: Database, recipient: str, limit: int = _CHUNK, **wanted: str | None) -> list[str]:
+    """What is new for a recipient, with these values in its columns: urgent first, and of those the newest."""
+    where, values = equals({f"m.{column}": value for column, value in wanted.items()})
     return _in_order(db, " AND ".join((_NEW, *where)), recipient, *values, limit)
 
 
@@ -186,8 +172,9 @@ def purge(db: Database, *, before: str | None, agent: str | None, unread_too: bo
     return count
 
 
-def last_of_types(db: Database, session: Session, types: Sequence[str]) -> Message | None:
-    """The newest message of these types that an agent sent in one session."""
+def terminal_message(db: Database, session: Session) -> Message | None:
+    """The message with which a session said that its work is over, if it did."""
+    types = session.settings.ends_with
     condition = f"m.sender = ? AND m.session_id = ? AND m.type IN ({marks(len(types))}) ORDER BY m.seq DESC LIMIT 1"
     return next(iter(_messages(db, condition, session.agent, session.id, *types)), None)
 

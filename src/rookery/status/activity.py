@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -100,16 +100,10 @@ def _to_activity(row: Row) -> Activity:
     return Activity(row.at, row.agent, row.kind, text, row.is_error, row.agent, row.turn_id, row.millis, row.data)
 
 
-@contextmanager
-def open_telemetry(ctx: Context) -> Iterator[Telemetry | None]:
+def open_telemetry(ctx: Context) -> AbstractContextManager[Telemetry | None]:
     """The project's telemetry; None if there is none yet, since to open it would make the file."""
     path = ctx.path(layout.TELEMETRY)
-    telemetry = Telemetry(path) if os.path.exists(path) else None
-    try:
-        yield telemetry
-    finally:
-        if telemetry is not None:
-            telemetry.close()
+    return closing(Telemetry(path)) if os.path.exists(path) else nullcontext()
 
 
 def _last(ctx: Context) -> Position:

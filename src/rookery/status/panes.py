@@ -5,9 +5,7 @@ A program that dies in its terminal is seen soon, and the loop ends its session.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from types import TracebackType
-from typing import Self
+from contextlib import AbstractContextManager, suppress
 
 from rookery.base.errors import ProgramFailed
 from rookery.db.commits import Commits
@@ -21,7 +19,7 @@ _SHORTEST_SECONDS = 0.3
 _LONGEST_SECONDS = 60.0
 
 
-class StatusWatch:
+class StatusWatch(AbstractContextManager["StatusWatch"]):
     """One person's view of all agents, for as long as they watch."""
 
     def __init__(self, ctx: Context) -> None:
@@ -50,10 +48,7 @@ class StatusWatch:
             return {terminals[name]: screen for name, screen in screens.items()}
         return {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._commits.close()
 
     def _terminals(self) -> dict[str, str]:

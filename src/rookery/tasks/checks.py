@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 from rookery.base.check import ERROR, OK, WARNING, Finding, Place
-from rookery.base.errors import StorageFailed
-from rookery.config.project import database_path, is_project
-from rookery.db.database import Database
+from rookery.ops.checks import open_for_checks
 from rookery.tasks import store
 from rookery.tasks.history import agrees
 from rookery.tasks.model import APPROVED, IN_PROGRESS, contradiction
@@ -18,11 +15,11 @@ _CATEGORY = "tasks"
 
 def check_history(place: Place) -> Iterator[Finding]:
     """The events lead to the state in the tables."""
-    with _open(place) as db:
-        if db is None:
+    with open_for_checks(place) as ctx:
+        if ctx is None:
             return
-        if agrees(db):
-            yield Finding(_CATEGORY, "history", OK, f"the events lead to the state of {store.count(db)} tasks")
+        if agrees(ctx.db):
+            yield Finding(_CATEGORY, "history", OK, f"the events lead to the state of {store.count(ctx.db)} tasks")
         else:
             yield Finding(
                 _CATEGORY,
@@ -35,10 +32,10 @@ def check_history(place: Place) -> Iterator[Finding]:
 
 def check_states(place: Place) -> Iterator[Finding]:
     """No task is in a state which no step leads to."""
-    with _open(place) as db:
-        if db is None:
+    with open_for_checks(place) as ctx:
+        if ctx is None:
             return
-        tasks = store.in_states(db, IN_PROGRESS, APPROVED)
+        tasks = store.in_states(ctx.db, IN_PROGRESS, APPROVED)
     wrong = [(task.id, reason) for task in tasks if (reason := contradiction(task))]
     if not wrong:
         yield Finding(_CATEGORY, "states", OK, "every task has what its state needs")
@@ -47,20 +44,6 @@ def check_states(place: Place) -> Iterator[Finding]:
         if reason.startswith(f"is {APPROVED}"):
             hint = f"`rook task complete {task_id}` if it is done, else `rook task cancel {task_id}`"
         yield Finding(_CATEGORY, "states", WARNING, f"{task_id} {reason}", hint)
-
-
-@contextmanager
-def _open(place: Place) -> Iterator[Database | None]:
-    """The project's database; None where there is none, or where the database's own check says why not."""
-    db = None
-    if place.root is not None and is_project(place.root):
-        with suppress(StorageFailed):
-            db = Database.open(database_path(place.root))
-    try:
-        yield db
-    finally:
-        if db is not None:
-            db.close()
 
 
 CHECKS = (check_history, check_states)

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from rookery.ops.context import Context
 from rookery.ops.operation import LEARNINGS, LONG_TEXT, Doc, Owns, op
-from rookery.tasks import learnings
+from rookery.tasks import learnings, store
 from rookery.tasks.model import Learning
 from rookery.tasks.ops import OwnTaskArg, TaskArg, author
+from rookery.tasks.service import check_query
 
 
 @op("learning add", needs="learning.write", view="learnings.one")
@@ -23,13 +24,18 @@ def add(
 
     Agents that work under that task see it; when the task is completed, it goes up to the parent.
     """
-    return learnings.add(ctx.db, task, text, author(ctx), source=source)
+    by = author(ctx)
+    with ctx.db.write() as db:
+        origin = None if source is None else store.resolve(db, source)
+        return learnings.add(db, store.resolve(db, task), text, by, source=origin)
 
 
 @op("learning list", needs="learning.read", view="learnings.table")
 def list_learnings(ctx: Context, task: TaskArg) -> list[Learning]:
     """List a task's own learnings, oldest first."""
-    return learnings.list_of(ctx.db, task)
+    with ctx.db.read() as db:
+        task_id = store.resolve(db, task)
+        return store.learnings(db, [task_id]).get(task_id, [])
 
 
 @op("learning search", needs="learning.read", view="learnings.table")
@@ -40,7 +46,8 @@ def search(
     limit: Annotated[int, Doc("How many at most (50).")] = 50,
 ) -> list[Learning]:
     """Find learnings by their words, the best first."""
-    return learnings.search(ctx.db, query, limit)
+    check_query(query)
+    return store.search_learnings(ctx.db, query, limit)
 
 
 @op("learning delete", needs="learning.write", view="learnings.deleted")
@@ -48,4 +55,8 @@ def delete(
     ctx: Context, learning: Annotated[str, Owns(LEARNINGS), Doc("The learning's id, or the beginning of it.")]
 ) -> Learning:
     """Forget a learning; copies that went up the tree stay."""
-    return learnings.delete(ctx.db, learning, author(ctx))
+    by = author(ctx)
+    with ctx.db.write() as db:
+        known = store.get_learning(db, store.resolve_learning(db, learning))
+        store.delete_learning(db, known.id, by)
+        return known

@@ -120,7 +120,7 @@ def complete(
         task = store.find(db, text)
         check_completable(db, task, author, attempt)
         for content in learned:
-            learnings.keep(db, task.id, content, None, author)
+            learnings.add(db, task.id, content, author)
         changes: dict[str, Any] = {} if commit is None else {"commit": commit}
         return assemble_one(db, _finish(db, task, author, result=result, **changes))
 

@@ -6,7 +6,7 @@ The transitions are data: every change of a task's state is a step of the table,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NotRequired, cast
+from typing import TYPE_CHECKING, Any, NotRequired, cast, get_type_hints
 
 from typing_extensions import TypedDict
 
@@ -210,28 +210,19 @@ class LearningChain(TypedDict):
     epic: tuple[Learning, ...]
 
 
-class TaskJson(TypedDict):
+if TYPE_CHECKING:
+
+    class _TaskFields(TypedDict):
+        """What `Task` has; its types are needed when a schema is drawn."""
+
+else:
+    _TYPES = get_type_hints(Task)
+    _TaskFields = TypedDict("_TaskFields", {name: _TYPES[name] for name in Task.field_names() if name != "design"})
+
+
+class TaskJson(_TaskFields):
     """A task as every interface gives it."""
 
-    id: str
-    parent_id: str | None
-    title: str
-    description: str
-    context: str
-    priority: int
-    state: str
-    result: str | None
-    assignee: str | None
-    lease_until: str | None
-    attempts: int
-    branch: str | None
-    commit: str | None
-    start_commit: str | None
-    created_at: str
-    updated_at: str
-    started_at: str | None
-    completed_at: str | None
-    archived_at: str | None
     kind: str
     depth: int
     context_chain: ContextChain

@@ -1,14 +1,25 @@
-"""What we offer of tasks with version control: beginning and finishing work."""
+"""What we offer of tasks with version control: `start` gives a task a branch, `complete` records what was done there.
+
+Checks come first, then version control, then the state, each safe to repeat: killed in between, the same command
+finds the branch or the commit that is already there and goes on.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+from rookery.base.errors import InvalidState
+from rookery.base.text import one_line
+from rookery.db.database import Database
 from rookery.ops.context import Context
 from rookery.ops.operation import BRANCHES, CHECKOUTS, LEARNINGS, LONG_TEXT, PROCESS, Doc, Owns, Ref, op
-from rookery.tasks import work
-from rookery.tasks.model import TaskView
+from rookery.tasks import lifecycle, listing_store, store
+from rookery.tasks.assembly import assemble_one
+from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.ops import AgentOption, OwnTaskArg, author
+from rookery.tasks.store import Author
+from rookery.vcs.model import DirtyCheckout, NothingToCommit, Vcs
+from rookery.vcs.ref_names import branch_name
 
 
 @op("task start", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
@@ -28,8 +39,22 @@ def start(
 
     The branch and the commit that it starts from are recorded. No checkout is touched unless `--checkout` says so.
     """
-    origin = base or ctx.config.project.base
-    return work.start(ctx.db, ctx.vcs(), task, author(ctx, agent), base=origin, checkout=checkout)
+    db, vcs, by = ctx.db, ctx.vcs(), author(ctx, agent)
+    chosen = _find_startable(db, task, by)
+    if checkout and not vcs.status().is_clean:
+        raise DirtyCheckout("the checkout has changes, so it was not switched and nothing was started")
+    branch = branch_name(by.name, chosen.id)
+    start_commit = _ensure_branch(vcs, branch, base or ctx.config.project.base, chosen)
+    with db.write():
+        chosen = _find_startable(db, chosen.id, by)
+        if chosen.assignee != by.name or not chosen.is_held(by.now):
+            chosen = lifecycle.begin(db, chosen, "start", by, assignee=by.name, lease_until=None)
+        if (chosen.branch, chosen.start_commit) != (branch, start_commit):
+            chosen = store.change(db, chosen, "task.branched", by, branch=branch, start_commit=start_commit)
+        view = assemble_one(db, chosen)
+    if checkout:
+        vcs.switch(branch)
+    return view
 
 
 @op("task complete", needs="task.write", long=True, touches=PROCESS, view="tasks.one")
@@ -49,5 +74,60 @@ def complete(
     In a checkout of the task's branch, everything that is uncommitted there is committed first; elsewhere the
     branch's tip is recorded. Learnings go up to the parent, and parents with nothing left to do are finished too.
     """
-    by = author(ctx, agent)
-    return work.complete(ctx.db, ctx.vcs(), task, by, attempt=attempt, result=result, learned=learning)
+    vcs, by = ctx.vcs(), author(ctx, agent)
+    with ctx.db.read() as db:
+        known = store.find(db, task)
+        lifecycle.check_completable(db, known, by, attempt)
+    commit = _record_work(vcs, known)
+    return lifecycle.complete(db, known.id, by, attempt=attempt, result=result, learned=learning, commit=commit)
+
+
+def _find_startable(db: Database, text: str, author: Author) -> Task:
+    """The task itself, or the next one under it; raises why it cannot be started."""
+    task = store.find(db, text)
+    next_state("start", task)
+    lifecycle.check_unblocked(db, task)
+    for above in store.ancestors(db, task):
+        if above.state not in ACTIVE:
+            raise InvalidState(f"{above.id} above it is {above.state}", hint=f"`rook task reopen {above.id}` first")
+    if store.has_unfinished_children(db, task.id):
+        leaf = listing_store.next_ready(db, author.now, task)
+        if leaf is None:
+            raise NotReady(f"nothing under {task.id} is ready", hint=f"`rook task tree {task.id}` shows why")
+        return leaf
+    if task.is_held(author.now) and task.assignee != author.name:
+        raise AlreadyClaimed(f"{task.assignee} is at work on {task.id}", hint=f"`rook task release {task.id}` first")
+    return task
+
+
+def _ensure_branch(vcs: Vcs, branch: str, base: str, task: Task) -> str:
+    """The commit that the task's branch starts from; the branch is made if it is not there."""
+    tip = vcs.branch_tip(branch)
+    if tip is None:
+        origin = base_commit(vcs, base)
+        vcs.create_branch(branch, origin)
+        return origin
+    return task.start_commit if task.branch == branch and task.start_commit is not None else tip
+
+
+def base_commit(vcs: Vcs, base: str) -> str:
+    """Where work starts: at the base that is named, else at the default branch."""
+    here = vcs.current_commit()
+    name = base or vcs.default_branch()
+    if name is not None and (here is not None or vcs.branch_tip(name) is not None):
+        return vcs.resolve(name)
+    if here is None:
+        raise InvalidState("the repository has no commit to start from", hint="make a first commit")
+    return here
+
+
+def _record_work(vcs: Vcs, task: Task) -> str | None:
+    """The commit that holds the task's work, made here if this is its checkout and something is uncommitted."""
+    if task.branch is None:
+        return vcs.current_commit()
+    if vcs.current_branch() != task.branch:
+        return vcs.branch_tip(task.branch) or vcs.current_commit()
+    try:
+        return vcs.commit(f"{one_line(task.title, 72)}\n\nTask: {task.id}\n")
+    except NothingToCommit:
+        return vcs.current_commit()

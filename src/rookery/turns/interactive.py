@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rookery.mail import service as mail
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
 from rookery.sessions import store
@@ -31,7 +30,7 @@ def take_mail(ctx: Context, session: Session) -> str:
     """Mail that came while the turn was running, for the turn to go on with; nothing once the work is over."""
     with ctx.db.write() as db:
         turn = store.running_turn(db, session.id)
-        if turn is None or mail.terminal_message(db, session) is not None:
+        if turn is None or mail_store.terminal_message(db, session) is not None:
             return ""
         return deliver_mail(ctx, session, turn)
 
@@ -69,5 +68,5 @@ def end_terminal(ctx: Context, session_id: str) -> None:
     end_processes(ctx, session)
     take_snapshot(ctx, session)
     reason = "its terminal is gone" if pane is None else f"exited with status {pane.exit_status}"
-    is_finished = mail.terminal_message(ctx.db, session) is not None
+    is_finished = mail_store.terminal_message(ctx.db, session) is not None
     end_session(ctx, session.id, COMPLETED if is_finished else CRASHED, reason)

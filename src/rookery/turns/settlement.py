@@ -87,7 +87,7 @@ def settle_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd, *, can
         if not session.is_alive or turn.state != TURN_RUNNING:
             return False
         close_turn(ctx, session, turn, end)
-        last_message = mail.terminal_message(db, session) if can_end_session else None
+        last_message = messages.terminal_message(db, session) if can_end_session else None
         if last_message is not None:
             # In a terminal the program still runs, and called us: the loop ends it.
             is_swept = session.mode == HEADLESS
@@ -108,10 +108,8 @@ def close_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd) -> None
     changes = {name: getattr(end, name) for name in ("state", "exit_status", "last_words", "snapshot")}
     store.change_turn(db, turn, ended_at=now, **changes)
     costs.add_usage(db, turn.id, end.usage)
-    if end.state in (TURN_DONE, TURN_INTERRUPTED):
-        mail.acknowledge(db, turn.id, now)  # an interrupted conversation holds it too, and goes on
-    else:
-        mail.redeliver(db, turn.id, now)
+    is_read = end.state in (TURN_DONE, TURN_INTERRUPTED)  # an interrupted conversation holds it too, and goes on
+    messages.settle_turn(db, turn.id, read=is_read, now=now)
     if not session.is_alive:
         return  # the event of its session's end says it all
     data: dict[str, Any] = {"turn_id": turn.id, "number": turn.number}

@@ -9,9 +9,8 @@ from rookery.base.json import dumps
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, next_page, text
 from rookery.config.environ import now
-from rookery.mail.groups import Group
-from rookery.mail.inbox import Checked, Opened, Purged
-from rookery.mail.model import Message, Sent
+from rookery.mail.group_ops import Group
+from rookery.mail.model import Checked, Message, Opened, Purged, Sent
 
 _PRIORITIES = {"urgent": "bad", "high": "busy", "normal": "", "low": "dim"}
 _SUBJECT_WIDTH = 100
@@ -21,7 +20,7 @@ _AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 def sent(result: Sent, _values: dict[str, Any]) -> list[Block]:
     """What was sent, and to whom."""
     blocks: list[Block] = [
-        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages))
+        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.to}") for message in result.messages))
     ]
     if result.not_alive:
         names = ", ".join(result.not_alive)

@@ -7,7 +7,7 @@ from typing import Any
 from rookery.base.text import one_line
 from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
 from rookery.ops.vcs import Committed, Detected, Difference
-from rookery.tasks.cleanup import Branch
+from rookery.tasks.cleanup_ops import Branch
 from rookery.vcs.model import LogEntry, Status
 
 _SHORT = 12
