@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from rookery.cli.document import Block, Fields, Line, Paragraph, line, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, text
 from rookery.guard.explanation import Explanation, Point
 from rookery.guard.model import Verdict
 
@@ -15,15 +15,13 @@ _WIDTH = 100
 
 def verdict(answer: Verdict, _values: dict[str, Any]) -> list[Block]:
     """One answer."""
-    rows: list[tuple[str, Line]] = [
-        ("verdict", line((answer.verdict, _STYLES[answer.verdict]))),
-        ("reason", line(answer.reason)),
-    ]
-    if answer.rule:
-        rows.append(("rule", line((answer.rule, "dim"))))
-    if answer.hint:
-        rows.append(("instead", line(answer.hint)))
-    return [Fields(tuple(rows))]
+    fields: dict[str, Cell] = {
+        "verdict": (answer.verdict, _STYLES[answer.verdict]),
+        "reason": answer.reason,
+        "rule": (answer.rule, "dim"),
+        "instead": answer.hint,
+    }
+    return [Fields(fields)]
 
 
 def explanation(role: Explanation, _values: dict[str, Any]) -> list[Block]:
@@ -35,7 +33,7 @@ def explanation(role: Explanation, _values: dict[str, Any]) -> list[Block]:
         ("denied", "bad", role.denied),
     ):
         if points:
-            blocks.append(Paragraph((line(), line((heading, style)))))
+            blocks.append(Paragraph(["", (heading, style)]))
             blocks += [block for point in points for block in _point(point)]
     return blocks
 

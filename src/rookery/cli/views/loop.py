@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Table, line, text
+from rookery.cli.document import Block, Cell, Table, text
 from rookery.flows.model import Action
 from rookery.flows.ops import Explained, Ran
 
@@ -31,18 +31,14 @@ def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
     stale = ", ".join(identity["agent"] for identity in facts["identities"])
     if stale:
         blocks.append(text(f"The identity file is out of date: {stale}.", "dim"))
-    blocks.append(_actions("to do", result.actions) if result.actions else text("There is nothing to do now.", "dim"))
+    blocks.append(_actions("to do", result.actions, "There is nothing to do now."))
     for failure in result.failures:
         then = f"next try at {_time(failure.next_at)}" if failure.next_at else "given up: `rook loop run` tries again"
         times = "once" if failure.count == 1 else f"{failure.count} times"
         blocks.append(text(f"{failure.name} {failure.label} failed {times}; {then}", "bad"))
         blocks.append(text(f"  {one_line(failure.error, 400)}"))
-    if result.timers:
-        rows = tuple((line(_time(timer.at)), line(timer.why)) for timer in result.timers)
-        blocks.append(Table(("timer", "what for"), rows, stretch=1))
-    else:
-        blocks.append(text("No timer is set.", "dim"))
-    return blocks
+    timers = [(_time(timer.at), timer.why) for timer in result.timers]
+    return [*blocks, Table(("timer", "what for"), timers, stretch=1, empty="No timer is set.")]
 
 
 def _time(at: str) -> str:
@@ -52,8 +48,8 @@ def _time(at: str) -> str:
 
 def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], stretch: int = -1) -> list[Table]:
     """A table whose first column is bold; nothing if it has no rows."""
-    lines = tuple((line((first, "bold")), *map(line, rest)) for first, *rest in rows)
-    return [Table(headings, lines, stretch)] if lines else []
+    cells: list[tuple[Cell, ...]] = [((first, "bold"), *rest) for first, *rest in rows]
+    return [Table(headings, cells, stretch)] if cells else []
 
 
 def _session(session: dict[str, Any]) -> tuple[str, ...]:
@@ -76,13 +72,10 @@ def _leftover(leftover: dict[str, Any]) -> tuple[str, ...]:
 
 def ran(result: Ran, _values: dict[str, Any]) -> list[Block]:
     """What was done."""
-    done = _actions("done", result.actions) if result.actions else text("There was nothing to do.", "dim")
+    done = _actions("done", result.actions, "There was nothing to do.")
     return [done, *(text(problem, "bad") for problem in result.problems)]
 
 
-def _actions(title: str, actions: tuple[Action, ...]) -> Table:
-    rows = tuple(
-        (line((action.name, "bold")), line(action.label or action.subject), line((action.why, "dim")))
-        for action in actions
-    )
-    return Table((title, "for", "because"), rows, stretch=2)
+def _actions(title: str, actions: tuple[Action, ...], empty: str) -> Table:
+    rows = [((action.name, "bold"), action.label or action.subject, (action.why, "dim")) for action in actions]
+    return Table((title, "for", "because"), rows, stretch=2, empty=empty)

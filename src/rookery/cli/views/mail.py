@@ -7,7 +7,7 @@ from typing import Any
 
 from rookery.base.json import dumps
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, next_page, text
+from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, next_page, text
 from rookery.config.environ import now
 from rookery.mail.groups import Group
 from rookery.mail.inbox import Checked, Opened, Purged
@@ -20,9 +20,8 @@ _AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 def sent(result: Sent, _values: dict[str, Any]) -> list[Block]:
     """What was sent, and to whom."""
-    blocks: list[Block] = [
-        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages))
-    ]
+    lines = [line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages]
+    blocks: list[Block] = [Paragraph(lines)]
     if result.not_alive:
         names = ", ".join(result.not_alive)
         blocks.append(text(f"not alive: {names}; the mail is kept, and not read for now", "busy"))
@@ -47,8 +46,8 @@ def opened(messages: list[Opened], _values: dict[str, Any]) -> list[Block]:
     for message in messages:
         blocks += _one(message)
         if len(message.messages) > 1:
-            steps = tuple(_step(step, message.id) for step in message.messages)
-            blocks += [text("thread", "dim"), Paragraph(steps, 2)]
+            steps = [_step(step, message.id) for step in message.messages]
+            blocks += [text("thread", "dim"), Paragraph(steps, indent=2)]
     return blocks
 
 
@@ -59,24 +58,22 @@ def waited(message: Message | None, _values: dict[str, Any]) -> list[Block]:
 
 def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
     """Mail in a table."""
-    if not messages:
-        return [text("No mail.", "dim")]
     at = now()
-    rows = tuple(
+    rows = [
         (
-            line(("●", "busy") if message.read_at is None else " "),
-            line((message.id, "id")),
-            line(one_line(message.sender)),
-            line(message.recipient, (f" {message.audience}" if message.audience else "", "dim")),
-            line(message.type),
-            line((message.priority, _PRIORITIES.get(message.priority, ""))),
-            line((_age(message.created_at, at), "dim")),
-            line((one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else "")),
+            ("●", "busy") if message.read_at is None else " ",
+            (message.id, "id"),
+            one_line(message.sender),
+            _recipient(message),
+            message.type,
+            _priority(message),
+            (_age(message.created_at, at), "dim"),
+            (one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else ""),
         )
         for message in messages
-    )
-    blocks: list[Block] = [Table(("", "id", "from", "to", "type", "priority", "age", "subject"), rows, stretch=7)]
-    return blocks + next_page(messages)
+    ]
+    headings = ("", "id", "from", "to", "type", "priority", "age", "subject")
+    return [Table(headings, rows, stretch=7, empty="No mail."), *next_page(messages)]
 
 
 def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
@@ -87,15 +84,13 @@ def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
 
 def group(result: Group, _values: dict[str, Any]) -> list[Block]:
     """One group."""
-    return [Paragraph((line((f"@{result.name}", "id"), f"  {', '.join(result.members)}"),))]
+    return [Paragraph([line((f"@{result.name}", "id"), f"  {', '.join(result.members)}")])]
 
 
 def groups(results: list[Group], _values: dict[str, Any]) -> list[Block]:
     """Every group."""
-    if not results:
-        return [text("No groups: `rook group create NAME MEMBER…` makes one.", "dim")]
-    rows = tuple((line((f"@{group.name}", "id")), line(", ".join(group.members))) for group in results)
-    return [Table(("group", "members"), rows)]
+    rows = [((f"@{group.name}", "id"), ", ".join(group.members)) for group in results]
+    return [Table(("group", "members"), rows, empty="No groups: `rook group create NAME MEMBER…` makes one.")]
 
 
 def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
@@ -104,25 +99,27 @@ def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
 
 
 def _one(message: Message) -> list[Block]:
-    rows = [
-        ("subject", line((one_line(message.subject), "title"))),
-        ("id", line((message.id, "id"))),
-        ("from", line(one_line(message.sender))),
-        ("to", line(message.recipient, (f" {message.audience}" if message.audience else "", "dim"))),
-        ("type", line(message.type)),
-        ("priority", line((message.priority, _PRIORITIES.get(message.priority, "")))),
-        ("at", line((message.created_at, "dim"))),
-        ("answers", line((message.reply_to or "", "id"))),
-        ("payload", line(_payload(message))),
-    ]
-    blocks: list[Block] = [Fields(tuple((name, value) for name, value in rows if value))]
-    if message.body:
-        blocks.append(text(message.body.rstrip("\n"), indent=2))
-    return [*blocks, text("")]
+    fields: dict[str, Cell] = {
+        "subject": (one_line(message.subject), "title"),
+        "id": (message.id, "id"),
+        "from": one_line(message.sender),
+        "to": _recipient(message),
+        "type": message.type,
+        "priority": _priority(message),
+        "at": (message.created_at, "dim"),
+        "answers": (message.reply_to, "id"),
+        "payload": one_line(dumps(message.payload)) if message.payload else "",
+    }
+    body = [text(message.body.rstrip("\n"), indent=2)] if message.body else []
+    return [Fields(fields), *body, text("")]
 
 
-def _payload(message: Message) -> str:
-    return one_line(dumps(message.payload)) if message.payload else ""
+def _recipient(message: Message) -> Line:
+    return line(message.recipient, (f" {message.audience}" if message.audience else "", "dim"))
+
+
+def _priority(message: Message) -> Span:
+    return message.priority, _PRIORITIES.get(message.priority, "")
 
 
 def _step(message: Message, current: str) -> Line:

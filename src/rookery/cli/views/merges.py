@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, line, text
 from rookery.cli.views.gates import failed_output, runs
 from rookery.merge.model import (
     AGENT,
@@ -57,13 +57,13 @@ def outcome(result: Outcome, values: dict[str, Any]) -> list[Block]:
 
 
 def _skipped(skipped: tuple[Skipped, ...]) -> list[Block]:
-    rows = tuple((line((skip.branch, "bold")), line((one_line(skip.reason), "dim"))) for skip in skipped)
+    rows = [((skip.branch, "bold"), (one_line(skip.reason), "dim")) for skip in skipped]
     return [Table(("skipped", "because"), rows, stretch=1)] if rows else []
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
-    return [_table(entries)] if entries else [text("The queue is empty.", "dim")]
+    return [_table(entries)]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
@@ -74,17 +74,18 @@ def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
 def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
     """Everything that was done to bring an entry in."""
     entry = result.entry
-    rows = [
-        ("merge", line((entry.id, "id"))),
-        ("branch", line(entry.branch, (f" at {entry.tip[:_SHORT]}", "dim"))),
-        ("onto", line(entry.base, ("" if entry.base_before is None else f" at {entry.base_before[:_SHORT]}", "dim"))),
-        ("state", line((entry.state, _STATES.get(entry.state, "")))),
-    ]
-    optional = {"task": entry.task_id, "agent": entry.agent, "by": entry.tier, "reason": entry.reason}
-    rows += [(name, line(one_line(value))) for name, value in optional.items() if value]
-    if entry.commit:
-        rows.append(("commit", line((entry.commit[:_SHORT], "id"))))
-    blocks: list[Block] = [Fields(tuple(rows))]
+    fields = {
+        "merge": (entry.id, "id"),
+        "branch": line(entry.branch, (f" at {entry.tip[:_SHORT]}", "dim")),
+        "onto": line(entry.base, ("" if entry.base_before is None else f" at {entry.base_before[:_SHORT]}", "dim")),
+        "state": (entry.state, _STATES.get(entry.state, "")),
+        "task": entry.task_id,
+        "agent": entry.agent,
+        "by": entry.tier,
+        "reason": one_line(entry.reason or ""),
+        "commit": ((entry.commit or "")[:_SHORT], "id"),
+    }
+    blocks: list[Block] = [Fields(fields)]
     if entry.tier == CLEAN:
         blocks.append(text("Git merged it by itself: no file conflicted.", "dim"))
     for file in result.outcomes:
@@ -97,16 +98,16 @@ def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
 def _file(file: FileOutcome) -> list[Block]:
     head = line((file.path or "the whole branch", "bold"), (f" ({file.kind}) ", "dim"))
     verdict = line((f"{file.tier}: {file.outcome}", _OUTCOMES.get(file.outcome, "")), f"; {one_line(file.why)}")
-    blocks: list[Block] = [Paragraph((head, verdict))]
+    blocks: list[Block] = [Paragraph([head, verdict])]
     for hunk in file.hunks:
         where = f"line {hunk['start']}: " if "start" in hunk else ""
         why = one_line(str(hunk.get("why", "")))
         shown = f"{hunk.get('line')!r} " if "line" in hunk else ""
-        lines = [line(f"{where}{shown}", (str(hunk.get("rule", "")), "note"), f"; {why}")]
+        lines: list[Cell] = [line(f"{where}{shown}", (str(hunk.get("rule", "")), "note"), f"; {why}")]
         for side, style in (("ours", "dim"), ("theirs", "dim"), ("result", "good")):
             if hunk.get(side):
-                lines += [line((f"  {side:>6} | {source}", style)) for source in str(hunk[side]).splitlines()[:8]]
-        blocks.append(Paragraph(tuple(lines), indent=2))
+                lines += [(f"  {side:>6} | {source}", style) for source in str(hunk[side]).splitlines()[:8]]
+        blocks.append(Paragraph(lines, indent=2))
     return blocks
 
 
@@ -119,76 +120,74 @@ def undone(landings: list[Undone], _values: dict[str, Any]) -> list[Block]:
         base = landing.entry.base
         how = f"{base} was moved back to " if landing.how == MOVED_BACK else f"reverted on {base} by "
         lines.append(line((landing.entry.branch, "bold"), ": ", how, (landing.commit[:_SHORT], "id")))
-        lines.append(line((f"  {base} as it was is kept under ", "dim"), (landing.rescue, "dim")))
-    return [Paragraph(tuple(lines))]
+        lines.append(line((f"  {base} as it was is kept under {landing.rescue}", "dim")))
+    return [Paragraph(lines)]
 
 
 def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
     """What became of a branch."""
     branch, base = result.branch, result.base
     if result.conflicts:
-        lines = [line((f"{branch} conflicts with {base}; nothing was changed", "bad"))]
-        lines += [line(f"  {file['path']} ", (f"({file['kind']})", "dim")) for file in result.conflicts]
-        return [Paragraph(tuple(lines))]
+        conflicts = [line(f"  {file['path']} ", (f"({file['kind']})", "dim")) for file in result.conflicts]
+        return [Paragraph([(f"{branch} conflicts with {base}; nothing was changed", "bad"), *conflicts])]
     if result.before == result.after:
         return [text(f"{branch} is up to date with {base}.", "dim")]
     now = line((branch, "bold"), f" is on top of {base} now, with {result.commits} commits, at ")
-    before = line((result.after[:_SHORT], "id"), ("; before it is kept under ", "dim"), (result.rescue, "dim"))
-    return [Paragraph((now, before))]
+    before = line((result.after[:_SHORT], "id"), (f"; before it is kept under {result.rescue}", "dim"))
+    return [Paragraph([now, before])]
 
 
 def radar(scan: Scan, _values: dict[str, Any]) -> list[Block]:
     """Which branches overlap."""
-    if not scan.overlaps:
-        return [text(f"{len(scan.branches)} unlanded branches, and none of them overlap.", "dim")]
-    rows = tuple(
+    rows = [
         (
-            line((overlap.kind, "bad" if overlap.kind == CONFLICT else "busy")),
-            line((overlap.agents[0] or overlap.one, "bold")),
-            line((overlap.agents[1] or overlap.other, "bold")),
-            line(_files(overlap.conflicts or overlap.files)),
+            (overlap.kind, "bad" if overlap.kind == CONFLICT else "busy"),
+            (overlap.agents[0] or overlap.one, "bold"),
+            (overlap.agents[1] or overlap.other, "bold"),
+            _files(overlap.conflicts or overlap.files),
         )
         for overlap in scan.overlaps
-    )
-    return [Table(("kind", "one", "other", "files"), rows, stretch=3)]
+    ]
+    none = f"{len(scan.branches)} unlanded branches, and none of them overlap."
+    return [Table(("kind", "one", "other", "files"), rows, stretch=3, empty=none)]
 
 
 def _table(entries: Sequence[Entry]) -> Table:
-    rows = tuple(
+    rows = [
         (
-            line((entry.id, "id")),
-            line((entry.state, _STATES.get(entry.state, ""))),
-            line(str(entry.priority)),
-            line((entry.branch, "bold")),
-            line(entry.base),
+            (entry.id, "id"),
+            (entry.state, _STATES.get(entry.state, "")),
+            entry.priority,
+            (entry.branch, "bold"),
+            entry.base,
             _remark(entry),
         )
         for entry in entries
-    )
-    return Table(("merge", "state", "priority", "branch", "onto", "remark"), rows, stretch=5)
+    ]
+    headings = ("merge", "state", "priority", "branch", "onto", "remark")
+    return Table(headings, rows, stretch=5, empty="The queue is empty.")
 
 
-def _remark(entry: Entry) -> Line:
+def _remark(entry: Entry) -> Cell:
     if entry.state != LANDED:
-        return line(one_line(entry.reason or ""))
+        return one_line(entry.reason or "")
     reason = f"; {entry.reason}" if entry.reason else ""
     return line(((entry.commit or "")[:_SHORT], "id"), f" {entry.tier or 'it was there'}", (reason, "note"))
 
 
 def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list[Block]:
     """What would become of branches."""
-    if not predicted:
-        return [text("No branch is ready to land.", "dim")]
-    rows = tuple(
+    rows = [
         (
-            line((branch.branch, "bold")),
-            line((branch.tier, _TIERS.get(branch.tier, "bad"))),
-            line(_files(branch.files)),
-            line((one_line(branch.reason), "dim")),
+            (branch.branch, "bold"),
+            (branch.tier, _TIERS.get(branch.tier, "bad")),
+            _files(branch.files),
+            (one_line(branch.reason), "dim"),
         )
         for branch in predicted
-    )
-    return [Table(("branch", "would be", "files", "because"), rows, stretch=3)]
+    ]
+    headings = ("branch", "would be", "files", "because")
+    return [Table(headings, rows, stretch=3, empty="No branch is ready to land.")]
 
 
 def _files(paths: tuple[str, ...]) -> str:
