@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
-from rookery.base.errors import InvalidInput
 from rookery.ops.operation import FLAG, INTEGER, Op, Param
 
 
@@ -24,15 +23,6 @@ def result_schema(operation: Op) -> dict[str, Any]:
     """The JSON Schema of `data` in the envelope; of each envelope if the operation streams."""
     closed: dict[str, Any] = _closed(_result(operation.result).json_schema(mode="serialization"))
     return closed
-
-
-def read_input(operation: Op, values: dict[str, Any]) -> dict[str, Any]:
-    """Values from outside, checked against the declaration; raises InvalidInput that names every wrong one."""
-    try:
-        return _input(operation.params).model_validate(values).model_dump(exclude_unset=True)
-    except ValidationError as error:
-        problems = [f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()]
-        raise InvalidInput("; ".join(problems), hint=f"`rook schema {operation.name}` shows what it takes") from error
 
 
 @cache
