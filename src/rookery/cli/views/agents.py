@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.agents.ops import Nudged, Stopped
@@ -84,10 +85,11 @@ def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
     return Tree(label, [_branch(child, agents) for child in agents if child.parent == agent.agent])
 
 
-def inspection(result: Inspection | Activity, values: dict[str, Any]) -> list[Block]:
+def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterator[Block]:
     """An agent at length, and then what it did."""
     if not isinstance(result, Inspection):
-        return row(result, values)
+        yield from row(result, values)
+        return
     session, agent = result.session, result.status
     fields: dict[str, Cell] = {
         "state": session.outcome or session.state,
@@ -102,16 +104,17 @@ def inspection(result: Inspection | Activity, values: dict[str, Any]) -> list[Bl
         "sandbox": session.settings.sandbox,
         "cost": f"${agent.dollars:.4f} in {agent.turns} turns",
     }
-    blocks: list[Block] = [Paragraph([line((session.agent, "title"), f", a {session.role}")]), Fields(fields)]
+    yield Paragraph([line((session.agent, "title"), f", a {session.role}")])
+    yield Fields(fields)
     if result.turns:
         turns = [
             (turn.number, turn.cause, turn.state, turn.started_at, one_line(turn.last_words or "", 60))
             for turn in result.turns
         ]
-        blocks.append(Table(("turn", "cause", "state", "began", "last output"), turns, stretch=4))
+        yield Table(("turn", "cause", "state", "began", "last output"), turns, stretch=4)
     if result.screen:
-        blocks += [text("screen", "dim"), text(result.screen.rstrip(), indent=2)]
-    return blocks
+        yield text("screen", "dim")
+        yield text(result.screen.rstrip(), indent=2)
 
 
 def attach(result: Attached, _values: dict[str, Any]) -> list[Block]:

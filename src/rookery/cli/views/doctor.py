@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.cli.document import Block, Cell, Paragraph, line, text
@@ -15,9 +16,8 @@ _SUMMARY = {
 }
 
 
-def report(result: Report, _values: dict[str, Any]) -> list[Block]:
+def report(result: Report, _values: dict[str, Any]) -> Iterator[Block]:
     """Findings by category, and the verdict."""
-    blocks: list[Block] = []
     for category in dict.fromkeys(check.category for check in result.checks):
         lines: list[Cell] = [(category, "bold")]
         for check in result.checks:
@@ -28,5 +28,5 @@ def report(result: Report, _values: dict[str, Any]) -> list[Block]:
                 lines.append((f"      repaired: {check.fixed}", "good"))
             if check.hint and check.status != "ok":
                 lines.append((f"      {check.hint}", "dim"))
-        blocks.append(Paragraph(lines))
-    return [*blocks, text(*_SUMMARY[result.status])]
+        yield Paragraph(lines)
+    yield text(*_SUMMARY[result.status])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
@@ -15,21 +16,22 @@ _LINE = 78
 _STYLES = {"same": "dim", "changed": "busy", "missing": "bad", "added": "note", "removed": "bad"}
 
 
-def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> list[Block]:
+def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> Iterator[Block]:
     """What is recorded; what differs from the shell comes first."""
-    blocks: list[Block]
     if environment.problem:
-        blocks = [_wrapped(f"Not in use: {environment.problem}.", "bad"), _wrapped(f"{environment.hint}.", "dim")]
+        yield _wrapped(f"Not in use: {environment.problem}.", "bad")
+        yield _wrapped(f"{environment.hint}.", "dim")
     else:
         author = f"{environment.by}, with `rook {environment.how}`"
-        blocks = [Fields({"since": environment.at, "by": author}, shows_empty=True)]
-    blocks += [text("plain values in", "dim"), text(environment.path, indent=2)]
+        yield Fields({"since": environment.at, "by": author}, shows_empty=True)
+    yield text("plain values in", "dim")
+    yield text(environment.path, indent=2)
     if environment.credentials_path:
-        blocks += [text("credentials in", "dim"), text(environment.credentials_path, indent=2)]
+        yield text("credentials in", "dim")
+        yield text(environment.credentials_path, indent=2)
     ordered = sorted(environment.variables, key=lambda variable: (variable.shell == "same", variable.name))
     if ordered:
-        blocks.append(Table(("variable", "value", "shell"), [_row(variable) for variable in ordered]))
-    return blocks
+        yield Table(("variable", "value", "shell"), [_row(variable) for variable in ordered])
 
 
 def _row(variable: Variable) -> tuple[Cell, ...]:
@@ -43,13 +45,10 @@ def _row(variable: Variable) -> tuple[Cell, ...]:
     return (one_line(variable.name, _NAME), "bold"), value, (variable.shell, _STYLES[variable.shell])
 
 
-def refreshed(result: Refreshed, _values: dict[str, Any]) -> list[Block]:
+def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
     """What changed, without values of credentials."""
-    blocks: list[Block] = []
     if result.problem:
-        blocks.append(_wrapped(f"The earlier record could not be used: {result.problem}.", "bad"))
-    if not result.changes:
-        return [*blocks, text("Nothing has changed.", "dim")]
+        yield _wrapped(f"The earlier record could not be used: {result.problem}.", "bad")
     rows = [
         (
             (change.what, _STYLES[change.what]),
@@ -58,8 +57,10 @@ def refreshed(result: Refreshed, _values: dict[str, Any]) -> list[Block]:
         )
         for change in result.changes
     ]
-    end = "Nothing was written: this is what would change." if result.dry_run else "Turns and gates get it from now on."
-    return [*blocks, Table(("", "variable", "kind"), rows), text(end, "dim")]
+    yield Table(("", "variable", "kind"), rows, empty="Nothing has changed.")
+    if rows:
+        plan = "Nothing was written: this is what would change."
+        yield text(plan if result.dry_run else "Turns and gates get it from now on.", "dim")
 
 
 def _wrapped(content: str, style: str) -> Block:

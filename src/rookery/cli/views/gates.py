@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
@@ -23,14 +24,12 @@ def report(result: GateReport, _values: dict[str, Any]) -> list[Block]:
     return [runs(result.runs), *failed_output(result.runs), commit]
 
 
-def failed_output(gate_runs: tuple[GateRun, ...]) -> list[Block]:
+def failed_output(gate_runs: tuple[GateRun, ...]) -> Iterator[Block]:
     """The last lines of those that did not pass."""
-    blocks: list[Block] = []
     for run in gate_runs:
         if not run.is_ok and run.last_lines:
-            last = "\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:])
-            blocks += [text(f"The last lines of {run.name}:", "bold"), text(last, "dim", indent=2)]
-    return blocks
+            yield text(f"The last lines of {run.name}:", "bold")
+            yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
 
 
 def runs(gate_runs: tuple[GateRun, ...]) -> Table:

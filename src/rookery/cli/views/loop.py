@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rookery.base.text import one_line
@@ -11,34 +11,35 @@ from rookery.flows.model import Action
 from rookery.flows.ops import Explained, Ran
 
 
-def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
+def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
     """What the loop sees and decides."""
     facts = result.facts
     if None in facts.values():
-        return [text("The project's agents run at another place that works in the same folder.", "busy")]
+        yield text("The project's agents run at another place that works in the same folder.", "busy")
+        return
     state = "A process runs the loop." if result.runs else "No process runs the loop: every command runs it at its end."
-    blocks: list[Block] = [text(state, "good" if result.runs else "dim")]
-    blocks += _table(
+    yield text(state, "good" if result.runs else "dim")
+    yield from _table(
         ("agent", "state", "last turn", "new mail", "process"), map(_session, facts["sessions"]), stretch=2
     )
     landings = ((base["base"], "a merger" if base["is_held"] else "none") for base in facts["landings"])
-    blocks += _table(("base", "held by"), landings)
-    blocks += _table(("job", "state", "awaited by"), map(_job, facts["jobs"]))
-    blocks += _table(("leftover", "kind", "held by"), map(_leftover, facts["leftovers"]))
+    yield from _table(("base", "held by"), landings)
+    yield from _table(("job", "state", "awaited by"), map(_job, facts["jobs"]))
+    yield from _table(("leftover", "kind", "held by"), map(_leftover, facts["leftovers"]))
     if facts["radar"]["ended"] is not None:
         doing = "is at work." if facts["radar"]["is_looking"] else "has not seen every turn."
-        blocks.append(text(f"The radar {doing}", "dim"))
+        yield text(f"The radar {doing}", "dim")
     stale = ", ".join(identity["agent"] for identity in facts["identities"])
     if stale:
-        blocks.append(text(f"The identity file is out of date: {stale}.", "dim"))
-    blocks.append(_actions("to do", result.actions, "There is nothing to do now."))
+        yield text(f"The identity file is out of date: {stale}.", "dim")
+    yield _actions("to do", result.actions, "There is nothing to do now.")
     for failure in result.failures:
         then = f"next try at {_time(failure.next_at)}" if failure.next_at else "given up: `rook loop run` tries again"
         times = "once" if failure.count == 1 else f"{failure.count} times"
-        blocks.append(text(f"{failure.name} {failure.label} failed {times}; {then}", "bad"))
-        blocks.append(text(f"  {one_line(failure.error, 400)}"))
+        yield text(f"{failure.name} {failure.label} failed {times}; {then}", "bad")
+        yield text(f"  {one_line(failure.error, 400)}")
     timers = [(_time(timer.at), timer.why) for timer in result.timers]
-    return [*blocks, Table(("timer", "what for"), timers, stretch=1, empty="No timer is set.")]
+    yield Table(("timer", "what for"), timers, stretch=1, empty="No timer is set.")
 
 
 def _time(at: str) -> str:

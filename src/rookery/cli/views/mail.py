@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,40 +19,37 @@ _SUBJECT_WIDTH = 100
 _AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-def sent(result: Sent, _values: dict[str, Any]) -> list[Block]:
+def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
     """What was sent, and to whom."""
-    lines = [line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages]
-    blocks: list[Block] = [Paragraph(lines)]
+    yield Paragraph([line("sent ", (message.id, "id"), f" to {message.recipient}") for message in result.messages])
     if result.not_alive:
         names = ", ".join(result.not_alive)
-        blocks.append(text(f"not alive: {names}; the mail is kept, and not read for now", "busy"))
-    return blocks
+        yield text(f"not alive: {names}; the mail is kept, and not read for now", "busy")
 
 
-def checked(result: Checked, _values: dict[str, Any]) -> list[Block]:
+def checked(result: Checked, _values: dict[str, Any]) -> Iterator[Block]:
     """New mail at length, or the text for a prompt as it is."""
-    if result.text is not None:
-        return [text(result.text.rstrip("\n"))] if result.text else []
-    if not result.messages:
-        return [text("No mail.", "dim")]
-    blocks = [block for message in result.messages for block in _one(message)]
-    if result.waiting:
-        blocks.append(text(f"{result.waiting} more: `rook mail check` shows them", "dim"))
-    return blocks
+    if result.text:
+        yield text(result.text.rstrip("\n"))
+    elif result.text is None and not result.messages:
+        yield text("No mail.", "dim")
+    elif result.text is None:
+        for message in result.messages:
+            yield from _one(message)
+        if result.waiting:
+            yield text(f"{result.waiting} more: `rook mail check` shows them", "dim")
 
 
-def opened(messages: list[Opened], _values: dict[str, Any]) -> list[Block]:
+def opened(messages: list[Opened], _values: dict[str, Any]) -> Iterator[Block]:
     """Messages at length, each with its thread."""
-    blocks: list[Block] = []
     for message in messages:
-        blocks += _one(message)
+        yield from _one(message)
         if len(message.messages) > 1:
-            steps = [_step(step, message.id) for step in message.messages]
-            blocks += [text("thread", "dim"), Paragraph(steps, indent=2)]
-    return blocks
+            yield text("thread", "dim")
+            yield Paragraph([_step(step, message.id) for step in message.messages], indent=2)
 
 
-def waited(message: Message | None, _values: dict[str, Any]) -> list[Block]:
+def waited(message: Message | None, _values: dict[str, Any]) -> Iterable[Block]:
     """The message that came, if one did."""
     return [text("No mail came.", "dim")] if message is None else _one(message)
 
@@ -98,7 +96,7 @@ def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
     return [text(f"deleted @{result.name}: {', '.join(result.members)}")]
 
 
-def _one(message: Message) -> list[Block]:
+def _one(message: Message) -> Iterator[Block]:
     fields: dict[str, Cell] = {
         "subject": (one_line(message.subject), "title"),
         "id": (message.id, "id"),
@@ -110,8 +108,10 @@ def _one(message: Message) -> list[Block]:
         "answers": (message.reply_to, "id"),
         "payload": one_line(dumps(message.payload)) if message.payload else "",
     }
-    body = [text(message.body.rstrip("\n"), indent=2)] if message.body else []
-    return [Fields(fields), *body, text("")]
+    yield Fields(fields)
+    if message.body:
+        yield text(message.body.rstrip("\n"), indent=2)
+    yield text("")
 
 
 def _recipient(message: Message) -> Line:

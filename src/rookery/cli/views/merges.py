@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rookery.base.text import one_line
@@ -26,7 +26,6 @@ from rookery.merge.model import (
     FileOutcome,
     Outcome,
     Predicted,
-    Skipped,
 )
 from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
@@ -38,27 +37,31 @@ _TIERS = {CLEAN: "good", LANDED: "good", MECHANICAL: "good", AGENT: "busy", REIM
 _OUTCOMES = {RESOLVED: "good", DECLINED: "dim", REFUSED: "bad"}
 
 
-def outcome(result: Outcome, values: dict[str, Any]) -> list[Block]:
+def outcome(result: Outcome, values: dict[str, Any]) -> Iterator[Block]:
     """What landing did, or what it would do."""
     if values.get("dry_run"):
-        return predictions(result.predicted, values)
-    if not result.entries:
-        nothing = f"Nothing landed on {result.base}." if result.skipped else f"Nothing is queued for {result.base}."
-        return [text(nothing, "dim"), *_skipped(result.skipped)]
+        yield from predictions(result.predicted, values)
+        return
+    if result.entries:
+        yield from _landed(result)
+    elif result.skipped:
+        yield text(f"Nothing landed on {result.base}.", "dim")
+    else:
+        yield text(f"Nothing is queued for {result.base}.", "dim")
+    if result.skipped:
+        rows = [((skip.branch, "bold"), (one_line(skip.reason), "dim")) for skip in result.skipped]
+        yield Table(("skipped", "because"), rows, stretch=1)
+
+
+def _landed(result: Outcome) -> Iterator[Block]:
+    yield _table(result.entries)
     landed = sum(entry.state == LANDED for entry in result.entries)
-    summary = f"{landed} of {len(result.entries)} landed on {result.base}, with {result.gate_runs} gate runs"
-    blocks: list[Block] = [_table(result.entries), text(summary, "bold")]
+    gate_runs = f"with {result.gate_runs} gate runs"
+    yield text(f"{landed} of {len(result.entries)} landed on {result.base}, {gate_runs}", "bold")
     if any(entry.state == WAITING for entry in result.entries):
-        blocks.append(text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy"))
-    blocks += [
-        text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note") for name in result.flaky
-    ]
-    return [*blocks, *_skipped(result.skipped)]
-
-
-def _skipped(skipped: tuple[Skipped, ...]) -> list[Block]:
-    rows = [((skip.branch, "bold"), (one_line(skip.reason), "dim")) for skip in skipped]
-    return [Table(("skipped", "because"), rows, stretch=1)] if rows else []
+        yield text("What waits lands with `rook merge run`, once nothing blocks it any more.", "busy")
+    for name in result.flaky:
+        yield text(f"The gate {name} is flaky: it failed, and passed on the same files.", "note")
 
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
@@ -71,7 +74,7 @@ def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
     return [_table([entry])]
 
 
-def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
+def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
     """Everything that was done to bring an entry in."""
     entry = result.entry
     fields = {
@@ -85,20 +88,20 @@ def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
         "reason": one_line(entry.reason or ""),
         "commit": ((entry.commit or "")[:_SHORT], "id"),
     }
-    blocks: list[Block] = [Fields(fields)]
+    yield Fields(fields)
     if entry.tier == CLEAN:
-        blocks.append(text("Git merged it by itself: no file conflicted.", "dim"))
+        yield text("Git merged it by itself: no file conflicted.", "dim")
     for file in result.outcomes:
-        blocks += _file(file)
+        yield from _file(file)
     if result.gates:
-        blocks += [runs(result.gates), *failed_output(result.gates[-1:])]
-    return blocks
+        yield runs(result.gates)
+        yield from failed_output(result.gates[-1:])
 
 
-def _file(file: FileOutcome) -> list[Block]:
+def _file(file: FileOutcome) -> Iterator[Block]:
     head = line((file.path or "the whole branch", "bold"), (f" ({file.kind}) ", "dim"))
     verdict = line((f"{file.tier}: {file.outcome}", _OUTCOMES.get(file.outcome, "")), f"; {one_line(file.why)}")
-    blocks: list[Block] = [Paragraph([head, verdict])]
+    yield Paragraph([head, verdict])
     for hunk in file.hunks:
         where = f"line {hunk['start']}: " if "start" in hunk else ""
         why = one_line(str(hunk.get("why", "")))
@@ -107,8 +110,7 @@ def _file(file: FileOutcome) -> list[Block]:
         for side, style in (("ours", "dim"), ("theirs", "dim"), ("result", "good")):
             if hunk.get(side):
                 lines += [(f"  {side:>6} | {source}", style) for source in str(hunk[side]).splitlines()[:8]]
-        blocks.append(Paragraph(lines, indent=2))
-    return blocks
+        yield Paragraph(lines, indent=2)
 
 
 def undone(landings: list[Undone], _values: dict[str, Any]) -> list[Block]:

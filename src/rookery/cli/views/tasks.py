@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rookery.base.text import one_line
@@ -37,7 +38,7 @@ _TITLE_WIDTH = 100
 _BAR_WIDTH = 30
 
 
-def one(view: TaskView, _values: dict[str, Any]) -> list[Block]:
+def one(view: TaskView, _values: dict[str, Any]) -> Iterator[Block]:
     """A task at length."""
     task = view.task
     fields: dict[str, Cell] = {
@@ -55,22 +56,22 @@ def one(view: TaskView, _values: dict[str, Any]) -> list[Block]:
         "result": one_line(task.result or ""),
         "archived": task.archived_at,
     }
-    title = line(_MARKS[task.state], " ", (one_line(task.title), "title"))
-    blocks: list[Block] = [Paragraph([title]), Fields(fields)]
-    for name in ("description", "design"):
-        if getattr(task, name):
-            blocks += [text(name, "dim"), text(getattr(task, name), indent=2)]
-    for owner, context in zip(("context", "parent's context", "epic's context"), _contexts(view), strict=False):
-        if context:
-            blocks += [text(owner, "dim"), text(context, indent=2)]
+    yield Paragraph([line(_MARKS[task.state], " ", (one_line(task.title), "title"))])
+    yield Fields(fields)
+    contexts = (task.context, *(above.context for above in view.ancestors))
+    texts = {"description": task.description, "design": task.design}
+    texts |= zip(("context", "parent's context", "epic's context"), contexts, strict=False)
+    for name, content in texts.items():
+        if content:
+            yield text(name, "dim")
+            yield text(content, indent=2)
     for owner, learnings in zip(("learnings", "parent's learnings", "epic's learnings"), view.learnings, strict=True):
         if learnings:
-            blocks.append(text(owner, "dim"))
-            blocks += [text(f"- {learning.content}", indent=2) for learning in learnings]
-    return blocks
+            yield text(owner, "dim")
+            yield from (text(f"- {learning.content}", indent=2) for learning in learnings)
 
 
-def offer(view: TaskView | None, values: dict[str, Any]) -> list[Block]:
+def offer(view: TaskView | None, values: dict[str, Any]) -> Iterable[Block]:
     """A task to work on, if there is one."""
     if view is None:
         return [text("Nothing is ready. `rook task list --open` shows what is held or waits.", "dim")]
@@ -163,7 +164,3 @@ def _holder(view: TaskView) -> str:
     if task.assignee is None:
         return ""
     return task.assignee + (f" until {task.lease_until}" if task.lease_until else "")
-
-
-def _contexts(view: TaskView) -> tuple[str, ...]:
-    return (view.task.context, *(above.context for above in view.ancestors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
@@ -62,13 +63,12 @@ def commit(new: Committed, _values: dict[str, Any]) -> list[Block]:
     return [Paragraph([line((new.commit, "id"), f" on {new.branch or 'no branch'}")])]
 
 
-def cleanup(branches: list[Branch], values: dict[str, Any]) -> list[Block]:
+def cleanup(branches: list[Branch], values: dict[str, Any]) -> Iterator[Block]:
     """What becomes of the branches of tasks."""
     rows = [((branch.verdict, _VERDICTS[branch.verdict]), branch.branch, (branch.reason, "dim")) for branch in branches]
-    blocks: list[Block] = [Table(("verdict", "branch", "why"), rows, empty="No branches of tasks.")]
+    yield Table(("verdict", "branch", "why"), rows, empty="No branches of tasks.")
     if any(branch.verdict == "removable" for branch in branches) and not values.get("delete"):
-        blocks.append(text("`rook vcs cleanup --delete` deletes the removable ones", "dim"))
-    return blocks
+        yield text("`rook vcs cleanup --delete` deletes the removable ones", "dim")
 
 
 def _kind(kind: str) -> Span:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
@@ -37,22 +38,21 @@ def _row(listed: Listed) -> list[Cell]:
     ]
 
 
-def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> list[Block]:
+def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> Iterator[Block]:
     """What happened to worktrees."""
     rows = [
         ((worktree.verdict, _VERDICTS[worktree.verdict]), (worktree.agent, "bold"), (one_line(worktree.reason), "dim"))
         for worktree in worktrees
     ]
-    blocks: list[Block] = [Table(("verdict", "agent", "why"), rows, empty="No worktrees to clean.")]
+    yield Table(("verdict", "agent", "why"), rows, empty="No worktrees to clean.")
     for worktree in worktrees:
         agent = worktree.agent
         if worktree.rescue is not None:
             saved = line(f"{agent}: unsaved work is kept under ", (worktree.rescue, "id"))
-            blocks.append(Paragraph([saved, line("  ", (worktree.restore_with, "bold"))]))
+            yield Paragraph([saved, line("  ", (worktree.restore_with, "bold"))])
         if worktree.ignored:
             verb = "were deleted" if worktree.verdict == "removed" else "would be deleted"
-            blocks.append(text(f"{agent}: {worktree.ignored} ignored files {verb}; --ignored saves them", "note"))
-    return blocks
+            yield text(f"{agent}: {worktree.ignored} ignored files {verb}; --ignored saves them", "note")
 
 
 def snapshots(listed: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
