@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.record import Record
-from rookery.base.text import visible
+from rookery.base.text import one_line, visible
+
+SHORT = 12
+"""How many characters of a commit are shown."""
 
 Span = tuple[str | None, str]
 """Text and its style: one of `STYLES`."""
@@ -83,6 +86,17 @@ def line(*parts: str | Span) -> Line:
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
     """Text as it is, line by line."""
     return Paragraph([(row, style) for row in content.split("\n")], indent)
+
+
+def short(commit: str | None) -> Span:
+    """A commit as people name it."""
+    return (commit or "")[:SHORT], "id"
+
+
+def some(paths: Sequence[str], most: int) -> str:
+    """The first of some paths, and how many there are besides."""
+    rest = len(paths) - most
+    return ", ".join(one_line(path) for path in paths[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def next_page(items: Sequence[Any]) -> list[Block]:

@@ -37,8 +37,7 @@ def find_project(start: str, named: str | None = None) -> str:
 
 def check_state(root: str) -> None:
     """Raise UntrustedState if the state at `root` is another user's, or tracked by git or jj. None is fine."""
-    for path in (layout.path(root), database_path(root)):
-        check_owner(path)
+    check_owner(root)
     indexes = find_indexes(root)
     if indexes:
         _check_untracked(root, indexes)
@@ -62,15 +61,16 @@ def _without(identity: bytes, index: str) -> list[bytes]:
     return [line for line in identity.splitlines() if not line.endswith(b" " + os.fsencode(index))]
 
 
-def check_owner(path: str) -> None:
-    """Raise UntrustedState if the file, or what it links to, is another user's."""
-    try:
-        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}
-    except (FileNotFoundError, NotADirectoryError):
-        return  # `rook init` reports what it finds in place of the folder
-    for owner in owners:
-        if not is_own(owner, os.geteuid(), read_sudo_user()):
-            raise _foreign(path, owner)
+def check_owner(root: str) -> None:
+    """Raise UntrustedState if the state's folder or database, or what it links to, is another user's."""
+    for path in (layout.path(root), database_path(root)):
+        try:
+            owners = {os.lstat(path).st_uid, os.stat(path).st_uid}
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # `rook init` reports what it finds in place of the folder
+        for owner in owners:
+            if not is_own(owner, os.geteuid(), read_sudo_user()):
+                raise _foreign(path, owner)
 
 
 def _foreign(path: str, owner: int) -> UntrustedState:

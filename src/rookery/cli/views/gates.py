@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Paragraph, Table, line, text
+from rookery.cli.document import Block, Paragraph, Table, line, short, text
 from rookery.merge.gates.ops import GateSummary
 from rookery.merge.gates.service import GateReport
 from rookery.merge.model import FAILED_GATE, FLAKY, OVERRAN, PASSED, TIMEOUT, GateRun
 
-_SHORT = 12
 _STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad"}
 _SHOWN_LINES = 20
 
@@ -20,7 +19,7 @@ def report(result: GateReport, _values: dict[str, Any]) -> list[Block]:
     """What the gates say of a commit."""
     if not result.runs:
         return [text("No gate is configured for what has changed; see `gates` in the configuration.", "dim")]
-    commit = Paragraph([line("for ", (result.commit[:_SHORT], "id"))])
+    commit = Paragraph([line("for ", short(result.commit))])
     return [runs(result.runs), *failed_output(result.runs), commit]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, line, text
+from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, line, short, some, text
 from rookery.cli.views.gates import failed_output, runs
 from rookery.merge.model import (
     AGENT,
@@ -31,7 +31,7 @@ from rookery.merge.radar.service import CONFLICT, Scan
 from rookery.merge.rebase import Rebased
 from rookery.merge.undo import MOVED_BACK, Undone
 
-_SHORT = 12
+_SHOWN_FILES = 3
 _STATES = {LANDED: "good", FAILED: "bad", WAITING: "busy", TESTING: "busy", LANDING: "busy"}
 _TIERS = {CLEAN: "good", LANDED: "good", MECHANICAL: "good", AGENT: "busy", REIMAGINE: "busy"}
 _OUTCOMES = {RESOLVED: "good", DECLINED: "dim", REFUSED: "bad"}
@@ -79,14 +79,14 @@ def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
     entry = result.entry
     fields = {
         "merge": (entry.id, "id"),
-        "branch": line(entry.branch, (f" at {entry.tip[:_SHORT]}", "dim")),
-        "onto": line(entry.base, ("" if entry.base_before is None else f" at {entry.base_before[:_SHORT]}", "dim")),
+        "branch": line(entry.branch, (f" at {entry.tip[:SHORT]}", "dim")),
+        "onto": line(entry.base, ("" if entry.base_before is None else f" at {entry.base_before[:SHORT]}", "dim")),
         "state": (entry.state, _STATES.get(entry.state, "")),
         "task": entry.task_id,
         "agent": entry.agent,
         "by": entry.tier,
         "reason": one_line(entry.reason or ""),
-        "commit": ((entry.commit or "")[:_SHORT], "id"),
+        "commit": short(entry.commit),
     }
     yield Fields(fields)
     if entry.tier == CLEAN:
@@ -121,7 +121,7 @@ def undone(landings: list[Undone], _values: dict[str, Any]) -> list[Block]:
     for landing in landings:
         base = landing.entry.base
         how = f"{base} was moved back to " if landing.how == MOVED_BACK else f"reverted on {base} by "
-        lines.append(line((landing.entry.branch, "bold"), ": ", how, (landing.commit[:_SHORT], "id")))
+        lines.append(line((landing.entry.branch, "bold"), ": ", how, short(landing.commit)))
         lines.append(line((f"  {base} as it was is kept under {landing.rescue}", "dim")))
     return [Paragraph(lines)]
 
@@ -135,7 +135,7 @@ def rebased(result: Rebased, _values: dict[str, Any]) -> list[Block]:
     if result.before == result.after:
         return [text(f"{branch} is up to date with {base}.", "dim")]
     now = line((branch, "bold"), f" is on top of {base} now, with {result.commits} commits, at ")
-    before = line((result.after[:_SHORT], "id"), (f"; before it is kept under {result.rescue}", "dim"))
+    before = line(short(result.after), (f"; before it is kept under {result.rescue}", "dim"))
     return [Paragraph([now, before])]
 
 
@@ -146,7 +146,7 @@ def radar(scan: Scan, _values: dict[str, Any]) -> list[Block]:
             (overlap.kind, "bad" if overlap.kind == CONFLICT else "busy"),
             (overlap.agents[0] or overlap.one, "bold"),
             (overlap.agents[1] or overlap.other, "bold"),
-            _files(overlap.conflicts or overlap.files),
+            some(overlap.conflicts or overlap.files, _SHOWN_FILES),
         )
         for overlap in scan.overlaps
     ]
@@ -174,7 +174,7 @@ def _remark(entry: Entry) -> Cell:
     if entry.state != LANDED:
         return one_line(entry.reason or "")
     reason = f"; {entry.reason}" if entry.reason else ""
-    return line(((entry.commit or "")[:_SHORT], "id"), f" {entry.tier or 'it was there'}", (reason, "note"))
+    return line(short(entry.commit), f" {entry.tier or 'it was there'}", (reason, "note"))
 
 
 def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list[Block]:
@@ -183,15 +183,10 @@ def predictions(predicted: Sequence[Predicted], _values: dict[str, Any]) -> list
         (
             (branch.branch, "bold"),
             (branch.tier, _TIERS.get(branch.tier, "bad")),
-            _files(branch.files),
+            some(branch.files, _SHOWN_FILES),
             (one_line(branch.reason), "dim"),
         )
         for branch in predicted
     ]
     headings = ("branch", "would be", "files", "because")
     return [Table(headings, rows, stretch=3, empty="No branch is ready to land.")]
-
-
-def _files(paths: tuple[str, ...]) -> str:
-    shown = ", ".join(one_line(path) for path in paths[:3])
-    return shown + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")

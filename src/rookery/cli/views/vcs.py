@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Paragraph, Span, Table, line, text
+from rookery.cli.document import SHORT, Block, Fields, Paragraph, Span, Table, line, short, text
 from rookery.ops.vcs import Committed, Detected, Difference
 from rookery.tasks.cleanup import Branch
 from rookery.vcs.model import LogEntry, Status
 
-_SHORT = 12
 _KINDS = {"added": "good", "untracked": "good", "deleted": "bad", "conflicted": "bad"}
 _VERDICTS = {"kept": "", "removable": "busy", "deleted": "good"}
 
@@ -26,7 +25,7 @@ def detect(repository: Detected, _values: dict[str, Any]) -> list[Block]:
 
 def status(checkout: Status, _values: dict[str, Any]) -> list[Block]:
     """What is changed in a checkout."""
-    place = line("on ", (checkout.branch or "no branch", "bold"), f" at {(checkout.commit or 'no commit')[:_SHORT]}")
+    place = line("on ", (checkout.branch or "no branch", "bold"), f" at {(checkout.commit or 'no commit')[:SHORT]}")
     if checkout.is_clean:
         return [Paragraph([place, ("clean", "good")])]
     rows = [(_kind(change.kind), _path(change.path, change.old_path)) for change in checkout.changes]
@@ -35,10 +34,7 @@ def status(checkout: Status, _values: dict[str, Any]) -> list[Block]:
 
 def log(entries: list[LogEntry], _values: dict[str, Any]) -> list[Block]:
     """Commits, newest first."""
-    rows = [
-        ((entry.commit[:_SHORT], "id"), (entry.at, "dim"), one_line(entry.message.partition("\n")[0]))
-        for entry in entries
-    ]
+    rows = [(short(entry.commit), (entry.at, "dim"), one_line(entry.message.partition("\n")[0])) for entry in entries]
     return [Table(("commit", "at", "message"), rows, stretch=2, empty="No commits yet.")]
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Cell, Paragraph, Table, line, text
+from rookery.cli.document import Block, Cell, Paragraph, Table, line, short, some, text
 from rookery.worktrees.cleaning import Cleaned, Listed
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.snapshots import Restored, Snapshot
 
-_SHORT = 12
 _SHOWN_FILES = 5
 _VERDICTS = {"kept": "busy", "removable": "", "removed": "good"}
 
@@ -58,7 +57,7 @@ def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> Iterator[Block
 def snapshots(listed: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
     """The ends of an agent's turns."""
     rows = [
-        (snapshot.turn, (snapshot.at, "dim"), (snapshot.commit[:_SHORT], "id"), _files(snapshot.files))
+        (snapshot.turn, (snapshot.at, "dim"), short(snapshot.commit), some(snapshot.files, _SHOWN_FILES) or "nothing")
         for snapshot in listed
     ]
     return [Table(("turn", "ended", "commit", "changed"), rows, stretch=3, empty="No snapshots.")]
@@ -66,8 +65,7 @@ def snapshots(listed: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
 
 def restored(worktree: Restored, _values: dict[str, Any]) -> list[Block]:
     """A worktree that was restored."""
-    commit = (worktree.commit[:_SHORT], "id")
-    lines = [line(f"{worktree.path} is as it was at the end of turn {worktree.turn}, ", commit)]
+    lines = [line(f"{worktree.path} is as it was at the end of turn {worktree.turn}, ", short(worktree.commit))]
     if worktree.was_recreated:
         lines.append(line("It was created again, without its provisioning."))
     if worktree.rescue is not None:
@@ -77,12 +75,6 @@ def restored(worktree: Restored, _values: dict[str, Any]) -> list[Block]:
 
 def _megabytes(size: int | None) -> str:
     return "" if size is None else f"{size / 1e6:.1f} MB"
-
-
-def _files(paths: tuple[str, ...]) -> str:
-    shown = ", ".join(one_line(path) for path in paths[:_SHOWN_FILES])
-    rest = len(paths) - _SHOWN_FILES
-    return shown + (f" and {rest} more" if rest > 0 else "") if paths else "nothing"
 
 
 def _notes(state: WorktreeState) -> str:
