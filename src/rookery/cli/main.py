@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from rookery import __version__
 from rookery.base.call import ClosedStream, current, current_folder, stderr, stdin, stdout
@@ -60,17 +60,6 @@ def main(argv: list[str] | None = None) -> int:
         path = write_log(error, words)
         _report("bug", f"Rookery failed: {type(error).__name__}: {error}", f"please report it with {path}", words, path)
         return BUG
-
-
-def run() -> NoReturn:
-    """What the installed `rook` calls: `main`, without the interpreter's own farewell, which takes 3 ms."""
-    status = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        status = status or _BROKEN_PIPE
-    os._exit(status)
 
 
 def _run(words: list[str]) -> int:
