@@ -39,15 +39,24 @@ def check_state(root: str) -> None:
     """Raise UntrustedState if the state at `root` is another user's, or tracked by git or jj. None is fine."""
     check_owner(root)
     indexes = find_indexes(root)
-    if indexes:
-        _check_untracked(root, indexes)
+    identity = _identify(root, indexes)
+    if not indexes or _is_answered(root, identity):
+        return
+    for top, index in indexes:
+        check_untracked(os.path.realpath(root), top, index)
+    if identity is not None and _identify(root, indexes) == identity and is_project(root):
+        _write(_answer_path(root), identity)
 
 
 def last_answer(root: str) -> bytes | None:
     """What identifies the lists of tracked files, if version control was asked since they changed; else None."""
     indexes = find_indexes(root)
-    identity = _identify(root, indexes) if indexes else None
-    return identity if identity is not None and _read(_answer_path(root)) == identity else None
+    identity = _identify(root, indexes)
+    return identity if indexes and _is_answered(root, identity) else None
+
+
+def _is_answered(root: str, identity: bytes | None) -> bool:
+    return identity is not None and _read(_answer_path(root)) == identity
 
 
 def keep_answer(root: str, before: bytes, index: str) -> None:
@@ -101,17 +110,6 @@ def find_indexes(root: str) -> list[tuple[str, str]]:
             index = os.path.join(git, "index")
             return [(top, index), *indexes] if os.path.exists(index) else indexes
     return indexes
-
-
-def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
-    path = _answer_path(root)
-    identity = _identify(root, indexes)
-    if identity is not None and _read(path) == identity:
-        return
-    for top, index in indexes:
-        check_untracked(os.path.realpath(root), top, index)
-    if identity is not None and _identify(root, indexes) == identity and is_project(root):
-        _write(path, identity)
 
 
 def _answer_path(root: str) -> str:
