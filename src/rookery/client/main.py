@@ -41,32 +41,32 @@ def main() -> int:
     is_ours = is_off(environ) or (command and command[0] in _OWN) or _names_own_files(words)
     if is_ours and not is_in_sandbox:
         return run_here(words)
-    deadline = time.monotonic() + RETRY_SECONDS
-    reason: object = "the daemon is being replaced again and again"
     try:
-        while time.monotonic() < deadline:
-            begin = _begin(words, environ)
-            if is_in_sandbox:
-                connection = connect_from_sandbox(environ, deadline)
-            else:
-                connection = connect(_find_root(words, environ))
-            status = _call(connection, begin, words)
-            if status is not None:
-                return status
-            time.sleep(PAUSE)
+        return _ask_daemon(words, environ, is_in_sandbox)
     except Yours:
-        if not is_in_sandbox:
-            return run_here(words)
-        say("rook: error: this cannot be done from within a sandbox")
-        return FAILED
-    except NoDaemon as error:
-        reason = error
-    if not is_in_sandbox:
+        if is_in_sandbox:
+            say("rook: error: this cannot be done from within a sandbox")
+            return FAILED
+    except NoDaemon as reason:
+        if is_in_sandbox:
+            say(f"rook: error: Rookery does not answer: {reason}")
+            say("hint: the turn is over, or the daemon is being replaced: try again")
+            return FAILED
         say(f"rook: {reason}; running in this process instead")
-        return run_here(words)
-    say(f"rook: error: Rookery does not answer: {reason}")
-    say("hint: the turn is over, or the daemon is being replaced: try again")
-    return FAILED
+    return run_here(words)
+
+
+def _ask_daemon(words: list[str], environ: dict[bytes, bytes], is_in_sandbox: bool) -> int:
+    """Have a daemon run the command, and return its exit status; raises NoDaemon or Yours."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    while time.monotonic() < deadline:
+        begin = _begin(words, environ)
+        connection = connect_from_sandbox(environ, deadline) if is_in_sandbox else connect(_find_root(words, environ))
+        status = _call(connection, begin, words)
+        if status is not None:
+            return status
+        time.sleep(PAUSE)
+    raise NoDaemon("the daemon is being replaced again and again")
 
 
 def is_off(environ: dict[bytes, bytes]) -> bool:
