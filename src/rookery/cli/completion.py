@@ -21,7 +21,7 @@ from rookery.mail.addressing import KIN_GROUPS
 from rookery.mail.model import HUMAN
 from rookery.merge import store as merges
 from rookery.ops import index, operation
-from rookery.ops.command_line import GLOBALS, options_of
+from rookery.ops.command_line import GLOBALS, options_of, read_globals
 from rookery.ops.context import Context
 from rookery.ops.operation import FLAG, Choices, Doc, Op, Param, op
 from rookery.roles.catalog import list_roles, role_groups
@@ -73,9 +73,7 @@ def complete(
 
 
 def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candidate]:
-    words = _without_globals(before)
-    if words is None:
-        return
+    _settings, words = read_globals(before)
     if not words:
         yield from (_options(GLOBALS) if typed.startswith("-") else (Candidate(*group) for group in ABOUT.items()))
         return
@@ -87,19 +85,6 @@ def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candida
         yield from (Candidate(op.name.partition(" ")[2], op.summary) for op in verbs)
     if operation is not None:
         yield from _of_operation(ctx, operation, words[length:], typed)
-
-
-def _without_globals(words: list[str]) -> list[str] | None:
-    """The words from the command on; None if the value of an option is being typed."""
-    options = options_of(GLOBALS)
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        option = options.get(rest.pop(0))
-        if option is not None and option.kind != FLAG:
-            if not rest:
-                return None
-            rest.pop(0)
-    return rest
 
 
 def _of_operation(ctx: Context, operation: Op, words: list[str], typed: str) -> Iterator[Candidate]:
