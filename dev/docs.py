@@ -14,10 +14,10 @@ from importlib import import_module
 from pathlib import Path
 
 import rookery
+from dev.configuration_page import render_reference
 from rookery.base.errors import BUG, INTERRUPTED, RookError
 from rookery.cli import completion
 from rookery.cli.help import ABOUT
-from rookery.config.reference import render_reference
 from rookery.merge import model as merges
 from rookery.ops import index
 from rookery.ops.command_line import GLOBALS

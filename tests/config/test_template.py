@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from dev.configuration_page import render_reference
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.config.model import Config, GateConfig
-from rookery.config.reference import render_reference
 from rookery.config.schema import keys
 from rookery.config.template import render_template, yaml_value
 

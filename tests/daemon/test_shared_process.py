@@ -34,8 +34,6 @@ KEEPS = {
     "rookery.config.schema._read_documentation": "one for each section",
     "rookery.config.sources._validator": "one value",
     "rookery.ops.command_line.build_parser": "two for each operation",
-    "rookery.ops.json_schema._input": "one for each operation",
-    "rookery.ops.json_schema._result": "one for each operation",
     "rookery.roles.catalog.builtin_roles": "one value",
     "rookery.processes.subreaper._adopting": "one value",
     "rookery.ops.operation._declared": "the operations",

@@ -29,6 +29,7 @@ class Place(Record):
 class Finding(Record):
     """One thing that was looked at, how it is, and how to repair it."""
 
+    HIDDEN = ("repair",)
     category: str
     name: str
     status: str
@@ -36,3 +37,5 @@ class Finding(Record):
     hint: str = ""
     repair: Callable[[], str] | None = None
     """Repairs it and says what was done; None where a person has to."""
+    fixed: str = ""
+    """What was done to repair it; empty if nothing was."""

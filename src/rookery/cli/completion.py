@@ -21,7 +21,7 @@ from rookery.mail.addressing import KIN_GROUPS
 from rookery.mail.model import HUMAN
 from rookery.merge import store as merges
 from rookery.ops import index, operation
-from rookery.ops.command_line import GLOBALS
+from rookery.ops.command_line import GLOBALS, options_of, read_globals
 from rookery.ops.context import Context
 from rookery.ops.operation import FLAG, Choices, Doc, Op, Param, op
 from rookery.roles.catalog import list_roles, role_groups
@@ -33,8 +33,6 @@ from rookery.tasks.listing_store import Query
 SHELLS = ("bash", "zsh", "fish")
 _MOST = 200
 _WIDTH = 60
-_VALUES = ("-C", "--directory", "-c", "--config")
-"""Options before a command that take a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +73,7 @@ def complete(
 
 
 def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candidate]:
-    words = _without_globals(before)
-    if words is None:
-        return
+    _settings, words = read_globals(before)
     if not words:
         yield from (_options(GLOBALS) if typed.startswith("-") else (Candidate(*group) for group in ABOUT.items()))
         return
@@ -91,21 +87,9 @@ def _candidates(ctx: Context, before: list[str], typed: str) -> Iterator[Candida
         yield from _of_operation(ctx, operation, words[length:], typed)
 
 
-def _without_globals(words: list[str]) -> list[str] | None:
-    """The words from the command on; None if the value of an option is being typed."""
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        takes_value = rest.pop(0) in _VALUES
-        if takes_value and not rest:
-            return None
-        if takes_value:
-            rest.pop(0)
-    return rest
-
-
 def _of_operation(ctx: Context, operation: Op, words: list[str], typed: str) -> Iterator[Candidate]:
     params = (*operation.params, *GLOBALS)
-    options = {name: param for param in params if not param.positional for name in (param.flag, f"-{param.short}")}
+    options = options_of(params)
     places = [param for param in operation.params if param.positional]
     arguments = 0
     rest = iter(words)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.record import Record
-from rookery.base.text import visible
+from rookery.base.text import one_line, visible
 
-Span = tuple[str, str]
+SHORT = 12
+"""How many characters of a commit are shown."""
+
+Span = tuple[str | None, str]
 """Text and its style: one of `STYLES`."""
-Line = tuple[Span, ...]
+Line = list[Span]
+Cell = str | int | Span | Line | None
+"""What stands in one place: a text, a text with its style, or a line of several."""
 
 STYLES = {
     "": "",
@@ -35,51 +40,78 @@ class Block(Record):
 class Paragraph(Block):
     """Lines of text; `indent` columns from the left."""
 
-    lines: tuple[Line, ...]
+    lines: Sequence[Cell]
     indent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Fields(Block):
-    """Names and values, aligned."""
+    """Names and values, aligned. A name without a value is left out, unless `shows_empty`."""
 
-    rows: tuple[tuple[str, Line], ...]
+    values: Mapping[str, Cell]
+    shows_empty: bool = False
+
+    @property
+    def rows(self) -> list[tuple[str, Cell]]:
+        """What is shown of them."""
+        return [(name, value) for name, value in self.values.items() if self.shows_empty or spans(value)]
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Block):
-    """Rows under headings. The `stretch` column takes what room is left, and is cut there."""
+    """Rows under headings, or what `empty` says if there are none.
 
-    headings: tuple[str, ...]
-    rows: tuple[tuple[Line, ...], ...]
+    The `stretch` column takes what room is left, and is cut there.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
     stretch: int = -1
+    empty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree(Block):
     """A line and the lines under it."""
 
-    label: Line
-    children: tuple[Tree, ...] = ()
+    label: Cell
+    children: Sequence[Tree] = ()
 
 
 def line(*parts: str | Span) -> Line:
-    """A line from strings and styled strings, with control characters made visible; empty ones are left out."""
-    spans = ((part, "") if isinstance(part, str) else part for part in parts)
-    return tuple((visible(content).replace("\n", "\\n"), style) for content, style in spans if content)
+    """A line from texts and texts with a style."""
+    return [(part, "") if isinstance(part, str) else part for part in parts]
 
 
 def text(content: str, style: str = "", indent: int = 0) -> Paragraph:
-    """Text as it is, line by line, with control characters made visible."""
-    return Paragraph(tuple(line((row, style)) for row in content.split("\n")), indent)
+    """Text as it is, line by line."""
+    return Paragraph([(row, style) for row in content.split("\n")], indent)
+
+
+def short(commit: str | None) -> Span:
+    """A commit as people name it."""
+    return (commit or "")[:SHORT], "id"
+
+
+def some(paths: Sequence[str], most: int) -> str:
+    """The first of some paths, and how many there are besides."""
+    rest = len(paths) - most
+    return ", ".join(one_line(path) for path in paths[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def next_page(items: Sequence[Any]) -> list[Block]:
     """How to see what comes after a page; nothing after the last one."""
     cursor = getattr(items, "next", None)
-    return [text(f"{len(items)} shown; go on with --cursor {cursor}", "dim")] if cursor else []
+    return [text(f"{len(items)} shown; go on with --cursor {cursor}", "dim")] if items and cursor else []
 
 
-def unstyled(line: Line) -> str:
-    """A line's text alone."""
-    return "".join(content for content, style in line if style in STYLES)
+def spans(cell: Cell) -> list[tuple[str, str]]:
+    """The texts of a cell and their styles, with control characters made visible; empty ones are left out."""
+    if not isinstance(cell, list):
+        cell = [cell if isinstance(cell, tuple) else ("" if cell is None else str(cell), "")]
+    return [(visible(content).replace("\n", "\\n"), style) for content, style in cell if content]
+
+
+def unstyled(cell: Cell) -> str:
+    """The text of a cell alone."""
+    return "".join(content for content, _style in spans(cell))

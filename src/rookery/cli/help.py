@@ -82,10 +82,9 @@ def show_help(words: list[str], settings: Globals) -> int:
     if group not in index.GROUPS:
         raise UsageError(f"no command {group!r}", hint=_nearest(group, list(index.GROUPS)))
     operations = index.load_group(group)
-    named = [op for op in operations if op.name == " ".join(wanted[: len(op.name.split())])]
-    exact = max(named, key=lambda op: len(op.name), default=None)
-    if exact is not None and not (exact.name == group and rest and index.is_mistyped(exact, rest[0])):
-        print_help(exact)
+    operation, _ = index.find(wanted)
+    if operation is not None:
+        print_help(operation)
         return 0
     if rest and not rest[0].startswith("-"):
         raise UsageError(

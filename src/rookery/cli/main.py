@@ -8,9 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from rookery import __version__
 from rookery.base.call import ClosedStream, current, current_folder, stderr, stdin, stdout
@@ -21,7 +21,7 @@ from rookery.base.text import visible
 from rookery.cli.bug import write_log
 from rookery.cli.help import show_help
 from rookery.cli.parse import parse_operation
-from rookery.cli.render import print_error, print_stream, print_view
+from rookery.cli.render import print_error, print_ids, print_view
 from rookery.config.environ import read_environ
 from rookery.flows.workload import is_needed
 from rookery.guard.permits import check_confined, check_permitted
@@ -62,17 +62,6 @@ def main(argv: list[str] | None = None) -> int:
         return BUG
 
 
-def run() -> NoReturn:
-    """What the installed `rook` calls: `main`, without the interpreter's own farewell, which takes 3 ms."""
-    status = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        status = status or _BROKEN_PIPE
-    os._exit(status)
-
-
 def _run(words: list[str]) -> int:
     settings, rest = read_globals(words)
     if settings.version:
@@ -89,10 +78,8 @@ def _run(words: list[str]) -> int:
             check_confined(operation, values, settings.directory, settings.config)
         check_permitted(context, operation, values)
         result = call(context, operation, values)
-        if operation.streams:
-            _print_stream(operation, result, settings, context)
-        else:
-            _print_result(operation, result, settings, context, values)
+        for one in result if operation.streams else [result]:
+            _print_result(operation, one, settings, context, values)
         if context.has_database and operation.changes_state:
             _react(context, words)
         return int(getattr(result, "exit_status", 0))
@@ -149,16 +136,10 @@ def _print_result(op: Op, result: Any, settings: Globals, context: Context, valu
     if settings.json:
         more = {"next": result.next} if isinstance(result, Page) else {}
         _print_envelope({"v": 1, "ok": True, "data": result, **more})
-        return
-    print_view(op.view, result, values, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
-
-
-def _print_stream(op: Op, results: Iterator[Any], settings: Globals, context: Context) -> None:
-    if settings.json:
-        for result in results:
-            _print_envelope({"v": 1, "ok": True, "data": result})
-        return
-    print_stream(op.view, results, quiet=settings.quiet, no_color=settings.no_color or context.environ.no_color)
+    elif not settings.quiet:
+        print_view(op.view, result, values, no_color=settings.no_color or context.environ.no_color)
+    elif not op.streams:
+        print_ids(result)
 
 
 def _report(code: str, message: str, hint: str, words: list[str], log: str = "") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rookery.base.call import stdin
 from rookery.base.errors import Refused, UsageError
-from rookery.ops.command_line import Globals, HelpAsked, read_words
+from rookery.ops.command_line import Globals, HelpAsked, print_help, read_words
 from rookery.ops.operation import Op
 
 _MOST_INPUT = 64 * 1024 * 1024
@@ -17,8 +17,8 @@ def parse_operation(op: Op, words: list[str], before: Globals) -> tuple[dict[str
     """Values for the operation's parameters, and the options of every command. Help is shown, and ends the command."""
     try:
         values, settings = read_words(op, words, before)
-    except HelpAsked as asked:
-        asked.show()
+    except HelpAsked:
+        print_help(op)
         raise SystemExit(0) from None
     return _read_long_texts(op, values), settings
 

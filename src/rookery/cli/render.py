@@ -2,55 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
 from rookery.base.call import stderr, stdout
 from rookery.base.text import visible
-from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, unstyled
+from rookery.cli.document import Block, Fields, Paragraph, Table, Tree, text, unstyled
 
 
-def print_view(view: str, data: Any, values: dict[str, Any], *, quiet: bool, no_color: bool) -> None:
+def print_view(view: str, data: Any, values: dict[str, Any], *, no_color: bool) -> None:
     """Show a result to a person."""
-    if quiet:
-        for identity in _ids(data):
-            print(identity, file=stdout())
+    module, _, function = view.partition(".")
+    draw = getattr(import_module(f"rookery.cli.views.{module}"), function)
+    show(draw(data, values), no_color=no_color)
+
+
+def print_ids(data: Any) -> None:
+    """Print the ids of a result, for scripts."""
+    data = getattr(data, "messages", data)
+    if isinstance(data, list | tuple):
+        for item in data:
+            print_ids(item)
         return
-    show(_view(view)(data, values), no_color=no_color)
-
-
-def print_stream(view: str, results: Iterable[Any], *, quiet: bool, no_color: bool) -> None:
-    """Show results one by one, as they come."""
-    draw = _view(view)
-    for result in results:
-        if not quiet:
-            show(draw(result, {}), no_color=no_color)
-            stdout().flush()
+    task = getattr(data, "task", data)
+    task = getattr(task, "task", task)
+    if isinstance(getattr(task, "id", None), str):
+        print(task.id, file=stdout())
 
 
 def print_error(message: str, hint: str, *, no_color: bool) -> None:
     """Say on standard error what is wrong and what to do."""
     fancy = stderr().isatty() and not no_color
     red, dim, end = ("\033[31m", "\033[2m", "\033[0m") if fancy else ("", "", "")
-    shown = "\n".join(map(visible, message.split("\n")))
-    text = f"{red}error:{end} {shown}\n" + (f"{dim}hint:{end} {visible(hint)}\n" if hint else "")
-    stderr().buffer.write(text.encode(errors="backslashreplace"))
+    shown = f"{red}error:{end} {visible(message)}\n" + (f"{dim}hint:{end} {visible(hint)}\n" if hint else "")
+    stderr().buffer.write(shown.encode(errors="backslashreplace"))
     stderr().flush()
 
 
 def show(blocks: Iterable[Block], *, no_color: bool = False) -> None:
     """Print blocks to standard output."""
+    shown = [_or_note(block) for block in blocks]
     out = stdout()
     if out.isatty():
         from rookery.cli.rich_output import draw  # rich takes 25 ms to import
 
-        draw(blocks, no_color=no_color)
-        return
-    for block in blocks:
-        for row in plain(block):
+        draw(shown, no_color=no_color)
+    else:
+        for row in (row for block in shown for row in plain(block)):
             out.buffer.write(row.rstrip().encode(errors="backslashreplace") + b"\n")
-    out.buffer.flush()
+    out.flush()
+
+
+def _or_note(block: Block) -> Block:
+    """The block; for a table without rows, what it says then."""
+    if isinstance(block, Table) and not block.rows and block.empty:
+        return text(block.empty, "dim")
+    return block
 
 
 def plain(block: Block) -> Iterator[str]:
@@ -75,22 +83,3 @@ def plain(block: Block) -> Iterator[str]:
                 first, *rest = plain(child)
                 yield ("└─ " if last else "├─ ") + first
                 yield from (("   " if last else "│  ") + line for line in rest)
-
-
-def _view(name: str) -> Callable[[Any, dict[str, Any]], list[Block]]:
-    module, _, function = name.partition(".")
-    view: Callable[[Any, dict[str, Any]], list[Block]] = getattr(import_module(f"rookery.cli.views.{module}"), function)
-    return view
-
-
-def _ids(data: Any) -> Iterator[str]:
-    """The ids of a result, for scripts."""
-    data = getattr(data, "messages", data)
-    if isinstance(data, list | tuple):
-        for item in data:
-            yield from _ids(item)
-        return
-    task = getattr(data, "task", data)
-    task = getattr(task, "task", task)
-    if isinstance(getattr(task, "id", None), str):
-        yield task.id

@@ -18,7 +18,7 @@ from rich.text import Text
 from rich.tree import Tree as RichTree
 
 from rookery.base.call import current, stderr, stdout
-from rookery.cli.document import STYLES, Block, Fields, Line, Paragraph, Table, Tree, unstyled
+from rookery.cli.document import STYLES, Block, Cell, Fields, Paragraph, Table, Tree, spans, unstyled
 
 _LEAST_WIDTH = 12
 
@@ -80,8 +80,8 @@ def _tree(block: Tree) -> RichTree:
     return tree
 
 
-def _text(line: Line) -> Text:
-    return Text.assemble(*((content, STYLES[style]) for content, style in line))
+def _text(cell: Cell) -> Text:
+    return Text.assemble(*((content, STYLES[style]) for content, style in spans(cell)))
 
 
 def show_progress(label: str, total: int) -> Callable[[int], None]:

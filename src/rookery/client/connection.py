@@ -67,17 +67,21 @@ class Connection:
     def offer(self, call: bytes) -> tuple[bytes, bytes]:
         """Offer a call, and give the first frame of the answer; AGAIN if the daemon has just left.
 
-        Raises Slow if the daemon has not taken it in time, and Broken if it has taken it and is gone.
+        After that we wait as long as a daemon needs that has taken the call. Raises Slow if the daemon has not taken
+        it in time, and Broken if it has taken it and is gone.
         """
         try:
             self.send(call)
-            return self.receive()
+            kind, payload = self.receive()
         except Broken as reason:
             if not self._give_up():
                 raise Broken(*reason.args) from reason
             if isinstance(reason, Slow):
                 raise
             return AGAIN, b""
+        if kind == TAKEN:
+            self._socket.settimeout(None)
+        return kind, payload
 
     def send(self, data: bytes) -> None:
         """Send frames; then those that signals wanted to send meanwhile."""
@@ -119,10 +123,6 @@ class Connection:
     def has_more(self) -> bool:
         """True if a frame has begun to arrive that `receive` has not given yet."""
         return len(self._rest) >= HEAD
-
-    def wait_on(self) -> None:
-        """From now on wait as long as it takes: the daemon has the call."""
-        self._socket.settimeout(None)
 
     def _give_up(self) -> bool:
         """Withdraw the call; False if the daemon has it already.

@@ -62,6 +62,17 @@ def say(text: str) -> None:
     write(2, text.encode("utf-8", "backslashreplace") + b"\n")
 
 
+def terminal_size(number: int) -> tuple[int, int] | None:
+    """Columns and lines of the terminal that a stream leads to; None if it leads elsewhere."""
+    if not posix.isatty(number):
+        return None
+    try:
+        columns, lines = posix.get_terminal_size(number)
+    except OSError:
+        return 80, 24
+    return columns or 80, lines or 24
+
+
 def _listen_for_signals(connection: Connection) -> None:
     interrupts = 0
 
@@ -73,13 +84,9 @@ def _listen_for_signals(connection: Connection) -> None:
         connection.send_from_signal(frames.pack(frames.SIGNAL, bytes([number])))
 
     def resize(_number: int, _frame: object) -> None:
-        for number in (1, 2, 0):
-            try:
-                columns, lines = posix.get_terminal_size(number)
-            except OSError:
-                continue
-            connection.send_from_signal(frames.pack(frames.SIZE, b"%dx%d" % (columns, lines)))
-            return
+        size = terminal_size(1) or terminal_size(2) or terminal_size(0)
+        if size is not None:
+            connection.send_from_signal(frames.pack(frames.SIZE, b"%dx%d" % size))
 
     def stop(number: int, _frame: object) -> None:
         connection.send_from_signal(frames.pack(frames.SIGNAL, bytes([number])))

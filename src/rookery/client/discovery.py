@@ -5,6 +5,7 @@ import posix
 _STATE = b"/.rookery/rookery.db"
 _LOCK = b"/.rookery/run/daemon.lock"
 _LONGEST = 4096
+_FILE = 0o100000
 
 
 def find_project(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
@@ -14,7 +15,7 @@ def find_project(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
     """
     root = environ.get(b"ROOKERY_ROOT")
     if root:
-        return root if root.startswith(b"/") and _exists(root + _STATE) else None
+        return root if root.startswith(b"/") and _kind(root + _STATE) else None
     try:
         folder = posix.getcwdb()
     except OSError:
@@ -24,11 +25,11 @@ def find_project(words: list[str], environ: dict[bytes, bytes]) -> bytes | None:
             return None
         folder = _join(folder, words[1].encode("utf-8", "surrogateescape"))
     while True:
-        if _is_file(folder + b"/.git") or _is_file(folder + b"/.jj/repo"):  # linked to another checkout
+        if _FILE in (_kind(folder + b"/.git"), _kind(folder + b"/.jj/repo")):  # linked to another checkout
             return None
-        if _exists(folder + _STATE):
+        if _kind(folder + _STATE):
             return folder or b"/"
-        if not folder or _exists(folder + b"/.git") or _exists(folder + b"/.jj"):
+        if not folder or _kind(folder + b"/.git") or _kind(folder + b"/.jj"):
             return None
         folder = folder.rpartition(b"/")[0]
 
@@ -64,16 +65,9 @@ def _join(folder: bytes, path: bytes) -> bytes:
     return parts
 
 
-def _exists(path: bytes) -> bool:
+def _kind(path: bytes) -> int:
+    """What is at a path: a file, a folder or something else, as in its mode; 0 if nothing is."""
     try:
-        posix.stat(path)
+        return posix.stat(path).st_mode & 0o170000
     except OSError:
-        return False
-    return True
-
-
-def _is_file(path: bytes) -> bool:
-    try:
-        return posix.stat(path).st_mode & 0o170000 == 0o100000
-    except OSError:
-        return False
+        return 0

@@ -14,7 +14,7 @@ from rookery.client import frames
 from rookery.client.connection import Broken, Connection, Slow
 from rookery.client.dialogue import say, write
 from rookery.client.discovery import find_project
-from rookery.client.main import PAUSE, RETRY_SECONDS, NoDaemon, connect, connect_from_sandbox, hello, is_off
+from rookery.client.main import PAUSE, RETRY_SECONDS, NoDaemon, connect, connect_from_sandbox, hello, is_off, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def main() -> "NoReturn":
         if is_off(environ) and not is_in_sandbox:
             _answer_here(message)
         status = _ask(event, message, environ, must_answer)
-    except NotTaken as error:
+    except NoDaemon as error:
         if must_answer:
             _fail(f"the guard does not answer: {error}")
         if is_agents and not is_in_sandbox:
@@ -59,22 +59,16 @@ def main() -> "NoReturn":
     posix._exit(status)
 
 
-class NotTaken(Exception):
-    """No daemon has taken the event, and nothing has been done."""
-
-
 def _answer_here(message: bytes) -> None:
     """Answer the event in this process, and end it."""
-    from importlib import import_module
-
-    import_module("rookery.cli.hook_edge").main(message)
+    load("rookery.cli.hook_edge").main(message)
 
 
 def _ask(event: str, message: bytes, environ: dict[bytes, bytes], must_answer: bool) -> int:
     root = None if b"ROOKERY_SOCKET" in environ else find_project([], environ)
     if root is None and b"ROOKERY_SOCKET" not in environ:
         if must_answer or b"ROOKERY_ROOT" in environ:
-            raise NoDaemon("the project is gone")
+            raise Broken("the project is gone")
         return 0  # a person's own session, elsewhere
     begin = hello(frames.HOOK, [event], environ) + frames.pack(frames.INPUT, message)
     deadline = time.monotonic() + RETRY_SECONDS
@@ -84,9 +78,8 @@ def _ask(event: str, message: bytes, environ: dict[bytes, bytes], must_answer: b
         try:
             kind, _ = connection.offer(begin)
         except Slow as reason:
-            raise NotTaken(reason) from reason
+            raise NoDaemon(reason) from reason
         if kind == frames.TAKEN:
-            connection.wait_on()
             try:
                 return _answer(connection)
             except Broken:  # it was killed, and may have handled the event or not
@@ -97,7 +90,7 @@ def _ask(event: str, message: bytes, environ: dict[bytes, bytes], must_answer: b
         if kind not in (frames.AGAIN, frames.TAKEN):
             raise Broken("its answer makes no sense")
         if time.monotonic() > deadline:
-            raise NotTaken("the daemon is being replaced again and again")
+            raise NoDaemon("the daemon is being replaced again and again")
         time.sleep(PAUSE)
 
 
@@ -105,9 +98,9 @@ def _connect(root: bytes, deadline: float) -> Connection:
     while True:
         try:
             return connect(root)
-        except NoDaemon as error:
+        except NoDaemon:
             if time.monotonic() > deadline:
-                raise NotTaken(error) from error
+                raise
             time.sleep(PAUSE)
 
 

@@ -11,7 +11,7 @@ import time
 
 from rookery.client import frames
 from rookery.client.connection import Broken, Connection, Slow, fill_closed_streams
-from rookery.client.dialogue import BROKEN_PIPE, FAILED, INTERRUPTED, converse, say
+from rookery.client.dialogue import BROKEN_PIPE, FAILED, INTERRUPTED, converse, say, terminal_size
 from rookery.client.discovery import find_project, read_socket
 
 TYPE_CHECKING = False
@@ -41,32 +41,32 @@ def main() -> int:
     is_ours = is_off(environ) or (command and command[0] in _OWN) or _names_own_files(words)
     if is_ours and not is_in_sandbox:
         return run_here(words)
-    deadline = time.monotonic() + RETRY_SECONDS
-    reason: object = "the daemon is being replaced again and again"
     try:
-        while time.monotonic() < deadline:
-            begin = _begin(words, environ)
-            if is_in_sandbox:
-                connection = connect_from_sandbox(environ, deadline)
-            else:
-                connection = connect(_find_root(words, environ))
-            status = _call(connection, begin, words)
-            if status is not None:
-                return status
-            time.sleep(PAUSE)
+        return _ask_daemon(words, environ, is_in_sandbox)
     except Yours:
-        if not is_in_sandbox:
-            return run_here(words)
-        say("rook: error: this cannot be done from within a sandbox")
-        return FAILED
-    except NoDaemon as error:
-        reason = error
-    if not is_in_sandbox:
+        if is_in_sandbox:
+            say("rook: error: this cannot be done from within a sandbox")
+            return FAILED
+    except NoDaemon as reason:
+        if is_in_sandbox:
+            say(f"rook: error: Rookery does not answer: {reason}")
+            say("hint: the turn is over, or the daemon is being replaced: try again")
+            return FAILED
         say(f"rook: {reason}; running in this process instead")
-        return run_here(words)
-    say(f"rook: error: Rookery does not answer: {reason}")
-    say("hint: the turn is over, or the daemon is being replaced: try again")
-    return FAILED
+    return run_here(words)
+
+
+def _ask_daemon(words: list[str], environ: dict[bytes, bytes], is_in_sandbox: bool) -> int:
+    """Have a daemon run the command, and return its exit status; raises NoDaemon or Yours."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    while time.monotonic() < deadline:
+        begin = _begin(words, environ)
+        connection = connect_from_sandbox(environ, deadline) if is_in_sandbox else connect(_find_root(words, environ))
+        status = _call(connection, begin, words)
+        if status is not None:
+            return status
+        time.sleep(PAUSE)
+    raise NoDaemon("the daemon is being replaced again and again")
 
 
 def is_off(environ: dict[bytes, bytes]) -> bool:
@@ -103,7 +103,7 @@ def connect(root: bytes) -> Connection:
             raise NoDaemon(f"the daemon does not answer ({error.strerror or error})") from error
         except OSError:
             pass  # it is gone, or the file is not the daemon's: the lock says whether there is one
-    start = _load("rookery.daemon.start")
+    start = load("rookery.daemon.start")
     try:
         return _checked(Connection(start.start_daemon(root)))
     except start.NotServed as error:
@@ -114,7 +114,7 @@ def connect(root: bytes) -> Connection:
 
 def hello(kind: bytes, words: list[str], environ: dict[bytes, bytes]) -> bytes:
     """The frame that begins a call."""
-    sizes = [_size(number) for number in (0, 1, 2)]
+    sizes = [terminal_size(number) for number in (0, 1, 2)]
     umask = posix.umask(0o77)
     posix.umask(umask)
     return frames.pack_call(
@@ -133,8 +133,8 @@ def run_here(words: list[str]) -> int:
     """Run the command in this process."""
     fill_closed_streams()
     if "site" not in sys.modules:  # we were started without it: nothing but ourselves could be imported
-        _load("site").main()
-    status: int = _load("rookery.cli.main").main(words)
+        load("site").main()
+    status: int = load("rookery.cli.main").main(words)
     return status
 
 
@@ -166,7 +166,6 @@ def _call(connection: Connection, begin: bytes, words: list[str]) -> int | None:
     if kind != frames.TAKEN:
         connection.close()
         raise NoDaemon("the daemon is of another version")
-    connection.wait_on()
     try:
         return converse(connection)
     except Broken as reason:
@@ -180,7 +179,7 @@ def _cut_off(reason: Broken, words: list[str]) -> int:
     hint = "perhaps it is done: `rook events --limit 5` shows the last changes; if it is not there, run it again"
     if "--json" in (words[: words.index("--")] if "--" in words else words):
         error = {"code": "daemon_stopped", "message": message, "hint": hint}
-        sys.stdout.write(_load("json").dumps({"v": 1, "ok": False, "error": error}, separators=(",", ":")) + "\n")
+        sys.stdout.write(load("json").dumps({"v": 1, "ok": False, "error": error}, separators=(",", ":")) + "\n")
     else:
         say(f"rook: error: {message}")
         say(f"hint: {hint}")
@@ -201,7 +200,7 @@ def _find_root(words: list[str], environ: dict[bytes, bytes]) -> bytes:
         return root
     if (words and words[0] in ("-C", "--directory")) or b"ROOKERY_ROOT" in environ:
         raise Yours
-    project = _load("rookery.config.project")  # a checkout that leads to another one
+    project = load("rookery.config.project")  # a checkout that leads to another one
     try:
         path: str = project.find_root(posix.getcwd())
     except (OSError, project.NotInitialised, project.UntrustedState) as error:  # the command says so
@@ -209,21 +208,11 @@ def _find_root(words: list[str], environ: dict[bytes, bytes]) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def _load(name: str):  # type: ignore[no-untyped-def]  # by name: the client imports nothing but itself
+def load(name: str):  # type: ignore[no-untyped-def]
+    """A module, by name: the client imports nothing but itself."""
     from importlib import import_module
 
     return import_module(name)
-
-
-def _size(number: int) -> tuple[int, int] | None:
-    """The size of the terminal that a stream leads to; None if it leads elsewhere."""
-    if not posix.isatty(number):
-        return None
-    try:
-        columns, lines = posix.get_terminal_size(number)
-    except OSError:
-        return 80, 24
-    return columns or 80, lines or 24
 
 
 def _leave(status: int) -> "NoReturn":

@@ -95,7 +95,7 @@ def gather(root: str | None, environ: Environ, flags: Mapping[str, str]) -> tupl
     sources = [read_file(layer, path) for layer, path in _files(root, environ.user_config)]
     sources += [read_text(layer, name, key, text) for layer, name, key, text in _texts(environ, flags)]
     for source in sources:
-        for name, entry in source.entries.items():
+        for name, entry in source.values.items():
             entries[name].append(entry)
     return entries, [mistake for source in sources for mistake in source.mistakes]
 

@@ -136,12 +136,13 @@ def is_own_name(name: str) -> bool:
     return "".join(char for char in whole if unicodedata.category(char) != "Cf").casefold() == layout.FOLDER
 
 
-def make_state_folder(path: str) -> None:
-    """Make a folder of the state, for its user alone; others may do so at this moment.
+def make_state_folder(path: str) -> bool:
+    """Make a folder of the state, for its user alone; False if it is there, as others may do so at this moment.
 
     None above it: a project that has gone is not made again.
     """
     try:
-        os.mkdir(path, 0o700)
+        os.mkdir(path, PRIVATE)
     except FileExistsError:
-        return
+        return False
+    return True

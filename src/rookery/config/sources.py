@@ -7,7 +7,7 @@ checks the plain words that are in them, and its errors name the place by a path
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rookery.base.record import Record
-from rookery.base.text import one_line
 from rookery.config import yaml_file
 from rookery.config.model import Config
 from rookery.config.schema import Key, keys, sections
 from rookery.config.values import Unquoted, did_you_mean
-from rookery.config.yaml_file import MAX_DEPTH, Stop, compose, place_of
+from rookery.config.yaml_file import MAX_DEPTH, Mistakes, Stop, compose, place_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
 _MAX_VALUES = 10_000
-_MAX_MESSAGE = 500
 _SHOWN = {list: "a list", dict: "a mapping", type(None): "nothing"}
 _KEY = "[key]"
 """Ends the path of a key itself, here and in pydantic's errors; without it, the path is that of the key's value."""
@@ -58,7 +56,7 @@ class Entry(Record):
 
 def read_file(layer: str, path: str) -> Source:
     """Read a configuration file. One that is not there, or holds comments only, says nothing."""
-    source = Source(layer, path, is_file=True)
+    source = Source(layer, path)
     if os.path.lexists(path):
         source.read(lambda: source.parse(yaml_file.read_text(path)))
     return source
@@ -66,36 +64,27 @@ def read_file(layer: str, path: str) -> Source:
 
 def read_text(layer: str, name: str, key: str, text: str) -> Source:
     """Read what a variable or a flag of that name gives to a key."""
-    source = Source(layer, name)
+    source = Source(layer, name, has_lines=False)
     source.read(lambda: source.split(key, text))
     return source
 
 
-class Source:
+class Source(Mistakes):
     """What one source says of each key, and what is wrong with it."""
 
-    def __init__(self, layer: str, name: str, *, is_file: bool = False) -> None:
-        self.entries: dict[str, Entry] = {}
+    def __init__(self, layer: str, name: str, *, has_lines: bool = True) -> None:
+        super().__init__(name, has_lines=has_lines)
+        self.values: dict[str, Entry] = {}
         self._layer = layer
-        self._name = name
-        self._is_file = is_file
         self._nodes: dict[Path, yaml.Node] = {}
-        self._mistakes: list[tuple[int, int, str]] = []
-
-    @property
-    def mistakes(self) -> list[str]:
-        """Every mistake on one line, after its place: `path:line:column`, a variable or a flag."""
-        return [
-            f"{self._name}{f':{line}:{column}' if self._is_file else ''}: {one_line(message, _MAX_MESSAGE)}"
-            for line, column, message in sorted(self._mistakes)
-        ]
 
     def read(self, make_tree: Callable[[], Any]) -> None:
         """Check what the source holds."""
         try:
             self._check(make_tree())
         except Stop as stop:
-            self._mistakes.append((*stop.place, stop.message))
+            self.note(stop.message, stop.place)
+        self.noted.sort()
 
     def parse(self, text: str) -> Any:
         """What YAML holds, as lists, mappings and texts; a section without keys is left out."""
@@ -135,15 +124,15 @@ class Source:
             for details in error.errors(include_url=False):
                 is_unknown = details["type"] == "unexpected_keyword_argument"
                 path = (*details["loc"], _KEY) if is_unknown else details["loc"]
-                self._mistakes.append((*self.place_of(path), _describe(details)))
+                self.note(_describe(details), self.place_of(path))
             return
         for key in keys().values():
             if key.section not in tree or (key.field and key.field not in tree[key.section]):
                 continue
             section = getattr(config, key.section)
-            place = self.place_of((*key.name.split("."), _KEY)) if self._is_file else ()
-            origin = Origin(self._layer, self._name, *place)
-            self.entries[key.name] = Entry(getattr(section, key.field) if key.field else section, origin)
+            place = self.place_of((*key.name.split("."), _KEY)) if self.has_lines else ()
+            origin = Origin(self._layer, self.name, *place)
+            self.values[key.name] = Entry(getattr(section, key.field) if key.field else section, origin)
 
     def place_of(self, path: Path) -> tuple[int, int]:
         """Line and column of what a path leads to, or of the nearest thing above it."""
@@ -159,24 +148,14 @@ class Source:
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
-            return {key.value: self._plain(value, (*path, key.value)) for key, value in self._entries(node, path)}
+            mapping = {}
+            for key, value in self.entries(node):
+                self._nodes[(*path, key.value, _KEY)] = key
+                mapping[key.value] = self._plain(value, (*path, key.value))
+            return mapping
         if node.tag == "tag:yaml.org,2002:null":
             return None
         return node.value if node.tag == "tag:yaml.org,2002:str" else Unquoted(node.value)
-
-    def _entries(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
-        """The entries of a mapping whose keys are words; every other one is a mistake."""
-        for key, value in node.value:
-            place = place_of(key.start_mark)
-            if not isinstance(key, yaml.ScalarNode):
-                self._mistakes.append((*place, "a key must be a word"))
-                continue
-            first = self._nodes.setdefault((*path, key.value, _KEY), key)
-            if first is key:
-                yield key, value
-            else:
-                line = place_of(first.start_mark)[0]
-                self._mistakes.append((*place, f"{key.value} is given twice; the first is on line {line}"))
 
 
 @cache

@@ -6,14 +6,18 @@ It is composed into nodes and never constructed into objects, because only nodes
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 from yaml.reader import Reader
 
+from rookery.base.text import one_line
+
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
+_MAX_MESSAGE = 500
 
 
 class Stop(Exception):
@@ -23,6 +27,43 @@ class Stop(Exception):
         super().__init__(message)
         self.message = message
         self.place = (line, column)
+
+
+class Mistakes:
+    """Collects every mistake in one file, or in what else has that name, at its line and column."""
+
+    def __init__(self, name: str, *, has_lines: bool = True) -> None:
+        self.name = name
+        self.has_lines = has_lines
+        self.noted: list[tuple[int, int, str]] = []
+
+    def note(self, message: str, place: tuple[int, int] = (1, 1)) -> None:
+        """Something is wrong at a line and column."""
+        self.noted.append((*place, message))
+
+    def note_node(self, node: yaml.Node, message: str) -> None:
+        """Something is wrong with a node."""
+        self.note(message, place_of(node.start_mark))
+
+    @property
+    def mistakes(self) -> list[str]:
+        """Every mistake on one line, after its place: `path:line:column`, or the name alone."""
+        return [
+            f"{self.name}{f':{line}:{column}' if self.has_lines else ''}: {one_line(message, _MAX_MESSAGE)}"
+            for line, column, message in self.noted
+        ]
+
+    def entries(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+        """The entries of a mapping whose keys are words that stand there once; every other one is a mistake."""
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self.note_node(key, "a key must be a word")
+            elif key.value in lines:
+                self.note_node(key, f"{key.value} is given twice; the first is on line {lines[key.value]}")
+            else:
+                lines[key.value] = key.start_mark.line + 1
+                yield key, value
 
 
 def read_text(path: str) -> str:

@@ -32,24 +32,11 @@ CATEGORIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Record):
-    """One finding, as the report shows it."""
-
-    category: str
-    name: str
-    status: str
-    message: str
-    hint: str = ""
-    fixed: str = ""
-    """What was done to repair it; empty if nothing was."""
-
-
-@dataclass(frozen=True, slots=True)
 class Report(Record):
     """All findings; `status` is the worst of them."""
 
     status: str
-    checks: tuple[Checked, ...]
+    checks: tuple[Finding, ...]
 
     @property
     def exit_status(self) -> int:
@@ -68,7 +55,7 @@ def examine(place: Place, *, category: str | None = None, fix: bool = False) -> 
     if repaired:
         findings = _examine(place, chosen)
     checks = tuple(_with_repairs(findings, repaired))
-    statuses = {checked.status for checked in checks}
+    statuses = {finding.status for finding in checks}
     return Report(next((status for status in (ERROR, WARNING) if status in statuses), OK), checks)
 
 
@@ -100,31 +87,27 @@ def _broken(category: str, name: str, error: Exception) -> Finding:
     return Finding(category, name, ERROR, f"this could not be checked: {_message(error)}", hint)
 
 
-def _repair(finding: Finding, repair: Callable[[], str]) -> Checked:
+def _repair(finding: Finding, repair: Callable[[], str]) -> Finding:
     """Repair one thing. If that fails, the hint says why."""
     try:
-        return _checked(finding).replace(fixed=repair())
+        return finding.replace(fixed=repair())
     except Exception as error:
-        return _checked(finding).replace(hint=f"it could not be repaired: {_message(error)}")
+        return finding.replace(hint=f"it could not be repaired: {_message(error)}")
 
 
 def _message(error: Exception) -> str:
     return error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
 
 
-def _with_repairs(findings: list[Finding], repaired: list[Checked]) -> Iterator[Checked]:
+def _with_repairs(findings: list[Finding], repaired: list[Finding]) -> Iterator[Finding]:
     """The findings, together with what was repaired before them."""
     for finding in findings:
-        checked = _checked(finding)
         names = (finding.category, finding.name)
         before = next((one for one in repaired if (one.category, one.name) == names), None)
-        if before is not None:
-            repaired.remove(before)
-            checked = checked.replace(fixed=before.fixed) if before.fixed else checked.replace(hint=before.hint)
-        yield checked
+        if before is None:
+            yield finding
+            continue
+        repaired.remove(before)
+        yield finding.replace(fixed=before.fixed) if before.fixed else finding.replace(hint=before.hint)
     for before in repaired:
         yield before.replace(status=OK, hint="") if before.fixed else before
-
-
-def _checked(finding: Finding) -> Checked:
-    return Checked(finding.category, finding.name, finding.status, finding.message, finding.hint)

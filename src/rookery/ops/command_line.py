@@ -6,7 +6,7 @@ The command line and the guard, which judges the `rook` commands of agents, read
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,40 +41,43 @@ GLOBALS = (
         "config", "Set a configuration KEY=VALUE for this command; can be given several times.", many=True, short="c"
     ),
 )
-_FLAGS = ("--json", "--quiet", "-q", "--no-color", "--version", "--help", "-h")
-"""The flags that may stand before a command's name."""
+
+
+def options_of(params: Iterable[Param]) -> dict[str, Param]:
+    """The options among parameters, by each of the words for them."""
+    options = {param.flag: param for param in params if not param.positional}
+    return options | {f"-{param.short}": param for param in options.values() if param.short}
+
+
+_BEFORE = options_of((*GLOBALS, Param("version", "", kind=FLAG), Param("help", "", kind=FLAG, short="h")))
+"""The options that may stand before a command's name."""
 
 
 class HelpAsked(Exception):
-    """The words ask for help, and for nothing else; `show` prints it."""
-
-    def __init__(self, show: Callable[[], None]) -> None:
-        super().__init__("help")
-        self.show = show
+    """The words ask for help, and for nothing else."""
 
 
 def read_globals(words: list[str]) -> tuple[Globals, list[str]]:
     """The options before the command's name, and the rest."""
-    values: dict[str, Any] = {"config": {}}
-    position = 0
-    while position < len(words) and words[position].startswith("-"):
-        word, equals, value = words[position].partition("=")
-        position += 1
-        if word in _FLAGS:
-            values[{"-q": "quiet", "-h": "help"}.get(word, word[2:].replace("-", "_"))] = True
-            continue
-        if word not in ("-C", "--directory", "-c", "--config"):
+    values: dict[str, Any] = {}
+    config: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        word, equals, value = rest.pop(0).partition("=")
+        option = _BEFORE.get(word)
+        if option is None:
             raise UsageError(f"no option {word} before a command", hint="`rook --help` shows the options")
-        if not equals:
-            if position >= len(words):
-                raise UsageError(f"{word} needs a value", hint="`rook --help` shows the options")
-            value = words[position]
-            position += 1
-        if word in ("-C", "--directory"):
-            values["directory"] = value
+        if option.kind == FLAG:
+            values[option.name] = True
+            continue
+        if not equals and not rest:
+            raise UsageError(f"{word} needs a value", hint="`rook --help` shows the options")
+        value = value if equals else rest.pop(0)
+        if option.many:
+            config |= _read_setting(value)
         else:
-            values["config"] |= _read_setting(value)
-    return Globals(**values), words[position:]
+            values[option.name] = value
+    return Globals(**values, config=config), rest
 
 
 def read_words(op: Op, words: list[str], before: Globals) -> tuple[dict[str, Any], Globals]:
@@ -116,8 +119,8 @@ def _parse(op: Op, words: list[str]) -> dict[str, Any]:
 
 def _options_first(op: Op, words: list[str]) -> list[str]:
     """The same words, with all arguments after the options."""
-    params = [param for param in (*op.params, *GLOBALS) if not param.positional and param.kind != FLAG]
-    with_value = {name for param in params for name in (param.flag, f"-{param.short}")}
+    known = options_of((*op.params, *GLOBALS))
+    with_value = {word for word, param in known.items() if param.kind != FLAG}
     options, arguments = [], []
     rest = iter(words)
     for word in rest:
@@ -152,7 +155,7 @@ def build_parser(op: Op, *, greedy: bool = False) -> argparse.ArgumentParser:
 
 def print_help(op: Op) -> None:
     """Print the help of one operation, and which other commands begin with its words."""
-    build_parser(op).print_help()
+    stdout().write(build_parser(op).format_help())
     others = sorted(name for name in declared() if name.startswith(op.name + " "))
     if others:
         width = max(map(len, others))
@@ -199,14 +202,10 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
 
 class _Help(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        name = parser.prog.removeprefix("rook ")
-        raise HelpAsked(lambda: print_help(declared()[name]))
+    def __call__(self, *_: object) -> NoReturn:
+        raise HelpAsked
 
 
 class _Parser(argparse.ArgumentParser):
-    def _print_message(self, message: str, file: object = None) -> None:
-        stdout().write(message)
-
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, hint=f"`{self.prog} --help` shows how it is used")

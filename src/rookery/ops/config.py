@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from rookery.base.errors import NotFound
 from rookery.base.record import Record
-from rookery.config.loader import Loaded, load_config
+from rookery.config.loader import load_config
 from rookery.config.schema import Key, keys
-from rookery.config.sources import Origin
+from rookery.config.sources import Entry, Origin
 from rookery.config.values import did_you_mean, plain_value, show_value
 from rookery.ops.context import Context
 from rookery.ops.operation import SETTINGS, Doc, Ref, op
@@ -55,41 +55,37 @@ class Explained(Record):
 @op("config show", needs="config.read", view="config.show")
 def show(ctx: Context) -> list[Setting]:
     """Show every setting that is in force, and where it comes from."""
-    loaded = _load(ctx)
-    return [_setting(key, loaded) for key in keys().values()]
+    entries = _load(ctx)
+    return [_setting(key, entries[name]) for name, key in keys().items()]
 
 
 @op("config explain", needs="config.read", view="config.explain")
 def explain(ctx: Context, key: Annotated[str, Ref(SETTINGS), Doc("The setting, such as tasks.lease.")]) -> Explained:
     """Show one setting: its value, what it means, what it accepts, and what each layer says of it."""
     wanted = _find(key)
-    loaded = _load(ctx)
-    setting = _setting(wanted, loaded)
+    entries = _load(ctx)[wanted.name]
     return Explained(
-        key=wanted.name,
-        value=setting.value,
-        shown=setting.shown,
+        **_setting(wanted, entries).as_dict(),
         default=wanted.default,
         default_shown=show_value(wanted.default),
         accepts=wanted.accepts,
         choices=wanted.choices,
         variable=wanted.variable,
         documentation=wanted.documentation,
-        origin=setting.origin,
-        layers=tuple(
-            LayerValue(entry.origin.layer, plain_value(entry.value), show_value(entry.value), entry.origin)
-            for entry in loaded.entries[wanted.name]
-        ),
+        layers=tuple(LayerValue(entry.origin.layer, *_shown(entry)) for entry in entries),
     )
 
 
-def _load(ctx: Context) -> Loaded:
-    return load_config(ctx.root_if_any, ctx.environ, ctx.flags)
+def _load(ctx: Context) -> dict[str, list[Entry]]:
+    return load_config(ctx.root_if_any, ctx.environ, ctx.flags).entries
 
 
-def _setting(key: Key, loaded: Loaded) -> Setting:
-    in_force = loaded.entries[key.name][-1]
-    return Setting(key.name, plain_value(in_force.value), show_value(in_force.value), in_force.origin)
+def _setting(key: Key, entries: list[Entry]) -> Setting:
+    return Setting(key.name, *_shown(entries[-1]))
+
+
+def _shown(entry: Entry) -> tuple[Any, str, Origin]:
+    return plain_value(entry.value), show_value(entry.value), entry.origin
 
 
 def _find(name: str) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from rookery.base.call import current_folder, stderr
 from rookery.base.clock import Clock, stamp
@@ -24,46 +25,26 @@ from rookery.vcs.model import Vcs
 Progress = Callable[[str, int], Callable[[int], None]]
 
 
-def _no_progress(_label: str, _total: int) -> Callable[[int], None]:
-    return lambda _done: None
-
-
-def _say_nothing(_text: str) -> None:
-    pass
-
-
-def _do_nothing() -> None:
-    pass
-
-
+@dataclass(eq=False)
 class Context:
     """One caller's view of one project."""
 
-    def __init__(
-        self,
-        *,
-        cwd: str | None = None,
-        environ: Environ | None = None,
-        flags: Mapping[str, str] | None = None,
-        clock: Clock = now,
-        progress: Progress = _no_progress,
-    ) -> None:
-        self.cwd = current_folder() if cwd is None else cwd
-        self.environ = read_environ() if environ is None else environ
-        self.flags = dict(flags or {})
-        self.clock = clock
-        self.progress = progress
-        self.is_interactive = False
-        self.react: Callable[[], None] = _do_nothing
-        """Has the loop look once, for an operation that goes on for long."""
-        self.follow: Callable[[str], None] = _say_nothing
-        """Called with what long work prints, as it comes; for people who watch."""
-        self.only_reads = False
-        """True for an operation that only reads: its database refuses every change."""
-        self._root: str | None = None
-        self._db: Database | None = None
-        self._config: Config | None = None
-        self._caller: Caller | None = None
+    cwd: str = field(default_factory=current_folder)
+    environ: Environ = field(default_factory=read_environ)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    clock: Clock = now
+    is_interactive: bool = False
+    only_reads: bool = False
+    """True for an operation that only reads: its database refuses every change."""
+    progress: Progress = lambda _label, _total: lambda _done: None
+    react: Callable[[], None] = lambda: None
+    """Has the loop look once, for an operation that goes on for long."""
+    follow: Callable[[str], None] = lambda _text: None
+    """Called with what long work prints, as it comes; for people who watch."""
+    _root: str | None = field(default=None, init=False)
+    _db: Database | None = field(default=None, init=False)
+    _config: Config | None = field(default=None, init=False)
+    _caller: Caller | None = field(default=None, init=False)
 
     @classmethod
     def at(cls, root: str, db: Database, config: Config | None = None, clock: Clock = now) -> Context:

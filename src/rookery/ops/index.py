@@ -69,14 +69,11 @@ def find(words: list[str]) -> tuple[Op | None, int]:
         if len(words) > 1 and (operation := declared().get(" ".join(words[:2]))):
             return operation, 2
     operation = declared().get(words[0])
-    if operation is None or (len(words) > 1 and is_mistyped(operation, words[1])):
+    if operation is None:
         return None, 0
-    return operation, 1
-
-
-def is_mistyped(group: Op, word: str) -> bool:
-    """True if a word after a group that is also a command can only be meant as another command of the group."""
-    return not word.startswith("-") and not any(param.positional for param in group.params)
+    takes_words = any(param.positional for param in operation.params)
+    is_mistyped = len(words) > 1 and not words[1].startswith("-") and not takes_words
+    return (None, 0) if is_mistyped else (operation, 1)
 
 
 def load_group(group: str) -> list[Op]:

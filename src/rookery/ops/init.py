@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Annotated
 
 from rookery.base import call as calls
@@ -19,7 +21,7 @@ from rookery.base.text import check_text
 from rookery.config import layout
 from rookery.config.loader import load_config
 from rookery.config.model import Config, GateConfig
-from rookery.config.project import PRIVATE, database_path, find_repository, find_root
+from rookery.config.project import database_path, find_repository, find_root, make_state_folder
 from rookery.config.template import GITIGNORE, render_template
 from rookery.db.database import Database
 from rookery.ops.context import Context
@@ -76,15 +78,15 @@ def init(
     guesses = guess_gates(root) if writes_config and not config.gates else []
     gates = _choose_gates([guess.gate for guess in guesses if not guess.missing], asks=asks)
     known = ({"project.base": base} if base else {}) | ({"gates": gates} if gates else {})
-    created, kept = _make(folder, render_template(known), force)
+    parts = _make(folder, render_template(known).encode(), force)
     has_commit = vcs is None or vcs.current_commit() is not None
     return Initialised(
         root,
         vcs.kind if vcs else None,
         base,
         tuple(gate.run for gate in gates or config.gates),
-        tuple(created),
-        tuple(kept),
+        tuple(f"{layout.FOLDER}/{name}" for name, is_new in parts.items() if is_new),
+        tuple(f"{layout.FOLDER}/{name}" for name, is_new in parts.items() if not is_new),
         (*_notes(ctx, root, vcs), *_missing(guesses)),
         tuple(_next_steps(vcs, base, has_commit)),
     )
@@ -158,44 +160,25 @@ def _missing(guesses: list[Guess]) -> Iterator[str]:
             yield f"{guess.why}, but {guess.missing} is not installed: add a gate under `gates:` yourself"
 
 
-def _make(folder: str, config: str, force: bool) -> tuple[list[str], list[str]]:
-    """Make what is missing, and say what was made and what was kept."""
-    report = _Report()
+def _make(folder: str, config: bytes, force: bool) -> dict[str, bool]:
+    """Make what is missing, and say of each part whether it is new."""
     try:
-        report.note("", _make_folder(folder))
+        parts = {"": make_state_folder(folder)}
         with _alone(folder):
             ignore = os.path.join(folder, layout.IGNORE)
-            report.note(layout.IGNORE, not _has_content(ignore) and _write(ignore, GITIGNORE.encode()))
-            _make_config(os.path.join(folder, layout.CONFIG), config, force, report)
+            parts[layout.IGNORE] = not (os.path.isfile(ignore) and os.path.getsize(ignore))
+            if parts[layout.IGNORE]:
+                _write(ignore, GITIGNORE.encode())
+            parts |= _make_config(os.path.join(folder, layout.CONFIG), config, force)
             database = database_path(os.path.dirname(folder))
-            is_new = not os.path.exists(database)
+            parts[layout.DATABASE] = not os.path.exists(database)
             Database.create(database).close()
-            report.note(layout.DATABASE, is_new)
     except OSError as error:
         raise StorageFailed(
             f"{error.filename or folder} cannot be written: {error.strerror}",
             hint="make the folder writable and run `rook init` again; it goes on where it stopped",
         ) from error
-    return report.created, report.kept
-
-
-class _Report:
-    """A list of what was made and one of what was kept."""
-
-    def __init__(self) -> None:
-        self.created: list[str] = []
-        self.kept: list[str] = []
-
-    def note(self, name: str, is_new: bool) -> None:
-        (self.created if is_new else self.kept).append(f"{layout.FOLDER}/{name}")
-
-
-def _make_folder(folder: str) -> bool:
-    try:
-        os.mkdir(folder, PRIVATE)
-    except FileExistsError:
-        return False
-    return True
+    return parts
 
 
 @contextmanager
@@ -210,31 +193,19 @@ def _alone(folder: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _make_config(path: str, text: str, force: bool, report: _Report) -> None:
-    if not os.path.lexists(path):
-        report.note(layout.CONFIG, _write(path, text.encode()))
-        return
-    if not force:
-        report.note(layout.CONFIG, False)
-        return
-    with open(path, "rb") as file:
-        old = file.read()
-    if old == text.encode():
-        report.note(layout.CONFIG, False)
-        return
-    backup = _free_name(path)
-    report.note(os.path.basename(backup), _write(backup, old))
-    report.note(layout.CONFIG, _write(path, text.encode()))
+def _make_config(path: str, config: bytes, force: bool) -> dict[str, bool]:
+    parts = {}
+    if os.path.lexists(path):
+        if not force or (old := Path(path).read_bytes()) == config:
+            return {layout.CONFIG: False}
+        backup = next(name for number in count(1) if not os.path.lexists(name := f"{path}.bak-{number}"))
+        _write(backup, old)
+        parts[os.path.basename(backup)] = True
+    _write(path, config)
+    return parts | {layout.CONFIG: True}
 
 
-def _free_name(path: str) -> str:
-    number = 1
-    while os.path.lexists(f"{path}.bak-{number}"):
-        number += 1
-    return f"{path}.bak-{number}"
-
-
-def _write(path: str, data: bytes) -> bool:
+def _write(path: str, data: bytes) -> None:
     """Put a file in place whole: it is there with all that belongs in it, or it is not there."""
     half = path + ".new"  # the folder's lock is held: what a killed init left is written over
     with open(half, "wb") as file:
@@ -242,11 +213,6 @@ def _write(path: str, data: bytes) -> bool:
         file.flush()
         os.fsync(file.fileno())
     os.replace(half, path)
-    return True
-
-
-def _has_content(path: str) -> bool:
-    return os.path.isfile(path) and os.path.getsize(path) > 0
 
 
 def _notes(ctx: Context, root: str, vcs: Vcs | None) -> Iterator[str]:

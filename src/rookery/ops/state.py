@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rookery.config import layout
 from rookery.config.project import database_path
 from rookery.db.database import Database, is_current
 from rookery.ops.location import ensure_here, is_here
@@ -17,8 +16,7 @@ def open_state(root: str) -> Database:
 
 def open_if_ready(root: str) -> Database | None:
     """The database, if nothing has to be done before it can be used: no question to git, no migration, no settling."""
-    for path in (layout.path(root), database_path(root)):
-        check_owner(path)
+    check_owner(root)
     if find_indexes(root) and last_answer(root) is None:
         return None
     if not is_current(database_path(root)):

@@ -37,18 +37,26 @@ def find_project(start: str, named: str | None = None) -> str:
 
 def check_state(root: str) -> None:
     """Raise UntrustedState if the state at `root` is another user's, or tracked by git or jj. None is fine."""
-    for path in (layout.path(root), database_path(root)):
-        check_owner(path)
+    check_owner(root)
     indexes = find_indexes(root)
-    if indexes:
-        _check_untracked(root, indexes)
+    identity = _identify(root, indexes)
+    if not indexes or _is_answered(root, identity):
+        return
+    for top, index in indexes:
+        check_untracked(os.path.realpath(root), top, index)
+    if identity is not None and _identify(root, indexes) == identity and is_project(root):
+        _write(_answer_path(root), identity)
 
 
 def last_answer(root: str) -> bytes | None:
     """What identifies the lists of tracked files, if version control was asked since they changed; else None."""
     indexes = find_indexes(root)
-    identity = _identify(root, indexes) if indexes else None
-    return identity if identity is not None and _read(_answer_path(root)) == identity else None
+    identity = _identify(root, indexes)
+    return identity if indexes and _is_answered(root, identity) else None
+
+
+def _is_answered(root: str, identity: bytes | None) -> bool:
+    return identity is not None and _read(_answer_path(root)) == identity
 
 
 def keep_answer(root: str, before: bytes, index: str) -> None:
@@ -62,15 +70,16 @@ def _without(identity: bytes, index: str) -> list[bytes]:
     return [line for line in identity.splitlines() if not line.endswith(b" " + os.fsencode(index))]
 
 
-def check_owner(path: str) -> None:
-    """Raise UntrustedState if the file, or what it links to, is another user's."""
-    try:
-        owners = {os.lstat(path).st_uid, os.stat(path).st_uid}
-    except (FileNotFoundError, NotADirectoryError):
-        return  # `rook init` reports what it finds in place of the folder
-    for owner in owners:
-        if not is_own(owner, os.geteuid(), read_sudo_user()):
-            raise _foreign(path, owner)
+def check_owner(root: str) -> None:
+    """Raise UntrustedState if the state's folder or database, or what it links to, is another user's."""
+    for path in (layout.path(root), database_path(root)):
+        try:
+            owners = {os.lstat(path).st_uid, os.stat(path).st_uid}
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # `rook init` reports what it finds in place of the folder
+        for owner in owners:
+            if not is_own(owner, os.geteuid(), read_sudo_user()):
+                raise _foreign(path, owner)
 
 
 def _foreign(path: str, owner: int) -> UntrustedState:
@@ -101,17 +110,6 @@ def find_indexes(root: str) -> list[tuple[str, str]]:
             index = os.path.join(git, "index")
             return [(top, index), *indexes] if os.path.exists(index) else indexes
     return indexes
-
-
-def _check_untracked(root: str, indexes: list[tuple[str, str]]) -> None:
-    path = _answer_path(root)
-    identity = _identify(root, indexes)
-    if identity is not None and _read(path) == identity:
-        return
-    for top, index in indexes:
-        check_untracked(os.path.realpath(root), top, index)
-    if identity is not None and _identify(root, indexes) == identity and is_project(root):
-        _write(path, identity)
 
 
 def _answer_path(root: str) -> str:

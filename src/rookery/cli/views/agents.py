@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.agents.ops import Nudged, Stopped
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Span, Table, Tree, line, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, text
 from rookery.cli.views.events import row
 from rookery.sessions.model import BOOTING, COMPLETED, CRASHED, FAILED, STOPPED, SUPERSEDED, WAITING, WORKING, Session
 from rookery.status.activity import Activity
@@ -32,22 +33,22 @@ _TEXT_WIDTH = 160
 
 def slung(session: Session, _values: dict[str, Any]) -> list[Block]:
     """An agent that was started."""
-    rows = [
-        ("task", line((session.task_id or "", "id"))),
-        ("answers to", line(session.parent)),
-        ("branch", line(session.branch)),
-        ("worktree", line(session.worktree)),
-        ("runs on", line(f"{session.runtime}, {session.mode}")),
-    ]
-    title = Paragraph((line(("◐ ", "busy"), (session.agent, "title"), f" is a {session.role} and at work"),))
-    return [title, Fields(tuple(rows)), text(f"`rook inspect {session.agent} --follow` shows what it does", "dim")]
+    title = line(("◐ ", "busy"), (session.agent, "title"), f" is a {session.role} and at work")
+    fields: dict[str, Cell] = {
+        "task": (session.task_id, "id"),
+        "answers to": session.parent,
+        "branch": session.branch,
+        "worktree": session.worktree,
+        "runs on": f"{session.runtime}, {session.mode}",
+    }
+    hint = text(f"`rook inspect {session.agent} --follow` shows what it does", "dim")
+    return [Paragraph([title]), Fields(fields, shows_empty=True), hint]
 
 
 def stopped(result: Stopped, _values: dict[str, Any]) -> list[Block]:
     """The agents that were stopped."""
-    lines: list[Line] = [line((session.agent, "title"), f" has ended: {session.outcome}") for session in result.ended]
-    lines += [line(("removed ", "dim"), path) for path in result.cleaned]
-    return [Paragraph(tuple(lines))]
+    ended = [line((session.agent, "title"), f" has ended: {session.outcome}") for session in result.ended]
+    return [Paragraph([*ended, *(line(("removed ", "dim"), path) for path in result.cleaned)])]
 
 
 def nudged(result: Nudged, _values: dict[str, Any]) -> list[Block]:
@@ -81,46 +82,39 @@ def _branch(agent: AgentStatus, agents: list[AgentStatus]) -> Tree:
         f"  {one_line(agent.task_title or '', _TITLE_WIDTH)}",
         (f"  {one_line(agent.doing, _DOING_WIDTH)}" if agent.doing and not agent.outcome else "", "dim"),
     )
-    return Tree(label, tuple(_branch(child, agents) for child in agents if child.parent == agent.agent))
+    return Tree(label, [_branch(child, agents) for child in agents if child.parent == agent.agent])
 
 
-def inspection(result: Inspection | Activity, values: dict[str, Any]) -> list[Block]:
+def inspection(result: Inspection | Activity, values: dict[str, Any]) -> Iterator[Block]:
     """An agent at length, and then what it did."""
     if not isinstance(result, Inspection):
-        return row(result, values)
+        yield from row(result, values)
+        return
     session, agent = result.session, result.status
-    rows = [
-        ("state", line(session.outcome or session.state)),
-        ("reason", line(one_line(session.reason or "", _TEXT_WIDTH))),
-        ("task", line((session.task_id or "", "id"), f"  {one_line(agent.task_title or '')}")),
-        ("answers to", line(session.parent)),
-        ("agents", line(", ".join(result.children))),
-        ("branch", line(session.branch)),
-        ("worktree", line(session.worktree)),
-        ("files", line(", ".join(session.settings.files))),
-        ("runs on", line(f"{session.runtime}, {session.mode}, {session.model}, {session.profile}")),
-        ("sandbox", line(session.settings.sandbox)),
-        ("cost", line(f"${agent.dollars:.4f} in {agent.turns} turns")),
-    ]
-    blocks: list[Block] = [
-        Paragraph((line((session.agent, "title"), f", a {session.role}"),)),
-        Fields(tuple((name, value) for name, value in rows if value)),
-    ]
+    fields: dict[str, Cell] = {
+        "state": session.outcome or session.state,
+        "reason": one_line(session.reason or "", _TEXT_WIDTH),
+        "task": line((session.task_id, "id"), f"  {one_line(agent.task_title or '')}"),
+        "answers to": session.parent,
+        "agents": ", ".join(result.children),
+        "branch": session.branch,
+        "worktree": session.worktree,
+        "files": ", ".join(session.settings.files),
+        "runs on": f"{session.runtime}, {session.mode}, {session.model}, {session.profile}",
+        "sandbox": session.settings.sandbox,
+        "cost": f"${agent.dollars:.4f} in {agent.turns} turns",
+    }
+    yield Paragraph([line((session.agent, "title"), f", a {session.role}")])
+    yield Fields(fields)
     if result.turns:
-        turns = tuple(
-            (
-                line(str(turn.number)),
-                line(turn.cause),
-                line(turn.state),
-                line(turn.started_at),
-                line(one_line(turn.last_words or "", 60)),
-            )
+        turns = [
+            (turn.number, turn.cause, turn.state, turn.started_at, one_line(turn.last_words or "", 60))
             for turn in result.turns
-        )
-        blocks.append(Table(("turn", "cause", "state", "began", "last output"), turns, stretch=4))
+        ]
+        yield Table(("turn", "cause", "state", "began", "last output"), turns, stretch=4)
     if result.screen:
-        blocks += [text("screen", "dim"), text(result.screen.rstrip(), indent=2)]
-    return blocks
+        yield text("screen", "dim")
+        yield text(result.screen.rstrip(), indent=2)
 
 
 def attach(result: Attached, _values: dict[str, Any]) -> list[Block]:
@@ -130,49 +124,42 @@ def attach(result: Attached, _values: dict[str, Any]) -> list[Block]:
 
 def metrics(sessions: list[Metric], _values: dict[str, Any]) -> list[Block]:
     """Sessions in a table."""
-    if not sessions:
-        return [text("No agents yet.", "dim")]
-    rows = tuple(
+    rows = [
         (
-            line((session.agent, "bold")),
-            line(session.role),
-            line(session.outcome or "alive"),
-            line(str(session.turns)),
-            line("" if session.seconds is None else f"{session.seconds:.1f} s"),
-            line(f"{session.tokens:,}"),
-            line(f"${session.dollars:.4f}"),
+            (session.agent, "bold"),
+            session.role,
+            session.outcome or "alive",
+            session.turns,
+            "" if session.seconds is None else f"{session.seconds:.1f} s",
+            f"{session.tokens:,}",
+            f"${session.dollars:.4f}",
         )
         for session in sessions
-    )
-    return [Table(("agent", "role", "outcome", "turns", "time", "tokens", "cost"), rows)]
+    ]
+    headings = ("agent", "role", "outcome", "turns", "time", "tokens", "cost")
+    return [Table(headings, rows, empty="No agents yet.")]
 
 
 def discovered(roles: list[RoleSummary], _values: dict[str, Any]) -> list[Block]:
     """Roles, and their living agents."""
-    rows = tuple(
-        (
-            line((role.role, "bold")),
-            line(", ".join(role.alive) or "-"),
-            line(role.profile),
-            line(role.writes),
-            line(role.purpose),
-        )
-        for role in roles
-    )
+    rows = [
+        ((role.role, "bold"), ", ".join(role.alive) or "-", role.profile, role.writes, role.purpose) for role in roles
+    ]
     return [Table(("role", "alive", "profile", "writes", "purpose"), rows, stretch=4)]
 
 
 def identity(agent: Identity, _values: dict[str, Any]) -> list[Block]:
     """An agent over all its sessions."""
-    rows = (
-        ("roles", line(", ".join(agent.roles))),
-        ("sessions", line(f"{agent.sessions}, {agent.completed} of them completed")),
-        ("first seen", line(agent.first_seen)),
-        ("last seen", line(agent.last_seen)),
-        ("works in", line(", ".join(agent.domains))),
-    )
-    recent = tuple(
-        (line((str(task["task_id"]), "id")), line(task["outcome"] or "alive"), line(one_line(task["title"] or "")))
+    fields: dict[str, Cell] = {
+        "roles": ", ".join(agent.roles),
+        "sessions": f"{agent.sessions}, {agent.completed} of them completed",
+        "first seen": agent.first_seen,
+        "last seen": agent.last_seen,
+        "works in": ", ".join(agent.domains),
+    }
+    recent = [
+        ((str(task["task_id"]), "id"), task["outcome"] or "alive", one_line(task["title"] or ""))
         for task in agent.recent_tasks
-    )
-    return [text(agent.name, "title"), Fields(rows), Table(("task", "outcome", "title"), recent, stretch=2)]
+    ]
+    tasks = Table(("task", "outcome", "title"), recent, stretch=2)
+    return [text(agent.name, "title"), Fields(fields, shows_empty=True), tasks]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rookery.cli.document import Block, Fields, line, text
+from rookery.cli.document import Block, Cell, Fields, text
 
 
 def status(result: Any, _values: dict[str, Any]) -> list[Block]:
@@ -17,20 +17,20 @@ def status(result: Any, _values: dict[str, Any]) -> list[Block]:
     if not result.is_running:
         return [text("No daemon is running; the next command starts one.")]
     state = ("running", "good") if result.answers else ("running, but does not answer", "bad")
-    rows = [
-        ("daemon", line(state)),
-        ("process", line(f"{result.pid}, since {result.since}")),
-        ("version", line(result.version)),
-        ("socket", line(result.socket)),
-    ]
+    fields: dict[str, Cell] = {
+        "daemon": state,
+        "process": f"{result.pid}, since {result.since}",
+        "version": result.version,
+        "socket": result.socket,
+    }
     if result.resident_bytes is not None:
-        rows += [
-            ("memory", line(f"{result.resident_bytes / 1e6:.0f} MB")),
-            ("threads", line(str(result.threads))),
-            ("limits", line(f"nice {result.nice}, {result.open_files_limit} open files")),
-            ("cgroup", line(result.cgroup or "none")),
-        ]
-    return [Fields((*rows, ("log", line((result.log, "dim")))))]
+        fields |= {
+            "memory": f"{result.resident_bytes / 1e6:.0f} MB",
+            "threads": str(result.threads),
+            "limits": f"nice {result.nice}, {result.open_files_limit} open files",
+            "cgroup": result.cgroup or "none",
+        }
+    return [Fields(fields | {"log": (result.log, "dim")}, shows_empty=True)]
 
 
 def log_line(result: Any, _values: dict[str, Any]) -> list[Block]:

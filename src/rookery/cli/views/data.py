@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.cli.document import Block, text
@@ -13,9 +14,8 @@ def exported(result: Exported, _values: dict[str, Any]) -> list[Block]:
     return [text(f"wrote {result.tasks} tasks and {result.learnings} learnings to {result.path}")]
 
 
-def imported(result: Imported, _values: dict[str, Any]) -> list[Block]:
+def imported(result: Imported, _values: dict[str, Any]) -> Iterator[Block]:
     """What was read."""
-    blocks: list[Block] = [text(f"read {result.tasks} tasks and {result.learnings} learnings from {result.path}")]
+    yield text(f"read {result.tasks} tasks and {result.learnings} learnings from {result.path}")
     if result.backup:
-        blocks.append(text(f"deleted {result.deleted} tasks first; they are kept in {result.backup}", "dim"))
-    return blocks
+        yield text(f"deleted {result.deleted} tasks first; they are kept in {result.backup}", "dim")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from rookery.cli.document import Block, Line, Paragraph, line, text
+from rookery.cli.document import Block, Cell, Paragraph, line, text
 from rookery.doctor.service import Report
 
 _MARKS = {"ok": ("✓", "good"), "warning": ("!", "busy"), "error": ("✕", "bad")}
@@ -15,18 +16,17 @@ _SUMMARY = {
 }
 
 
-def report(result: Report, _values: dict[str, Any]) -> list[Block]:
+def report(result: Report, _values: dict[str, Any]) -> Iterator[Block]:
     """Findings by category, and the verdict."""
-    blocks: list[Block] = []
     for category in dict.fromkeys(check.category for check in result.checks):
-        lines: list[Line] = [line((category, "bold"))]
+        lines: list[Cell] = [(category, "bold")]
         for check in result.checks:
             if check.category != category:
                 continue
             lines.append(line("  ", _MARKS[check.status], f" {check.name}: {check.message}"))
             if check.fixed:
-                lines.append(line((f"      repaired: {check.fixed}", "good")))
+                lines.append((f"      repaired: {check.fixed}", "good"))
             if check.hint and check.status != "ok":
-                lines.append(line((f"      {check.hint}", "dim")))
-        blocks.append(Paragraph(tuple(lines)))
-    return [*blocks, text(*_SUMMARY[result.status])]
+                lines.append((f"      {check.hint}", "dim"))
+        yield Paragraph(lines)
+    yield text(*_SUMMARY[result.status])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Table, text
 from rookery.environment.ops import ProjectEnvironment, Variable
 from rookery.environment.service import Refreshed
 
@@ -15,51 +16,52 @@ _LINE = 78
 _STYLES = {"same": "dim", "changed": "busy", "missing": "bad", "added": "note", "removed": "bad"}
 
 
-def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> list[Block]:
+def show(environment: ProjectEnvironment, _values: dict[str, Any]) -> Iterator[Block]:
     """What is recorded; what differs from the shell comes first."""
-    blocks: list[Block]
     if environment.problem:
-        blocks = [_wrapped(f"Not in use: {environment.problem}.", "bad"), _wrapped(f"{environment.hint}.", "dim")]
+        yield _wrapped(f"Not in use: {environment.problem}.", "bad")
+        yield _wrapped(f"{environment.hint}.", "dim")
     else:
-        author = line(f"{environment.by}, with `rook {environment.how}`")
-        blocks = [Fields((("since", line(environment.at or "")), ("by", author)))]
-    blocks += [text("plain values in", "dim"), text(environment.path, indent=2)]
+        author = f"{environment.by}, with `rook {environment.how}`"
+        yield Fields({"since": environment.at, "by": author}, shows_empty=True)
+    yield text("plain values in", "dim")
+    yield text(environment.path, indent=2)
     if environment.credentials_path:
-        blocks += [text("credentials in", "dim"), text(environment.credentials_path, indent=2)]
+        yield text("credentials in", "dim")
+        yield text(environment.credentials_path, indent=2)
     ordered = sorted(environment.variables, key=lambda variable: (variable.shell == "same", variable.name))
     if ordered:
-        blocks.append(Table(("variable", "value", "shell"), tuple(_row(variable) for variable in ordered)))
-    return blocks
+        yield Table(("variable", "value", "shell"), [_row(variable) for variable in ordered])
 
 
-def _row(variable: Variable) -> tuple[Line, ...]:
+def _row(variable: Variable) -> tuple[Cell, ...]:
+    value: Cell
     if variable.length is not None:
-        value = line((f"set, {variable.length} characters", "note"))
+        value = (f"set, {variable.length} characters", "note")
     elif variable.value is None:
-        value = line(("not recorded", "dim"))
+        value = ("not recorded", "dim")
     else:
-        value = line(one_line(variable.value, _VALUE) or "(empty)")
-    return line((one_line(variable.name, _NAME), "bold")), value, line((variable.shell, _STYLES[variable.shell]))
+        value = one_line(variable.value, _VALUE) or "(empty)"
+    return (one_line(variable.name, _NAME), "bold"), value, (variable.shell, _STYLES[variable.shell])
 
 
-def refreshed(result: Refreshed, _values: dict[str, Any]) -> list[Block]:
+def refreshed(result: Refreshed, _values: dict[str, Any]) -> Iterator[Block]:
     """What changed, without values of credentials."""
-    blocks: list[Block] = []
     if result.problem:
-        blocks.append(_wrapped(f"The earlier record could not be used: {result.problem}.", "bad"))
-    if not result.changes:
-        return [*blocks, text("Nothing has changed.", "dim")]
-    rows = tuple(
+        yield _wrapped(f"The earlier record could not be used: {result.problem}.", "bad")
+    rows = [
         (
-            line((change.what, _STYLES[change.what])),
-            line((one_line(change.name, _NAME), "bold")),
-            line(("credential" if change.kind == "credential" else "", "note")),
+            (change.what, _STYLES[change.what]),
+            (one_line(change.name, _NAME), "bold"),
+            ("credential" if change.kind == "credential" else "", "note"),
         )
         for change in result.changes
-    )
-    end = "Nothing was written: this is what would change." if result.dry_run else "Turns and gates get it from now on."
-    return [*blocks, Table(("", "variable", "kind"), rows), text(end, "dim")]
+    ]
+    yield Table(("", "variable", "kind"), rows, empty="Nothing has changed.")
+    if rows:
+        plan = "Nothing was written: this is what would change."
+        yield text(plan if result.dry_run else "Turns and gates get it from now on.", "dim")
 
 
 def _wrapped(content: str, style: str) -> Block:
-    return Paragraph(tuple(line((part, style)) for part in wrap(content, _LINE)))
+    return Paragraph([(part, style) for part in wrap(content, _LINE)])

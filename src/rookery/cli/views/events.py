@@ -34,7 +34,7 @@ def row(result: Event | Activity, _values: dict[str, Any]) -> list[Block]:
             (f"  {result.actor}  ", "note"),
             (_detail(result.data), "dim"),
         )
-    return [Paragraph((shown,))]
+    return [Paragraph([shown])]
 
 
 def _detail(data: dict[str, Any]) -> str:

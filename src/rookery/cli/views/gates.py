@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Paragraph, Table, line, text
+from rookery.cli.document import Block, Paragraph, Table, line, short, text
 from rookery.merge.gates.ops import GateSummary
 from rookery.merge.gates.service import GateReport
 from rookery.merge.model import FAILED_GATE, FLAKY, OVERRAN, PASSED, TIMEOUT, GateRun
 
-_SHORT = 12
 _STYLES = {PASSED: "good", FLAKY: "note", FAILED_GATE: "bad", TIMEOUT: "bad", OVERRAN: "bad"}
 _SHOWN_LINES = 20
 
@@ -19,48 +19,45 @@ def report(result: GateReport, _values: dict[str, Any]) -> list[Block]:
     """What the gates say of a commit."""
     if not result.runs:
         return [text("No gate is configured for what has changed; see `gates` in the configuration.", "dim")]
-    commit = Paragraph((line("for ", (result.commit[:_SHORT], "id")),))
+    commit = Paragraph([line("for ", short(result.commit))])
     return [runs(result.runs), *failed_output(result.runs), commit]
 
 
-def failed_output(gate_runs: tuple[GateRun, ...]) -> list[Block]:
+def failed_output(gate_runs: tuple[GateRun, ...]) -> Iterator[Block]:
     """The last lines of those that did not pass."""
-    blocks: list[Block] = []
     for run in gate_runs:
         if not run.is_ok and run.last_lines:
-            last = "\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:])
-            blocks += [text(f"The last lines of {run.name}:", "bold"), text(last, "dim", indent=2)]
-    return blocks
+            yield text(f"The last lines of {run.name}:", "bold")
+            yield text("\n".join(run.last_lines.splitlines()[-_SHOWN_LINES:]), "dim", indent=2)
 
 
 def runs(gate_runs: tuple[GateRun, ...]) -> Table:
     """Runs of gates."""
-    rows = tuple(
+    rows = [
         (
-            line((run.name, "bold")),
+            (run.name, "bold"),
             line((run.verdict, _STYLES[run.verdict]), (" (known)" if run.is_cached else "", "dim")),
-            line("" if run.status is None else str(run.status)),
-            line(f"{run.seconds:.1f} s"),
-            line((run.log, "dim")),
+            run.status,
+            f"{run.seconds:.1f} s",
+            (run.log, "dim"),
         )
         for run in gate_runs
-    )
+    ]
     return Table(("gate", "verdict", "status", "time", "output"), rows, stretch=4)
 
 
 def listing(gates: list[GateSummary], _values: dict[str, Any]) -> list[Block]:
     """Every gate."""
-    if not gates:
-        return [text("No gates. Name commands under `gates:` in .rookery/config.yaml.", "dim")]
-    rows = tuple(
+    rows = [
         (
-            line((gate.name, "bold")),
-            line(str(gate.runs)),
-            line((str(gate.failed), "bad" if gate.failed else "dim")),
-            line((str(gate.flaky), "note" if gate.flaky else "dim")),
-            line("never" if gate.last is None else (gate.last.verdict, _STYLES[gate.last.verdict])),
-            line(one_line(gate.run)),
+            (gate.name, "bold"),
+            gate.runs,
+            (str(gate.failed), "bad" if gate.failed else "dim"),
+            (str(gate.flaky), "note" if gate.flaky else "dim"),
+            "never" if gate.last is None else (gate.last.verdict, _STYLES[gate.last.verdict]),
+            one_line(gate.run),
         )
         for gate in gates
-    )
-    return [Table(("gate", "runs", "failed", "flaky", "last", "command"), rows, stretch=5)]
+    ]
+    none = "No gates. Name commands under `gates:` in .rookery/config.yaml."
+    return [Table(("gate", "runs", "failed", "flaky", "last", "command"), rows, stretch=5, empty=none)]

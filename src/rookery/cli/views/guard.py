@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
-from rookery.cli.document import Block, Fields, Line, Paragraph, line, text
-from rookery.guard.explanation import Explanation, Point
+from rookery.cli.document import Block, Cell, Fields, Paragraph, text
+from rookery.guard.explanation import Explanation
 from rookery.guard.model import Verdict
 
 _STYLES = {"allow": "good", "ask": "busy", "deny": "bad"}
@@ -15,34 +16,27 @@ _WIDTH = 100
 
 def verdict(answer: Verdict, _values: dict[str, Any]) -> list[Block]:
     """One answer."""
-    rows: list[tuple[str, Line]] = [
-        ("verdict", line((answer.verdict, _STYLES[answer.verdict]))),
-        ("reason", line(answer.reason)),
-    ]
-    if answer.rule:
-        rows.append(("rule", line((answer.rule, "dim"))))
-    if answer.hint:
-        rows.append(("instead", line(answer.hint)))
-    return [Fields(tuple(rows))]
+    fields: dict[str, Cell] = {
+        "verdict": (answer.verdict, _STYLES[answer.verdict]),
+        "reason": answer.reason,
+        "rule": (answer.rule, "dim"),
+        "instead": answer.hint,
+    }
+    return [Fields(fields)]
 
 
-def explanation(role: Explanation, _values: dict[str, Any]) -> list[Block]:
+def explanation(role: Explanation, _values: dict[str, Any]) -> Iterator[Block]:
     """A role, and what it may do."""
-    blocks: list[Block] = [text(f"A {role.role}, {role.profile}", "title")]
+    yield text(f"A {role.role}, {role.profile}", "title")
     for heading, style, points in (
         ("allowed", "good", role.allowed),
         ("asked: denied where no person can answer", "busy", role.asked),
         ("denied", "bad", role.denied),
     ):
         if points:
-            blocks.append(Paragraph((line(), line((heading, style)))))
-            blocks += [block for point in points for block in _point(point)]
-    return blocks
-
-
-def _point(point: Point) -> list[Block]:
-    shown: list[Block] = [text(f"- {point.what}", indent=2)]
-    if point.names:
-        names = textwrap.fill(", ".join(point.names), _WIDTH, break_on_hyphens=False)
-        shown.append(text(names, "dim", indent=4))
-    return shown
+            yield Paragraph(["", (heading, style)])
+        for point in points:
+            yield text(f"- {point.what}", indent=2)
+            if point.names:
+                names = textwrap.fill(", ".join(point.names), _WIDTH, break_on_hyphens=False)
+                yield text(names, "dim", indent=4)

@@ -14,6 +14,6 @@ def installed(hooks: Installed, _values: dict[str, Any]) -> list[Block]:
         return [text(f"No hooks of Rookery in {hooks.path}. `rook hooks install` puts them there.", "dim")]
     state = ("in place", "good") if hooks.is_current else ("out of date: `rook hooks install` renews them", "bad")
     return [
-        Paragraph((line("Hooks of Rookery are ", state), line((hooks.path, "dim")))),
-        Paragraph(tuple(line(f"  {event}") for event in hooks.events)),
+        Paragraph([line("Hooks of Rookery are ", state), (hooks.path, "dim")]),
+        Paragraph([f"  {event}" for event in hooks.events]),
     ]

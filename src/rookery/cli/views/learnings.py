@@ -5,34 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Table, line, text
+from rookery.cli.document import Block, Cell, Fields, Table, text
 from rookery.tasks.model import Learning
 
 
 def one(learning: Learning, _values: dict[str, Any]) -> list[Block]:
     """A learning at length."""
-    rows = [
-        ("id", line((learning.id, "id"))),
-        ("task", line((learning.task_id, "id"))),
-        ("source", line((learning.source_task_id or "", "id"))),
-        ("at", line(learning.created_at)),
-    ]
-    return [Fields(tuple(row for row in rows if row[1])), text(learning.content, indent=2)]
+    fields: dict[str, Cell] = {
+        "id": (learning.id, "id"),
+        "task": (learning.task_id, "id"),
+        "source": (learning.source_task_id, "id"),
+        "at": learning.created_at,
+    }
+    return [Fields(fields), text(learning.content, indent=2)]
 
 
 def table(learnings: list[Learning], _values: dict[str, Any]) -> list[Block]:
     """Learnings in a table."""
-    if not learnings:
-        return [text("No learnings.", "dim")]
-    rows = tuple(
-        (
-            line((learning.id, "id")),
-            line((learning.source_task_id or learning.task_id, "dim")),
-            line(one_line(learning.content)),
-        )
+    rows = [
+        ((learning.id, "id"), (learning.source_task_id or learning.task_id, "dim"), one_line(learning.content))
         for learning in learnings
-    )
-    return [Table(("id", "from", "learning"), rows, stretch=2)]
+    ]
+    return [Table(("id", "from", "learning"), rows, stretch=2, empty="No learnings.")]
 
 
 def deleted(learning: Learning, _values: dict[str, Any]) -> list[Block]:

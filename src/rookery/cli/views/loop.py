@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Table, line, text
+from rookery.cli.document import Block, Cell, Table, text
 from rookery.flows.model import Action
 from rookery.flows.ops import Explained, Ran
 
 
-def explained(result: Explained, _values: dict[str, Any]) -> list[Block]:
+def explained(result: Explained, _values: dict[str, Any]) -> Iterator[Block]:
     """What the loop sees and decides."""
     facts = result.facts
     if None in facts.values():
-        return [text("The project's agents run at another place that works in the same folder.", "busy")]
+        yield text("The project's agents run at another place that works in the same folder.", "busy")
+        return
     state = "A process runs the loop." if result.runs else "No process runs the loop: every command runs it at its end."
-    blocks: list[Block] = [text(state, "good" if result.runs else "dim")]
-    blocks += _table(
+    yield text(state, "good" if result.runs else "dim")
+    yield from _table(
         ("agent", "state", "last turn", "new mail", "process"), map(_session, facts["sessions"]), stretch=2
     )
     landings = ((base["base"], "a merger" if base["is_held"] else "none") for base in facts["landings"])
-    blocks += _table(("base", "held by"), landings)
-    blocks += _table(("job", "state", "awaited by"), map(_job, facts["jobs"]))
-    blocks += _table(("leftover", "kind", "held by"), map(_leftover, facts["leftovers"]))
+    yield from _table(("base", "held by"), landings)
+    yield from _table(("job", "state", "awaited by"), map(_job, facts["jobs"]))
+    yield from _table(("leftover", "kind", "held by"), map(_leftover, facts["leftovers"]))
     if facts["radar"]["ended"] is not None:
         doing = "is at work." if facts["radar"]["is_looking"] else "has not seen every turn."
-        blocks.append(text(f"The radar {doing}", "dim"))
+        yield text(f"The radar {doing}", "dim")
     stale = ", ".join(identity["agent"] for identity in facts["identities"])
     if stale:
-        blocks.append(text(f"The identity file is out of date: {stale}.", "dim"))
-    blocks.append(_actions("to do", result.actions) if result.actions else text("There is nothing to do now.", "dim"))
+        yield text(f"The identity file is out of date: {stale}.", "dim")
+    yield _actions("to do", result.actions, "There is nothing to do now.")
     for failure in result.failures:
         then = f"next try at {_time(failure.next_at)}" if failure.next_at else "given up: `rook loop run` tries again"
         times = "once" if failure.count == 1 else f"{failure.count} times"
-        blocks.append(text(f"{failure.name} {failure.label} failed {times}; {then}", "bad"))
-        blocks.append(text(f"  {one_line(failure.error, 400)}"))
-    if result.timers:
-        rows = tuple((line(_time(timer.at)), line(timer.why)) for timer in result.timers)
-        blocks.append(Table(("timer", "what for"), rows, stretch=1))
-    else:
-        blocks.append(text("No timer is set.", "dim"))
-    return blocks
+        yield text(f"{failure.name} {failure.label} failed {times}; {then}", "bad")
+        yield text(f"  {one_line(failure.error, 400)}")
+    timers = [(_time(timer.at), timer.why) for timer in result.timers]
+    yield Table(("timer", "what for"), timers, stretch=1, empty="No timer is set.")
 
 
 def _time(at: str) -> str:
@@ -52,8 +49,8 @@ def _time(at: str) -> str:
 
 def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], stretch: int = -1) -> list[Table]:
     """A table whose first column is bold; nothing if it has no rows."""
-    lines = tuple((line((first, "bold")), *map(line, rest)) for first, *rest in rows)
-    return [Table(headings, lines, stretch)] if lines else []
+    cells: list[tuple[Cell, ...]] = [((first, "bold"), *rest) for first, *rest in rows]
+    return [Table(headings, cells, stretch)] if cells else []
 
 
 def _session(session: dict[str, Any]) -> tuple[str, ...]:
@@ -76,13 +73,10 @@ def _leftover(leftover: dict[str, Any]) -> tuple[str, ...]:
 
 def ran(result: Ran, _values: dict[str, Any]) -> list[Block]:
     """What was done."""
-    done = _actions("done", result.actions) if result.actions else text("There was nothing to do.", "dim")
+    done = _actions("done", result.actions, "There was nothing to do.")
     return [done, *(text(problem, "bad") for problem in result.problems)]
 
 
-def _actions(title: str, actions: tuple[Action, ...]) -> Table:
-    rows = tuple(
-        (line((action.name, "bold")), line(action.label or action.subject), line((action.why, "dim")))
-        for action in actions
-    )
-    return Table((title, "for", "because"), rows, stretch=2)
+def _actions(title: str, actions: tuple[Action, ...], empty: str) -> Table:
+    rows = [((action.name, "bold"), action.label or action.subject, (action.why, "dim")) for action in actions]
+    return Table((title, "for", "because"), rows, stretch=2, empty=empty)

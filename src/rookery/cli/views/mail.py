@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from rookery.base.json import dumps
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, next_page, text
+from rookery.cli.document import Block, Cell, Fields, Line, Paragraph, Span, Table, line, next_page, text
 from rookery.config.environ import now
 from rookery.mail.group_ops import Group
 from rookery.mail.model import Checked, Message, Opened, Purged, Sent
@@ -17,65 +18,59 @@ _SUBJECT_WIDTH = 100
 _AGES = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-def sent(result: Sent, _values: dict[str, Any]) -> list[Block]:
+def sent(result: Sent, _values: dict[str, Any]) -> Iterator[Block]:
     """What was sent, and to whom."""
-    blocks: list[Block] = [
-        Paragraph(tuple(line("sent ", (message.id, "id"), f" to {message.to}") for message in result.messages))
-    ]
+    yield Paragraph([line("sent ", (message.id, "id"), f" to {message.to}") for message in result.messages])
     if result.not_alive:
         names = ", ".join(result.not_alive)
-        blocks.append(text(f"not alive: {names}; the mail is kept, and not read for now", "busy"))
-    return blocks
+        yield text(f"not alive: {names}; the mail is kept, and not read for now", "busy")
 
 
-def checked(result: Checked, _values: dict[str, Any]) -> list[Block]:
+def checked(result: Checked, _values: dict[str, Any]) -> Iterator[Block]:
     """New mail at length, or the text for a prompt as it is."""
-    if result.text is not None:
-        return [text(result.text.rstrip("\n"))] if result.text else []
-    if not result.messages:
-        return [text("No mail.", "dim")]
-    blocks = [block for message in result.messages for block in _one(message)]
-    if result.waiting:
-        blocks.append(text(f"{result.waiting} more: `rook mail check` shows them", "dim"))
-    return blocks
+    if result.text:
+        yield text(result.text.rstrip("\n"))
+    elif result.text is None and not result.messages:
+        yield text("No mail.", "dim")
+    elif result.text is None:
+        for message in result.messages:
+            yield from _one(message)
+        if result.waiting:
+            yield text(f"{result.waiting} more: `rook mail check` shows them", "dim")
 
 
-def opened(messages: list[Opened], _values: dict[str, Any]) -> list[Block]:
+def opened(messages: list[Opened], _values: dict[str, Any]) -> Iterator[Block]:
     """Messages at length, each with its thread."""
-    blocks: list[Block] = []
     for message in messages:
-        blocks += _one(message)
+        yield from _one(message)
         if len(message.messages) > 1:
-            steps = tuple(_step(step, message.id) for step in message.messages)
-            blocks += [text("thread", "dim"), Paragraph(steps, 2)]
-    return blocks
+            yield text("thread", "dim")
+            yield Paragraph([_step(step, message.id) for step in message.messages], indent=2)
 
 
-def waited(message: Message | None, _values: dict[str, Any]) -> list[Block]:
+def waited(message: Message | None, _values: dict[str, Any]) -> Iterable[Block]:
     """The message that came, if one did."""
     return [text("No mail came.", "dim")] if message is None else _one(message)
 
 
 def table(messages: list[Message], values: dict[str, Any]) -> list[Block]:
     """Mail in a table."""
-    if not messages:
-        return [text("No mail.", "dim")]
     at = now()
-    rows = tuple(
+    rows = [
         (
-            line(("●", "busy") if message.read_at is None else " "),
-            line((message.id, "id")),
-            line(one_line(message.sender)),
-            line(message.recipient, (f" {message.audience}" if message.audience else "", "dim")),
-            line(message.type),
-            line((message.priority, _PRIORITIES.get(message.priority, ""))),
-            line((_age(message.created_at, at), "dim")),
-            line((one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else "")),
+            ("●", "busy") if message.read_at is None else " ",
+            (message.id, "id"),
+            one_line(message.sender),
+            _recipient(message),
+            message.type,
+            _priority(message),
+            (_age(message.created_at, at), "dim"),
+            (one_line(message.subject, _SUBJECT_WIDTH), "title" if message.read_at is None else ""),
         )
         for message in messages
-    )
-    blocks: list[Block] = [Table(("", "id", "from", "to", "type", "priority", "age", "subject"), rows, stretch=7)]
-    return blocks + next_page(messages)
+    ]
+    headings = ("", "id", "from", "to", "type", "priority", "age", "subject")
+    return [Table(headings, rows, stretch=7, empty="No mail."), *next_page(messages)]
 
 
 def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
@@ -86,15 +81,13 @@ def purged(result: Purged, _values: dict[str, Any]) -> list[Block]:
 
 def group(result: Group, _values: dict[str, Any]) -> list[Block]:
     """One group."""
-    return [Paragraph((line((f"@{result.name}", "id"), f"  {', '.join(result.members)}"),))]
+    return [Paragraph([line((f"@{result.name}", "id"), f"  {', '.join(result.members)}")])]
 
 
 def groups(results: list[Group], _values: dict[str, Any]) -> list[Block]:
     """Every group."""
-    if not results:
-        return [text("No groups: `rook group create NAME MEMBER…` makes one.", "dim")]
-    rows = tuple((line((f"@{group.name}", "id")), line(", ".join(group.members))) for group in results)
-    return [Table(("group", "members"), rows)]
+    rows = [((f"@{group.name}", "id"), ", ".join(group.members)) for group in results]
+    return [Table(("group", "members"), rows, empty="No groups: `rook group create NAME MEMBER…` makes one.")]
 
 
 def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
@@ -102,26 +95,30 @@ def group_deleted(result: Group, _values: dict[str, Any]) -> list[Block]:
     return [text(f"deleted @{result.name}: {', '.join(result.members)}")]
 
 
-def _one(message: Message) -> list[Block]:
-    rows = [
-        ("subject", line((one_line(message.subject), "title"))),
-        ("id", line((message.id, "id"))),
-        ("from", line(one_line(message.sender))),
-        ("to", line(message.recipient, (f" {message.audience}" if message.audience else "", "dim"))),
-        ("type", line(message.type)),
-        ("priority", line((message.priority, _PRIORITIES.get(message.priority, "")))),
-        ("at", line((message.created_at, "dim"))),
-        ("answers", line((message.reply_to or "", "id"))),
-        ("payload", line(_payload(message))),
-    ]
-    blocks: list[Block] = [Fields(tuple((name, value) for name, value in rows if value))]
+def _one(message: Message) -> Iterator[Block]:
+    fields: dict[str, Cell] = {
+        "subject": (one_line(message.subject), "title"),
+        "id": (message.id, "id"),
+        "from": one_line(message.sender),
+        "to": _recipient(message),
+        "type": message.type,
+        "priority": _priority(message),
+        "at": (message.created_at, "dim"),
+        "answers": (message.reply_to, "id"),
+        "payload": one_line(dumps(message.payload)) if message.payload else "",
+    }
+    yield Fields(fields)
     if message.body:
-        blocks.append(text(message.body.rstrip("\n"), indent=2))
-    return [*blocks, text("")]
+        yield text(message.body.rstrip("\n"), indent=2)
+    yield text("")
 
 
-def _payload(message: Message) -> str:
-    return one_line(dumps(message.payload)) if message.payload else ""
+def _recipient(message: Message) -> Line:
+    return line(message.recipient, (f" {message.audience}" if message.audience else "", "dim"))
+
+
+def _priority(message: Message) -> Span:
+    return message.priority, _PRIORITIES.get(message.priority, "")
 
 
 def _step(message: Message, current: str) -> Line:

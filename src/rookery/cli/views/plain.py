@@ -6,18 +6,18 @@ import json
 from typing import Any
 
 from rookery.cli.completion import Candidate, as_line
-from rookery.cli.document import Block, Paragraph, line, text
+from rookery.cli.document import Block, Paragraph, text
 from rookery.ops.schema_ops import OperationSchema
 
 
 def lines(content: str, _values: dict[str, Any]) -> list[Block]:
     """The text, unchanged."""
-    return [Paragraph(tuple(line(row) for row in content.rstrip("\n").split("\n")))]
+    return [text(content.rstrip("\n"))]
 
 
 def candidates(words: list[Candidate], _values: dict[str, Any]) -> list[Block]:
     """What can be typed next, a line each."""
-    return [Paragraph(tuple(line(as_line(word)) for word in words))] if words else []
+    return [Paragraph([as_line(word) for word in words])] if words else []
 
 
 def schema(schemas: list[OperationSchema], _values: dict[str, Any]) -> list[Block]:

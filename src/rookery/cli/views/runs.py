@@ -6,7 +6,7 @@ from typing import Any
 
 from rookery.agents.run_ops import Spec
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Table, line, text
+from rookery.cli.document import Block, Cell, Fields, Table, text
 from rookery.cli.views.agents import status
 from rookery.costs.store import Cost, Costs
 from rookery.sessions.model import Run
@@ -15,29 +15,19 @@ from rookery.status.service import RunReport
 
 def table(runs: list[Run], _values: dict[str, Any]) -> list[Block]:
     """Runs, the newest first."""
-    if not runs:
-        return [text("No runs yet.", "dim")]
-    rows = tuple(
-        (
-            line((run.id, "id")),
-            line(run.created_at),
-            line(run.completed_at or "under way"),
-            line(one_line(run.title)),
-        )
-        for run in runs
-    )
-    return [Table(("run", "began", "ended", "title"), rows, stretch=3)]
+    rows = [((run.id, "id"), run.created_at, run.completed_at or "under way", one_line(run.title)) for run in runs]
+    return [Table(("run", "began", "ended", "title"), rows, stretch=3, empty="No runs yet.")]
 
 
 def one(run: Run, _values: dict[str, Any]) -> list[Block]:
     """One run."""
-    rows = (
-        ("run", line((run.id, "id"))),
-        ("title", line(one_line(run.title))),
-        ("began", line(run.created_at)),
-        ("ended", line(run.completed_at or "under way")),
-    )
-    return [Fields(rows)]
+    fields: dict[str, Cell] = {
+        "run": (run.id, "id"),
+        "title": one_line(run.title),
+        "began": run.created_at,
+        "ended": run.completed_at or "under way",
+    }
+    return [Fields(fields, shows_empty=True)]
 
 
 def report(result: RunReport, values: dict[str, Any]) -> list[Block]:
@@ -52,12 +42,11 @@ def spec(result: Spec, _values: dict[str, Any]) -> list[Block]:
 
 def costs(spent: Costs, _values: dict[str, Any]) -> list[Block]:
     """What everything used, the most expensive first."""
-    if not spent.rows:
-        return [text("Nothing was used yet.", "dim")]
     headings = (spent.by, "turns", "input", "output", "cache read", "cache write", "cost")
-    return [Table(headings, tuple(_row(cost) for cost in (*spent.rows, spent.total)))]
+    rows = [_row(cost) for cost in (*spent.rows, spent.total)] if spent.rows else []
+    return [Table(headings, rows, empty="Nothing was used yet.")]
 
 
-def _row(cost: Cost) -> tuple[Any, ...]:
+def _row(cost: Cost) -> tuple[Cell, ...]:
     counts = (cost.turns, cost.input, cost.output, cost.cache_read, cost.cache_write)
-    return (line((cost.name, "bold")), *(line(f"{count:,}") for count in counts), line(f"${cost.dollars:.4f}"))
+    return (cost.name, "bold"), *(f"{count:,}" for count in counts), f"${cost.dollars:.4f}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Paragraph, Span, Table, Tree, line, next_page, text
+from rookery.cli.document import Block, Cell, Fields, Paragraph, Span, Table, Tree, line, next_page, text
 from rookery.tasks.model import (
     APPROVED,
     AWAITING_HUMAN_REVIEW,
@@ -37,42 +38,40 @@ _TITLE_WIDTH = 100
 _BAR_WIDTH = 30
 
 
-def one(view: TaskView, _values: dict[str, Any]) -> list[Block]:
+def one(view: TaskView, _values: dict[str, Any]) -> Iterator[Block]:
     """A task at length."""
     task = view.task
-    rows = [
-        ("id", line((task.id, "id"))),
-        ("kind", line(view.kind)),
-        ("state", line(_state(view), *_waiting(view))),
-        ("priority", line(str(task.priority))),
-        ("parent", line((task.parent_id or "", "id"))),
-        ("blocked by", line((", ".join(view.blocked_by), "id"))),
-        ("blocks", line((", ".join(view.blocks), "id"))),
-        ("assignee", line(_holder(view))),
-        ("branch", line(task.branch or "")),
-        ("started from", line(task.start_commit or "")),
-        ("commit", line(task.commit or "")),
-        ("result", line(one_line(task.result or ""))),
-        ("archived", line(task.archived_at or "")),
-    ]
-    blocks: list[Block] = [
-        Paragraph((line(_MARKS[task.state], " ", (one_line(task.title), "title")),)),
-        Fields(tuple((name, value) for name, value in rows if value)),
-    ]
-    for name in ("description", "design"):
-        if getattr(task, name):
-            blocks += [text(name, "dim"), text(getattr(task, name), indent=2)]
-    for owner, context in zip(("context", "parent's context", "epic's context"), _contexts(view), strict=False):
-        if context:
-            blocks += [text(owner, "dim"), text(context, indent=2)]
+    fields: dict[str, Cell] = {
+        "id": (task.id, "id"),
+        "kind": view.kind,
+        "state": line(_state(view), *_waiting(view)),
+        "priority": task.priority,
+        "parent": (task.parent_id, "id"),
+        "blocked by": (", ".join(view.blocked_by), "id"),
+        "blocks": (", ".join(view.blocks), "id"),
+        "assignee": _holder(view),
+        "branch": task.branch,
+        "started from": task.start_commit,
+        "commit": task.commit,
+        "result": one_line(task.result or ""),
+        "archived": task.archived_at,
+    }
+    yield Paragraph([line(_MARKS[task.state], " ", (one_line(task.title), "title"))])
+    yield Fields(fields)
+    contexts = (task.context, *(above.context for above in view.ancestors))
+    texts = {"description": task.description, "design": task.design}
+    texts |= zip(("context", "parent's context", "epic's context"), contexts, strict=False)
+    for name, content in texts.items():
+        if content:
+            yield text(name, "dim")
+            yield text(content, indent=2)
     for owner, learnings in zip(("learnings", "parent's learnings", "epic's learnings"), view.learnings, strict=True):
         if learnings:
-            blocks.append(text(owner, "dim"))
-            blocks += [text(f"- {learning.content}", indent=2) for learning in learnings]
-    return blocks
+            yield text(owner, "dim")
+            yield from (text(f"- {learning.content}", indent=2) for learning in learnings)
 
 
-def offer(view: TaskView | None, values: dict[str, Any]) -> list[Block]:
+def offer(view: TaskView | None, values: dict[str, Any]) -> Iterable[Block]:
     """A task to work on, if there is one."""
     if view is None:
         return [text("Nothing is ready. `rook task list --open` shows what is held or waits.", "dim")]
@@ -81,14 +80,12 @@ def offer(view: TaskView | None, values: dict[str, Any]) -> list[Block]:
 
 def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
     """Tasks in a table, grouped by epic unless `flat` is set."""
-    if not views:
-        return [text("No tasks.", "dim")]
     grouped = "flat" in values or "parent" in values
     shown = views if not grouped or values.get("flat") else _by_epic(views)
-    rows = tuple(
+    rows = [
         (
-            line((view.task.id, "id")),
-            line(str(view.task.priority)),
+            (view.task.id, "id"),
+            view.task.priority,
             line(_MARKS[view.task.state], " ", _state(view)),
             line(
                 "  " * (view.depth if shown is not views else 0),
@@ -97,9 +94,8 @@ def table(views: list[TaskView], values: dict[str, Any]) -> list[Block]:
             ),
         )
         for view in shown
-    )
-    blocks: list[Block] = [Table(("id", "pri", "state", "title"), rows, stretch=3)]
-    return blocks + next_page(views)
+    ]
+    return [Table(("id", "pri", "state", "title"), rows, stretch=3, empty="No tasks."), *next_page(views)]
 
 
 def tree(trees: TaskTree | list[TaskTree], _values: dict[str, Any]) -> list[Block]:
@@ -114,15 +110,13 @@ def progress(counts: Progress, _values: dict[str, Any]) -> list[Block]:
     """A bar and the counts behind it."""
     full = _BAR_WIDTH * counts.percent // 100
     bar = line(("█" * full, "good"), ("░" * (_BAR_WIDTH - full), "dim"), f" {counts.percent} %")
-    named = [
-        (name.replace("_", " "), line(str(value))) for name, value in counts.as_dict().items() if name != "percent"
-    ]
-    return [Paragraph((bar,)), Fields(tuple(named))]
+    named = {name.replace("_", " "): value for name, value in counts.as_dict().items() if name != "percent"}
+    return [Paragraph([bar]), Fields(named)]
 
 
 def deleted(result: Deleted, _values: dict[str, Any]) -> list[Block]:
     """What was deleted."""
-    return [Paragraph(tuple(line("deleted ", (task_id, "id")) for task_id in result.deleted))]
+    return [Paragraph([line("deleted ", (task_id, "id")) for task_id in result.deleted])]
 
 
 def _branch(node: TaskTree) -> Tree:
@@ -135,7 +129,7 @@ def _branch(node: TaskTree) -> Tree:
         ("  " + view.task.id, "dim"),
         *([(f"  {_holder(view)}", "busy")] if view.task.state == IN_PROGRESS else []),
     )
-    return Tree(label, tuple(_branch(child) for child in node.children))
+    return Tree(label, [_branch(child) for child in node.children])
 
 
 def _by_epic(views: list[TaskView]) -> list[TaskView]:
@@ -170,7 +164,3 @@ def _holder(view: TaskView) -> str:
     if task.assignee is None:
         return ""
     return task.assignee + (f" until {task.lease_until}" if task.lease_until else "")
-
-
-def _contexts(view: TaskView) -> tuple[str, ...]:
-    return (view.task.context, *(above.context for above in view.ancestors))

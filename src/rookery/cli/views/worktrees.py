@@ -2,104 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Line, Paragraph, Table, line, text
+from rookery.cli.document import Block, Cell, Paragraph, Table, line, short, some, text
 from rookery.worktrees.cleaning import Cleaned, Listed
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.snapshots import Restored, Snapshot
 
-_SHORT = 12
 _SHOWN_FILES = 5
 _VERDICTS = {"kept": "busy", "removable": "", "removed": "good"}
 
 
 def listing(worktrees: list[Listed], values: dict[str, Any]) -> list[Block]:
     """Every worktree."""
-    if not worktrees:
-        return [text("No worktrees.", "dim")]
-    headings = ("agent", "session", "changed", "untracked", "unmerged", "ignored", "branch", "notes")
-    rows = []
-    for listed in worktrees:
-        state = listed.worktree
-        counts = (len(state.uncommitted), len(state.untracked), state.unmerged, len(state.ignored))
-        rows.append(
-            (
-                line((listed.agent, "bold")),
-                line(listed.outcome or listed.state or "none"),
-                *(_count(count) for count in counts),
-                line(listed.branch),
-                line((_notes(state), "bad")),
-                *((line(_megabytes(listed.size)),) if values.get("size") else ()),
-            )
-        )
-    return [Table(headings + (("size",) if values.get("size") else ()), tuple(rows))]
+    headings = ["agent", "session", "changed", "untracked", "unmerged", "ignored", "branch", "notes"]
+    rows = [_row(listed) for listed in worktrees]
+    if values.get("size"):
+        headings.append("size")
+        rows = [[*row, _megabytes(listed.size)] for row, listed in zip(rows, worktrees, strict=True)]
+    return [Table(headings, rows, empty="No worktrees.")]
 
 
-def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> list[Block]:
+def _row(listed: Listed) -> list[Cell]:
+    state = listed.worktree
+    counts = (len(state.uncommitted), len(state.untracked), state.unmerged, len(state.ignored))
+    return [
+        (listed.agent, "bold"),
+        listed.outcome or listed.state or "none",
+        *((str(count), "busy" if count else "dim") for count in counts),
+        listed.branch,
+        (_notes(state), "bad"),
+    ]
+
+
+def cleaned(worktrees: list[Cleaned], _values: dict[str, Any]) -> Iterator[Block]:
     """What happened to worktrees."""
-    if not worktrees:
-        return [text("No worktrees to clean.", "dim")]
-    rows = tuple(
-        (
-            line((worktree.verdict, _VERDICTS[worktree.verdict])),
-            line((worktree.agent, "bold")),
-            line((one_line(worktree.reason), "dim")),
-        )
+    rows = [
+        ((worktree.verdict, _VERDICTS[worktree.verdict]), (worktree.agent, "bold"), (one_line(worktree.reason), "dim"))
         for worktree in worktrees
-    )
-    blocks: list[Block] = [Table(("verdict", "agent", "why"), rows)]
+    ]
+    yield Table(("verdict", "agent", "why"), rows, empty="No worktrees to clean.")
     for worktree in worktrees:
         agent = worktree.agent
         if worktree.rescue is not None:
             saved = line(f"{agent}: unsaved work is kept under ", (worktree.rescue, "id"))
-            blocks.append(Paragraph((saved, line("  ", (worktree.restore_with, "bold")))))
+            yield Paragraph([saved, line("  ", (worktree.restore_with, "bold"))])
         if worktree.ignored:
             verb = "were deleted" if worktree.verdict == "removed" else "would be deleted"
-            blocks.append(text(f"{agent}: {worktree.ignored} ignored files {verb}; --ignored saves them", "note"))
-    return blocks
+            yield text(f"{agent}: {worktree.ignored} ignored files {verb}; --ignored saves them", "note")
 
 
 def snapshots(listed: list[Snapshot], _values: dict[str, Any]) -> list[Block]:
     """The ends of an agent's turns."""
-    if not listed:
-        return [text("No snapshots.", "dim")]
-    rows = tuple(
-        (
-            line(str(snapshot.turn)),
-            line((snapshot.at or "", "dim")),
-            line((snapshot.commit[:_SHORT], "id")),
-            line(_files(snapshot.files)),
-        )
+    rows = [
+        (snapshot.turn, (snapshot.at, "dim"), short(snapshot.commit), some(snapshot.files, _SHOWN_FILES) or "nothing")
         for snapshot in listed
-    )
-    return [Table(("turn", "ended", "commit", "changed"), rows, stretch=3)]
+    ]
+    return [Table(("turn", "ended", "commit", "changed"), rows, stretch=3, empty="No snapshots.")]
 
 
 def restored(worktree: Restored, _values: dict[str, Any]) -> list[Block]:
     """A worktree that was restored."""
-    commit = (worktree.commit[:_SHORT], "id")
-    lines = [line(f"{worktree.path} is as it was at the end of turn {worktree.turn}, ", commit)]
+    lines = [line(f"{worktree.path} is as it was at the end of turn {worktree.turn}, ", short(worktree.commit))]
     if worktree.was_recreated:
         lines.append(line("It was created again, without its provisioning."))
     if worktree.rescue is not None:
         lines.append(line("What was there before is kept under ", (worktree.rescue, "id")))
-    return [Paragraph(tuple(lines))]
-
-
-def _count(count: int) -> Line:
-    return line((str(count), "busy" if count else "dim"))
+    return [Paragraph(lines)]
 
 
 def _megabytes(size: int | None) -> str:
     return "" if size is None else f"{size / 1e6:.1f} MB"
-
-
-def _files(paths: tuple[str, ...]) -> str:
-    shown = ", ".join(one_line(path) for path in paths[:_SHOWN_FILES])
-    rest = len(paths) - _SHOWN_FILES
-    return shown + (f" and {rest} more" if rest > 0 else "") if paths else "nothing"
 
 
 def _notes(state: WorktreeState) -> str:
