@@ -11,11 +11,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import results
+from rookery.base.errors import InvalidInput
 from rookery.base.record import Record
 from rookery.ops import index, operation
 from rookery.ops.command_line import Globals, build_parser, read_words
 from rookery.ops.context import Context
-from rookery.ops.json_schema import input_schema, result_schema
+from rookery.ops.json_schema import input_schema, read_input, result_schema
 from rookery.ops.operation import FOLLOWS, LONG_TEXT, TASKS, Choices, Doc, Op, Owns, Ref, Short, call, declared, op
 from rookery.ops.schema_ops import describe
 
@@ -91,6 +92,14 @@ def test_schemas_describe_input_and_result(paint: Op) -> None:
     validator.validate(result | {"colours": ["red"]})
     for wrong in ({"task": "t"}, {"task": "t", "colours": [], "size": "1"}, {**result, "colours": [], "more": 1}):
         assert not validator.is_valid(wrong)
+
+
+def test_values_from_outside_are_checked(paint: Op) -> None:
+    assert read_input(paint, {"task": "t", "colour": ["red"]}) == {"task": "t", "colour": ["red"]}
+    with pytest.raises(InvalidInput, match=r"colour\.0"):
+        read_input(paint, {"task": "t", "colour": ["blue"]})
+    with pytest.raises(InvalidInput, match=r"coats.*; .*nonsense"):
+        read_input(paint, {"task": "t", "coats": "2", "nonsense": 1})
 
 
 @pytest.mark.parametrize("each", index.load_all(), ids=lambda each: each.name)

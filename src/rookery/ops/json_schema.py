@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
+from rookery.base.errors import InvalidInput
 from rookery.ops.operation import FLAG, INTEGER, Op, Param
 
 
 def input_schema(operation: Op) -> dict[str, Any]:
     """The JSON Schema of an object with a value for each parameter."""
-    fields: dict[str, Any] = {param.name: (_type(param), _field(param)) for param in operation.params}
-    model = create_model("Input", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
-    closed: dict[str, Any] = _closed(model.model_json_schema())
+    closed: dict[str, Any] = _closed(_input_model(operation).model_json_schema())
     return closed
 
 
@@ -24,6 +23,20 @@ def result_schema(operation: Op) -> dict[str, Any]:
     """The JSON Schema of `data` in the envelope; of each envelope if the operation streams."""
     closed: dict[str, Any] = _closed(TypeAdapter(operation.result).json_schema(mode="serialization"))
     return closed
+
+
+def read_input(operation: Op, values: dict[str, Any]) -> dict[str, Any]:
+    """Values from outside, checked against the declaration; raises InvalidInput that names every wrong one."""
+    try:
+        return _input_model(operation).model_validate(values).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}" for mistake in error.errors()]
+        raise InvalidInput("; ".join(problems), hint=f"`rook schema {operation.name}` shows what it takes") from error
+
+
+def _input_model(operation: Op) -> type[BaseModel]:
+    fields: dict[str, Any] = {param.name: (_type(param), _field(param)) for param in operation.params}
+    return create_model("Input", __config__=ConfigDict(extra="forbid", strict=True, protected_namespaces=()), **fields)
 
 
 def _type(param: Param) -> Any:
