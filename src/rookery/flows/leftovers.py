@@ -76,7 +76,7 @@ def _remove(ctx: Context, name: str) -> None:
 
 
 def _finish(ctx: Context, path: str) -> None:
-    vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
+    vcs = worktrees.open_repository(ctx)
     with removal.alone(ctx.root):
         removal.settle_left(ctx, vcs, path, removal.base_of(ctx, vcs))
 

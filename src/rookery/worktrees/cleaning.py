@@ -78,12 +78,12 @@ class Cleaned(Record):
 
 def list_worktrees(ctx: Context, *, size: bool = False) -> list[Listed]:
     """Every agent's worktree, with what is in it."""
-    vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
+    vcs = worktrees.open_repository(ctx)
     base = removal.base_of(ctx, vcs)
     listed = []
     for worktree in _find_worktrees(ctx, vcs, base):
         agent, path, branch, session = worktree.as_tuple()
-        state = _inspect(ctx, worktree, base)
+        state = worktrees.inspect(ctx, path, branch, session, base=base)
         listed.append(
             Listed(
                 *(agent, path, branch),
@@ -159,13 +159,6 @@ def _find_worktrees(ctx: Context, vcs: Vcs, base: str | None) -> list[Worktree]:
     return result
 
 
-def _inspect(ctx: Context, worktree: Worktree, base: str | None) -> WorktreeState:
-    folder = None if worktree.session is None else ctx.session_folder(worktree.session.id)
-    return worktrees.inspect(
-        ctx.root, ctx.config.vcs, path=worktree.path, branch=worktree.branch, base=base, session_folder=folder
-    )
-
-
 class _Cleaner:
     """Removes one worktree after another, all in the same way."""
 
@@ -175,7 +168,7 @@ class _Cleaner:
         self._force = force
         self._dry_run = dry_run
         self._actor = actor
-        self.vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
+        self.vcs = worktrees.open_repository(ctx)
         self.base = removal.base_of(ctx, self.vcs)
 
     def clean(self, worktree: Worktree) -> Cleaned:
@@ -192,7 +185,7 @@ class _Cleaner:
         if cut_off is not None and not os.path.lexists(path):
             reason = self._why_branch_stays(branch) or "what a killed cleaning had begun is finished"
             return self._removed(verdict, cut_off.rescue, reason)
-        state = _inspect(self._ctx, worktree, self.base)
+        state = worktrees.inspect(self._ctx, path, branch, session, base=self.base)
         reason = self._why_kept(worktree, state)
         if reason:
             return verdict.replace(reason=reason)

@@ -68,9 +68,7 @@ def _clean(merger: Merger, entry: Entry) -> bool:
         return False
     if not os.path.isdir(session.worktree):
         return True
-    state = worktrees.inspect(
-        merger.ctx.root, merger.ctx.config.vcs, path=session.worktree, branch=session.branch, base=entry.base
-    )
+    state = worktrees.inspect(merger.ctx, session.worktree, session.branch, base=entry.base)
     has_landed = state.unmerged == 0 or merger.merging.tip(session.branch) == entry.tip
     if state.is_there and state.is_clean and has_landed:  # else `rook worktree list` shows what is not on the base
         for cleaned in clean_worktrees(merger.ctx, names=[session.agent], actor=merger.actor):
