@@ -11,7 +11,7 @@ from rookery.base.errors import InvalidState, NotFound
 from rookery.sessions.model import NoSuchAgent
 from rookery.vcs.model import DirtyCheckout
 from rookery.worktrees import snapshots
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 from rookery.worktrees.snapshots import Restored
 from vcs.repositories import KINDS, run
 
@@ -112,7 +112,7 @@ def test_a_worktree_that_was_cleaned_is_made_again(place: Place) -> None:
     ann.put("a", "1\n")
     take(ann, 1)
     ctx = place.context()
-    clean_worktrees(ctx)
+    Cleaner(ctx).clean()
     ctx.close()
     assert not ann.path.exists()
     made = restore(place, "ann", 1)
@@ -128,7 +128,7 @@ def test_a_branch_that_is_gone_is_made_again(git_place: Place) -> None:
     take(ann, 1)
     (ann.path / "a").unlink()
     ctx = git_place.context()
-    assert clean_worktrees(ctx)[0].branch_deleted
+    assert Cleaner(ctx).clean()[0].branch_deleted
     ctx.close()
     restore(git_place, "ann", 1)
     assert (ann.path / "a").read_text() == "1\n"

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
@@ -96,31 +97,6 @@ def list_worktrees(ctx: Context, *, size: bool = False) -> list[Listed]:
     return listed
 
 
-def clean_worktrees(
-    ctx: Context,
-    *,
-    names: Sequence[str] = (),
-    completed: bool = False,
-    everything: bool = False,
-    ignored: bool = False,
-    force: bool = False,
-    dry_run: bool = False,
-    actor: str = "human",
-) -> list[Cleaned]:
-    """Remove the worktrees of the named agents, or of all that have ended; what has to stay is kept, with the reason.
-
-    `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
-    agent that is alive is refused before anything is touched.
-    """
-    cleaner = _Cleaner(ctx, ignored=ignored, force=force, dry_run=dry_run, actor=actor)
-    all_worktrees = _find_worktrees(ctx, cleaner.vcs, cleaner.base)
-    cleaned = []
-    for worktree in _choose(all_worktrees, names, completed=completed, everything=everything):
-        with nullcontext() if dry_run else removal.alone(ctx.root):
-            cleaned.append(cleaner.clean(worktree))
-    return cleaned
-
-
 def _choose(
     all_worktrees: list[Worktree], names: Sequence[str], *, completed: bool, everything: bool
 ) -> list[Worktree]:
@@ -159,38 +135,61 @@ def _find_worktrees(ctx: Context, vcs: Vcs, base: str | None) -> list[Worktree]:
     return result
 
 
-class _Cleaner:
-    """Removes one worktree after another, all in the same way."""
+@dataclass(frozen=True)
+class Cleaner:
+    """Removes worktrees, all in the same way; what has to stay is kept, with the reason."""
 
-    def __init__(self, ctx: Context, *, ignored: bool, force: bool, dry_run: bool, actor: str) -> None:
-        self._ctx = ctx
-        self._saves_ignored = ignored
-        self._force = force
-        self._dry_run = dry_run
-        self._actor = actor
-        self.vcs = worktrees.open_repository(ctx)
-        self.base = removal.base_of(ctx, self.vcs)
+    ctx: Context
+    saves_ignored: bool = False
+    """Save ignored files that the agent created, too."""
+    force: bool = False
+    """Save them however large they are."""
+    dry_run: bool = False
+    actor: str = "human"
 
-    def clean(self, worktree: Worktree) -> Cleaned:
+    @cached_property
+    def vcs(self) -> Vcs:
+        """The project's repository."""
+        return worktrees.open_repository(self.ctx)
+
+    @cached_property
+    def base(self) -> str | None:
+        """The branch that work lands on, if it exists."""
+        return removal.base_of(self.ctx, self.vcs)
+
+    def clean(self, names: Sequence[str] = (), *, completed: bool = False, everything: bool = False) -> list[Cleaned]:
+        """Remove the worktrees of the named agents, or of all that have ended.
+
+        `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
+        agent that is alive is refused before anything is touched.
+        """
+        all_worktrees = _find_worktrees(self.ctx, self.vcs, self.base)
+        cleaned = []
+        for worktree in _choose(all_worktrees, names, completed=completed, everything=everything):
+            with nullcontext() if self.dry_run else removal.alone(self.ctx.root):
+                cleaned.append(self._clean_one(worktree))
+        return cleaned
+
+    def _clean_one(self, worktree: Worktree) -> Cleaned:
         """Remove one worktree, or say why not."""
         verdict = Cleaned(worktree.agent, worktree.path, KEPT, branch=worktree.branch)
         try:
-            return self._clean(worktree, verdict)
+            return self._remove(worktree, verdict)
         except Refused as error:
             return verdict.replace(reason=error.message)
 
-    def _clean(self, worktree: Worktree, verdict: Cleaned) -> Cleaned:
+    def _remove(self, worktree: Worktree, verdict: Cleaned) -> Cleaned:
         agent, path, branch, session = worktree.as_tuple()
-        cut_off = None if self._dry_run else removal.settle_left(self._ctx, self.vcs, path, self.base)
+        cut_off = None if self.dry_run else removal.settle_left(self.ctx, self.vcs, path, self.base)
         if cut_off is not None and not os.path.lexists(path):
             reason = self._why_branch_stays(branch) or "what a killed cleaning had begun is finished"
             return self._removed(verdict, cut_off.rescue, reason)
-        state = worktrees.inspect(self._ctx, path, branch, session, base=self.base)
+        state = worktrees.inspect(self.ctx, path, branch, session, base=self.base)
         reason = self._why_kept(worktree, state)
         if reason:
             return verdict.replace(reason=reason)
-        lost = 0 if self._saves_ignored else len(state.ignored)
-        if self._dry_run:
+        lost = 0 if self.saves_ignored else len(state.ignored)
+        if self.dry_run:
             what = "its work would be saved" if self._needs_rescue(state) else "nothing in it is unsaved"
             return verdict.replace(verdict=REMOVABLE, reason=what, ignored=lost)
         is_left = self._is_left(path, state)
@@ -200,7 +199,7 @@ class _Cleaner:
         steps.reached("rescued")
         if is_left:
             is_deleted = removal.remove(
-                self._ctx, self.vcs, path, agent, branch, base=self.base, rescue=rescue, actor=self._actor
+                self.ctx, self.vcs, path, agent, branch, base=self.base, rescue=rescue, actor=self.actor
             )
         else:
             is_deleted = removal.delete_branch(self.vcs, branch, self.base, session)
@@ -231,9 +230,9 @@ class _Cleaner:
             reason = self._why_inner_stays(os.path.join(worktree.path, name))
             if reason:
                 return f"the repository {name} in it {reason}"
-        if self._saves_ignored and not self._force:
+        if self.saves_ignored and not self.force:
             size = sum(os.lstat(os.path.join(worktree.path, name)).st_size for name in state.ignored)
-            limit = self._ctx.config.worktrees.rescue_limit
+            limit = self.ctx.config.worktrees.rescue_limit
             if size > limit * _MEGABYTE:
                 return f"its ignored files take {size / _MEGABYTE:.0f} MB, more than {limit}; --force saves them"
         return ""
@@ -242,7 +241,7 @@ class _Cleaner:
         """What only this repository inside a worktree holds: no snapshot of ours reaches into it."""
         if detect(path) != (GIT, os.path.realpath(path)):
             return "cannot be looked into"
-        inner = Git(os.path.realpath(path), self._ctx.config.vcs.timeout)
+        inner = Git(os.path.realpath(path), self.ctx.config.vcs.timeout)
         if not inner.status().is_clean:
             return "has changes that are not committed"
         count = inner.unpushed_commits()
@@ -253,7 +252,7 @@ class _Cleaner:
     def _needs_rescue(self, state: WorktreeState) -> bool:
         if not state.is_there:
             return False
-        if not state.is_clean or (self._saves_ignored and state.ignored):
+        if not state.is_clean or (self.saves_ignored and state.ignored):
             return True
         # Without a branch, nothing but this worktree keeps its commits.
         is_loose = state.branch is None and state.commit is not None
@@ -263,15 +262,15 @@ class _Cleaner:
         """Keep what is not committed; returns the whole name of its ref. After a kill it is not done twice."""
         if not self._needs_rescue(state):
             return None
-        here = open_vcs(worktree.path, self._ctx.config.vcs)
-        ignored = frozenset(state.ignored) if self._saves_ignored else frozenset[str]()
+        here = open_vcs(worktree.path, self.ctx.config.vcs)
+        ignored = frozenset(state.ignored) if self.saves_ignored else frozenset[str]()
         message = f"What {worktree.agent} had not committed in {worktree.path}"
         earlier = sorted(self.vcs.saved_refs(f"{RESCUE}{worktree.agent}/"))
         if earlier:
             with suppress(RefMoved):  # it holds something else
                 here.snapshot(earlier[-1], message, include_ignored=ignored)
                 return SAVED + earlier[-1]
-        name = rescue_name(worktree.agent, self._ctx.now())
+        name = rescue_name(worktree.agent, self.ctx.now())
         here.snapshot(name, message, include_ignored=ignored)
         return SAVED + name
 
