@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 from rookery.base.errors import InvalidState, Refused
 from rookery.base.record import Record
@@ -22,10 +21,10 @@ from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
-from rookery.vcs.model import GIT, RefMoved, Vcs
+from rookery.vcs.model import GIT, RefMoved
 from rookery.vcs.ref_names import AGENT_BRANCHES, RESCUE, SAVED, rescue_name
-from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.removal import Remover, alone
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.store import pending
 
@@ -79,12 +78,11 @@ class Cleaned(Record):
 
 def list_worktrees(ctx: Context, *, size: bool = False) -> list[Listed]:
     """Every agent's worktree, with what is in it."""
-    vcs = worktrees.open_repository(ctx)
-    base = removal.base_of(ctx, vcs)
+    remover = Remover(ctx)
     listed = []
-    for worktree in _find_worktrees(ctx, vcs, base):
+    for worktree in _find_worktrees(remover):
         agent, path, branch, session = worktree.as_tuple()
-        state = worktrees.inspect(ctx, path, branch, session, base=base)
+        state = worktrees.inspect(ctx, path, branch, session, base=remover.base)
         listed.append(
             Listed(
                 *(agent, path, branch),
@@ -117,10 +115,11 @@ def _choose(
     ]
 
 
-def _find_worktrees(ctx: Context, vcs: Vcs, base: str | None) -> list[Worktree]:
+def _find_worktrees(remover: Remover) -> list[Worktree]:
     """Every worktree that exists, is registered, is being removed, or has left a branch that the base contains."""
+    ctx = remover.ctx
     last = {session.agent: session for session in store.sessions(ctx.db)}
-    registered, branches = vcs.checkouts(), vcs.branches(AGENT_BRANCHES)
+    registered, branches = remover.vcs.checkouts(), remover.vcs.branches(AGENT_BRANCHES)
     parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
@@ -129,17 +128,16 @@ def _find_worktrees(ctx: Context, vcs: Vcs, base: str | None) -> list[Worktree]:
     for name in sorted(folders | set(last)):
         path, session = os.path.join(parent, name), last.get(name)
         branch = session.branch if session is not None else registered.get(path, "")
-        is_left = base is not None and branch in branches and branch not in registered.values()
-        if name in folders or path in registered or (is_left and removal.has_landed(vcs, branch, str(base), session)):
+        is_left = branch in branches and branch not in registered.values()
+        if name in folders or path in registered or (is_left and remover.landed_tip(branch, session) is not None):
             result.append(Worktree(name, path, branch, session))
     return result
 
 
 @dataclass(frozen=True)
-class Cleaner:
+class Cleaner(Remover):
     """Removes worktrees, all in the same way; what has to stay is kept, with the reason."""
 
-    ctx: Context
     saves_ignored: bool = False
     """Save ignored files that the agent created, too."""
     force: bool = False
@@ -147,26 +145,15 @@ class Cleaner:
     dry_run: bool = False
     actor: str = "human"
 
-    @cached_property
-    def vcs(self) -> Vcs:
-        """The project's repository."""
-        return worktrees.open_repository(self.ctx)
-
-    @cached_property
-    def base(self) -> str | None:
-        """The branch that work lands on, if it exists."""
-        return removal.base_of(self.ctx, self.vcs)
-
     def clean(self, names: Sequence[str] = (), *, completed: bool = False, everything: bool = False) -> list[Cleaned]:
         """Remove the worktrees of the named agents, or of all that have ended.
 
         `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
         agent that is alive is refused before anything is touched.
         """
-        all_worktrees = _find_worktrees(self.ctx, self.vcs, self.base)
         cleaned = []
-        for worktree in _choose(all_worktrees, names, completed=completed, everything=everything):
-            with nullcontext() if self.dry_run else removal.alone(self.ctx.root):
+        for worktree in _choose(_find_worktrees(self), names, completed=completed, everything=everything):
+            with nullcontext() if self.dry_run else alone(self.ctx.root):
                 cleaned.append(self._clean_one(worktree))
         return cleaned
 
@@ -174,13 +161,13 @@ class Cleaner:
         """Remove one worktree, or say why not."""
         verdict = Cleaned(worktree.agent, worktree.path, KEPT, branch=worktree.branch)
         try:
-            return self._remove(worktree, verdict)
+            return self._try_to_clean(worktree, verdict)
         except Refused as error:
             return verdict.replace(reason=error.message)
 
-    def _remove(self, worktree: Worktree, verdict: Cleaned) -> Cleaned:
+    def _try_to_clean(self, worktree: Worktree, verdict: Cleaned) -> Cleaned:
         agent, path, branch, session = worktree.as_tuple()
-        cut_off = None if self.dry_run else removal.settle_left(self.ctx, self.vcs, path, self.base)
+        cut_off = None if self.dry_run else self.settle_left(path)
         if cut_off is not None and not os.path.lexists(path):
             reason = self._why_branch_stays(branch) or "what a killed cleaning had begun is finished"
             return self._removed(verdict, cut_off.rescue, reason)
@@ -193,16 +180,14 @@ class Cleaner:
             what = "its work would be saved" if self._needs_rescue(state) else "nothing in it is unsaved"
             return verdict.replace(verdict=REMOVABLE, reason=what, ignored=lost)
         is_left = self._is_left(path, state)
-        if not is_left and removal.landed_tip(self.vcs, branch, self.base, session) is None:
+        if not is_left and self.landed_tip(branch, session) is None:
             return verdict.replace(verdict=REMOVED, reason="another process has removed it just now")
         rescue = self._save(worktree, state)
         steps.reached("rescued")
         if is_left:
-            is_deleted = removal.remove(
-                self.ctx, self.vcs, path, agent, branch, base=self.base, rescue=rescue, actor=self.actor
-            )
+            is_deleted = self.remove(path, agent, branch, rescue=rescue, actor=self.actor)
         else:
-            is_deleted = removal.delete_branch(self.vcs, branch, self.base, session)
+            is_deleted = self.delete_branch(branch, session)
         reason = f"{branch} landed on {self.base}" if is_deleted else self._why_branch_stays(branch)
         return self._removed(verdict, rescue, reason).replace(branch_deleted=is_deleted, ignored=lost)
 
