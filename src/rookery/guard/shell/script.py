@@ -241,11 +241,9 @@ class _Walk:
                 extra += self._redirect(part, shell, None)[0]
             elif field == "argument":
                 extra.append(part)
-        start = next(part for part in node.children if part.type == "heredoc_start")
-        body = next((part for part in node.children if part.type == "heredoc_body"), None)
-        if body is not None:
-            self._within(body, shell)
-        return extra, self.values.here_document(start, body, shell)
+            elif part.type == "heredoc_body":
+                self._within(part, shell)
+        return extra, self.values.here_document(node, shell)
 
     def _command(self, node: Node, shell: Shell, extra: list[Node], stdin: Word | None) -> tuple[Cwds, Cwds]:
         self.count += 1
