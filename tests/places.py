@@ -45,11 +45,15 @@ class Place:
 
     def add(self, agent: str, *, state: str = ENDED, outcome: str | None = "completed") -> Agent:
         """An agent with a session and a worktree."""
-        ctx = self.context()
-        branch = f"rook/{agent}/task"
-        path = worktrees.create(str(self.root), ctx.config.vcs, agent=agent, branch=branch, base_commit=self.base)
-        now = ctx.now()
-        session = Session(
+        session = self.session(agent, state=state, outcome=outcome)
+        worktrees.create(self.context(), session)
+        self.insert(session)
+        return Agent(self, session)
+
+    def session(self, agent: str, *, state: str = ENDED, outcome: str | None = "completed") -> Session:
+        """A session of an agent, which is not on record yet."""
+        now = self.context().now()
+        return Session(
             id=new_id(SESSION),
             agent=agent,
             role="builder",
@@ -65,8 +69,8 @@ class Place:
             outcome=outcome if state == ENDED else None,
             reason=None,
             step=READY,
-            worktree=path,
-            branch=branch,
+            worktree=str(self.root / ".rookery" / "worktrees" / agent),
+            branch=f"rook/{agent}/task",
             base_commit=self.base,
             settings=Settings(),
             token_hash="",
@@ -78,10 +82,13 @@ class Place:
             active_at=now,
             ended_at=now if state == ENDED else None,
         )
+
+    def insert(self, session: Session) -> None:
+        """Put a session on record."""
+        ctx = self.context()
         with ctx.db.write() as db:
-            store.insert_session(db, session, actor="human", at=now)
+            store.insert_session(db, session, actor="human", at=session.created_at)
         ctx.close()
-        return Agent(self, session)
 
 
 class Agent:

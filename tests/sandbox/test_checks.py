@@ -20,7 +20,6 @@ from support import run_rook
 @pytest.fixture
 def working(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if bubblewrap worked, wherever the test runs."""
-    monkeypatch.setattr("rookery.sandbox.checks.probe", lambda: probe.Probe(("bwrap",), version="bwrap 9"))
     monkeypatch.setattr(probe, "probe", lambda: probe.Probe(("bwrap",), version="bwrap 9"))
 
 

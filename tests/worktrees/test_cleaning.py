@@ -19,7 +19,7 @@ from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.events.store import read
 from rookery.processes import locks
 from rookery.sessions.model import NoSuchAgent
-from rookery.worktrees.cleaning import Cleaned, Listed, clean_worktrees, list_worktrees
+from rookery.worktrees.cleaning import Cleaned, Cleaner, Listed, list_worktrees
 from selection import Sample
 from support import wait_until
 from vcs.repositories import KINDS, run
@@ -37,10 +37,13 @@ def git_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return make_place("git", tmp_path, monkeypatch)
 
 
-def clean(place: Place, *names: str, **wishes: Any) -> dict[str, Cleaned]:
+def clean(
+    place: Place, *names: str, completed: bool = False, everything: bool = False, **wishes: Any
+) -> dict[str, Cleaned]:
     ctx = place.context()
     try:
-        return {each.agent: each for each in clean_worktrees(ctx, names=names, **wishes)}
+        cleaned = Cleaner(ctx, **wishes).clean(names, completed=completed, everything=everything)
+        return {each.agent: each for each in cleaned}
     finally:
         ctx.close()
 
@@ -221,7 +224,7 @@ def test_ignored_files_are_saved_where_asked_and_counted_where_not(git_place: Pl
     ann, bob = git_place.add("ann"), git_place.add("bob")
     for agent in (ann, bob):
         agent.put("x.log", "log\n")
-    made = clean(git_place, "ann", ignored=True)["ann"]
+    made = clean(git_place, "ann", saves_ignored=True)["ann"]
     assert (made.verdict, made.ignored) == ("removed", 0)
     assert git_place.repository.content(rescued(git_place, "ann"), "x.log") == "log"
     lost = clean(git_place, "bob")["bob"]
@@ -234,10 +237,10 @@ def test_ignored_files_above_the_limit_are_saved_only_by_force(git_place: Place)
     ann = git_place.add("ann")
     ann.put("x.log", "x" * 1_000_001)
     git_place.flags = {"worktrees.rescue_limit": "1"}
-    kept = clean(git_place, ignored=True)["ann"]
+    kept = clean(git_place, saves_ignored=True)["ann"]
     assert (kept.verdict, "--force" in kept.reason) == ("kept", True)
     assert ann.path.exists()
-    assert clean(git_place, ignored=True, force=True)["ann"].verdict == "removed"
+    assert clean(git_place, saves_ignored=True, force=True)["ann"].verdict == "removed"
     assert len(git_place.repository.content(rescued(git_place, "ann"), "x.log")) == 1_000_001
 
 
@@ -252,7 +255,7 @@ def test_provisioned_files_are_nobodys_work(git_place: Place) -> None:
     provision(str(git_place.root), str(ann.path), settings, vcs_config=VcsConfig(), session_folder=str(ann.folder))
     state = listed(git_place)["ann"].worktree
     assert (state.ignored, state.untracked) == ((), ())
-    made = clean(git_place, ignored=True)["ann"]
+    made = clean(git_place, saves_ignored=True)["ann"]
     assert (made.verdict, made.rescue) == ("removed", None)
 
 
@@ -284,9 +287,9 @@ def test_a_repository_inside_keeps_the_worktree(place: Place) -> None:
 
 
 _CLEAN = """
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 from rookery.ops.context import Context
-clean_worktrees(Context())
+Cleaner(Context()).clean()
 """
 
 

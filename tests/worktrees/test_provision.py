@@ -153,15 +153,7 @@ def test_after_a_failure_the_worktree_can_be_taken_back(ann: Agent) -> None:
     ann.place.repository.write(".env", "TOKEN=abcdef\n")
     with pytest.raises(ProvisionFailed):
         give(ann, copy=(".env",), setup="mkdir build; echo x > build/out; echo x > loose; exit 1")
-    kept = worktrees.undo(
-        str(ann.place.root),
-        VcsConfig(),
-        agent="ann",
-        branch=ann.branch,
-        base_commit=ann.place.base,
-        session_folder=str(ann.folder),
-    )
-    assert kept == ""
+    assert worktrees.undo(ann.place.context(), ann.session) == ""
     assert not ann.path.exists()
 
 
@@ -184,13 +176,7 @@ def test_secrets_of_copied_files_are_known(git_ann: Agent) -> None:
 
 def test_a_copied_file_that_the_agent_changed_is_the_agents_work(git_ann: Agent) -> None:
     def ignored() -> tuple[str, ...]:
-        return worktrees.inspect(
-            str(git_ann.place.root),
-            VcsConfig(),
-            path=str(git_ann.path),
-            branch=git_ann.branch,
-            session_folder=str(git_ann.folder),
-        ).ignored
+        return worktrees.inspect(git_ann.place.context(), str(git_ann.path), git_ann.branch, git_ann.session).ignored
 
     git_ann.place.repository.write(".env", "A=1\n")
     give(git_ann, copy=(".env",), setup="mkdir build; echo x > build/made")

@@ -12,7 +12,7 @@ import pytest
 from places import Agent, Place, make_place, run_killed
 from rookery.events.store import read
 from rookery.flows import loop
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 from selection import Sample
 from support import child_environ
 from vcs.repositories import KINDS, run
@@ -20,9 +20,9 @@ from vcs.repositories import KINDS, run
 pytestmark = pytest.mark.slow
 
 _CLEAN = """
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 from rookery.ops.context import Context
-clean_worktrees(Context())
+Cleaner(Context()).clean()
 """
 _STEPS = ["rescued", "cleaning noted", "put aside", "removed", "branch settled", "told"]
 
@@ -40,7 +40,7 @@ def git_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 def clean(place: Place) -> dict[str, str]:
     ctx = place.context()
     try:
-        return {each.agent: each.verdict for each in clean_worktrees(ctx)}
+        return {each.agent: each.verdict for each in Cleaner(ctx).clean()}
     finally:
         ctx.close()
 

@@ -8,11 +8,10 @@ import pytest
 
 from places import Agent, Place, make_place
 from rookery.base.errors import InvalidState, NotFound
-from rookery.config.model import VcsConfig
 from rookery.sessions.model import NoSuchAgent
 from rookery.vcs.model import DirtyCheckout
 from rookery.worktrees import snapshots
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 from rookery.worktrees.snapshots import Restored
 from vcs.repositories import KINDS, run
 
@@ -27,17 +26,9 @@ def git_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return make_place("git", tmp_path, monkeypatch)
 
 
-def take(agent: Agent, turn: int, include_ignored: tuple[str, ...] = ()) -> str:
+def take(agent: Agent, turn: int) -> str:
     agent.add_turn(turn)
-    return snapshots.take(
-        str(agent.place.root),
-        VcsConfig(),
-        agent=agent.name,
-        session_id=agent.session.id,
-        turn=turn,
-        worktree=str(agent.path),
-        include_ignored=include_ignored,
-    )
+    return snapshots.take(agent.place.context(), agent.session, turn)
 
 
 def restore(place: Place, name: str, turn: int, *, force: bool = False) -> Restored:
@@ -71,11 +62,7 @@ def test_the_end_of_a_turn_is_taken_again_after_a_kill(git_place: Place) -> None
     ann.put("a", "1\n")
     name = take(ann, 1)
     ann.put("a", "2\n")
-    ctx = git_place.context()
-    snapshots.take(
-        str(git_place.root), ctx.config.vcs, agent="ann", session_id=ann.session.id, turn=1, worktree=str(ann.path)
-    )
-    ctx.close()
+    snapshots.take(git_place.context(), ann.session, 1)
     assert git_place.repository.content(git_place.vcs().saved_refs()[name], "a") == "2"
 
 
@@ -91,9 +78,9 @@ def test_ignored_files_are_taken_along_where_the_project_says_so(git_place: Plac
     git_place.base = git_place.vcs().commit("Ignore logs")
     ann = git_place.add("ann")
     ann.put("x.log")
+    without = take(ann, 1)
     git_place.flags = {"worktrees.snapshot_ignored": "*.log"}
-    wanted = git_place.context().config.worktrees.snapshot_ignored
-    without, taken_along = take(ann, 1), take(ann, 2, wanted)
+    taken_along = take(ann, 2)
     saved = git_place.vcs().saved_refs()
     assert "x.log" not in git_place.repository.tree(saved[without])
     assert "x.log" in git_place.repository.tree(saved[taken_along])
@@ -125,7 +112,7 @@ def test_a_worktree_that_was_cleaned_is_made_again(place: Place) -> None:
     ann.put("a", "1\n")
     take(ann, 1)
     ctx = place.context()
-    clean_worktrees(ctx)
+    Cleaner(ctx).clean()
     ctx.close()
     assert not ann.path.exists()
     made = restore(place, "ann", 1)
@@ -141,7 +128,7 @@ def test_a_branch_that_is_gone_is_made_again(git_place: Place) -> None:
     take(ann, 1)
     (ann.path / "a").unlink()
     ctx = git_place.context()
-    assert clean_worktrees(ctx)[0].branch_deleted
+    assert Cleaner(ctx).clean()[0].branch_deleted
     ctx.close()
     restore(git_place, "ann", 1)
     assert (ann.path / "a").read_text() == "1\n"

@@ -10,6 +10,7 @@ import pytest
 from places import Place, make_place, run_killed
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.config.model import VcsConfig
+from rookery.ops.context import Context
 from rookery.vcs.model import RefMoved
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.service import WorktreeState, WrongWorktree
@@ -30,16 +31,17 @@ def git_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def create(place: Place) -> Path:
-    made = worktrees.create(str(place.root), VcsConfig(), agent="ann", branch=BRANCH, base_commit=place.base)
-    return Path(made)
+    session = place.session("ann")
+    worktrees.create(place.context(), session)
+    return Path(session.worktree)
 
 
 def undo(place: Place) -> str:
-    return worktrees.undo(str(place.root), VcsConfig(), agent="ann", branch=BRANCH, base_commit=place.base)
+    return worktrees.undo(place.context(), place.session("ann"))
 
 
 def look(place: Place, path: Path) -> WorktreeState:
-    return worktrees.inspect(str(place.root), VcsConfig(), path=str(path), branch=BRANCH, base="main")
+    return worktrees.inspect(place.context(), str(path), BRANCH, base="main")
 
 
 def test_a_worktree_is_made_and_the_main_checkout_stays_clean(place: Place) -> None:
@@ -56,15 +58,18 @@ def test_an_untouched_one_is_found_again(place: Place) -> None:
 
 
 _CREATE = """
+from rookery.ops.context import Context
+from rookery.sessions import store
 from rookery.worktrees import service as worktrees
-from rookery.config.model import VcsConfig
-worktrees.create('.', VcsConfig(), agent='ann', branch='rook/ann/task', base_commit=%r)
+ctx = Context()
+worktrees.create(ctx, store.latest(ctx.db, 'ann'))
 """
 
 
 def test_killed_at_any_step_it_is_finished_by_the_next(place: Place, sample: Sample) -> None:
+    place.insert(place.session("ann"))
     for step in sample(range(1, 4), 2):
-        status = run_killed(_CREATE % place.base, step, place.root)
+        status = run_killed(_CREATE, step, place.root)
         path = create(place)
         assert place.repository.vcs(path).status().is_clean
         assert place.repository.vcs(path).current_branch() == BRANCH
@@ -141,7 +146,7 @@ def test_a_branch_that_is_elsewhere_is_refused(place: Place) -> None:
 def test_a_bad_name_makes_no_folder(git_place: Place) -> None:
     for name in ("../out", "a/b", "", "human"):
         with pytest.raises((InvalidInput, IndexError)):
-            worktrees.create(str(git_place.root), VcsConfig(), agent=name, branch=BRANCH, base_commit=git_place.base)
+            worktrees.create(git_place.context(), git_place.session("ann").replace(agent=name))
 
 
 def test_a_folder_of_worktrees_that_leads_out_is_refused(git_place: Place, tmp_path: Path) -> None:
@@ -169,11 +174,15 @@ def test_a_checkout_on_the_wrong_branch_or_commit_is_loud(place: Place) -> None:
 def test_a_bare_repository_has_worktrees_too(git_place: Place, tmp_path: Path) -> None:
     bare = tmp_path / "bare.git"
     run(tmp_path, "git", "clone", "-q", "--bare", str(git_place.root), str(bare))
-    path = worktrees.create(str(bare), VcsConfig(), agent="ann", branch=BRANCH, base_commit=git_place.base)
-    worktrees.write_instructions(VcsConfig(), path, "AGENTS.md", "ours\n")
-    assert run(Path(path), "git", "status", "--porcelain") == ""
+    usual, session = git_place.context(), git_place.session("ann")
+    ctx = Context.at(str(bare), usual.db, usual.config)
+    worktrees.create(ctx, session)
+    path = bare / ".rookery" / "worktrees" / "ann"
+    worktrees.write_instructions(VcsConfig(), str(path), "AGENTS.md", "ours\n")
+    assert run(path, "git", "status", "--porcelain") == ""
     assert run(bare, "git", "rev-parse", "--is-bare-repository") == "true"
-    assert worktrees.undo(str(bare), VcsConfig(), agent="ann", branch=BRANCH, base_commit=git_place.base) == ""
+    assert worktrees.undo(ctx, session) == ""
+    usual.close()
 
 
 def test_undo_takes_back_an_unused_one(place: Place) -> None:

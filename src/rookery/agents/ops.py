@@ -35,7 +35,7 @@ from rookery.sessions import store
 from rookery.sessions.model import Session, Settings
 from rookery.tasks.work_ops import base_commit
 from rookery.turns.stop import stop as stop_agent
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 
 NameArg = Annotated[str, Ref(AGENTS), Doc("The agent.")]
 
@@ -133,7 +133,7 @@ def stop(
     """Stop an agent with its whole process tree, and every agent below it. Its work is kept."""
     caller = ctx.caller.name
     ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
-    cleaned = clean_worktrees(ctx, names=[session.agent for session in ended]) if clean else []
+    cleaned = Cleaner(ctx).clean([session.agent for session in ended]) if clean else []
     return Stopped(tuple(ended), tuple(worktree.path for worktree in cleaned))
 
 

@@ -29,7 +29,7 @@ from rookery.sandbox.probe import decide
 from rookery.sandbox.wrap import wrap
 from rookery.sessions import store
 from rookery.sessions.credentials import agent_environ
-from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, RESERVED, Session
+from rookery.sessions.model import CHECKED_OUT, FAILED, INSTRUCTED, LAUNCHED, PROVISIONED, READY, Session
 from rookery.tasks import service
 from rookery.turns import instructions
 from rookery.turns.launch import launch_of, start_terminal
@@ -60,9 +60,7 @@ def sling(ctx: Context, request: Request) -> Session:
 def _carry_out(ctx: Context, session: Session) -> Session:
     """Do the steps that follow the reservation."""
     with marked_children(SLING, session.id):
-        worktrees.create(
-            ctx.root, ctx.config.vcs, agent=session.agent, branch=session.branch, base_commit=session.base_commit
-        )
+        worktrees.create(ctx, session)
     session = _provision(ctx, _record(ctx, session, CHECKED_OUT))
     instruct(ctx, session)
     session = _record(ctx, session, INSTRUCTED)
@@ -79,15 +77,7 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     with removal.alone(ctx.root):  # the loop and a command may both undo it
-        leftover = worktrees.undo(
-            ctx.root,
-            ctx.config.vcs,
-            agent=session.agent,
-            branch=session.branch,
-            base_commit=session.base_commit,
-            session_folder=ctx.session_folder(session.id),
-            is_new=session.step == RESERVED and session.settings.is_new,
-        )
+        leftover = worktrees.undo(ctx, session)
     steps.reached("undone")
     end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 

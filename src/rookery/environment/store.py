@@ -68,12 +68,6 @@ def record_path(root: str) -> str:
     return layout.path(root, layout.ENVIRONMENT)
 
 
-def private_folder(root: str, state_home: str) -> str:
-    """The folder with the credentials of the project at this very path."""
-    real = os.path.realpath(root)
-    return os.path.join(state_home, "rookery", hashlib.sha256(os.fsencode(real)).hexdigest()[:20])
-
-
 def read(root: str) -> Stored | None:
     """The record; None if there never was one. Raises EnvironmentUnusable."""
     while True:
@@ -104,7 +98,8 @@ def write(root: str, state_home: str, variables: Variables, *, at: str, by: str,
     Returns the file of the credentials, empty if there are none.
     """
     real = os.path.realpath(root)
-    folder = private_folder(root, state_home)
+    # The credentials are those of the project at this very path.
+    folder = os.path.join(state_home, "rookery", hashlib.sha256(os.fsencode(real)).hexdigest()[:20])
     path = ""
     if variables.credentials:
         _make_private(os.path.dirname(folder))
@@ -154,12 +149,9 @@ def _lock_path(root: str) -> str:
 
 
 def _note_recorded(root: str) -> None:
-    with suppress(OSError):  # a full disk: the record is written
-        handle = os.open(_lock_path(root), os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            os.pwrite(handle, b"recorded\n", 0)
-        finally:
-            os.close(handle)
+    # On a full disk it fails, and the record is written all the same.
+    with suppress(OSError), open(locks.open_file(_lock_path(root)), "wb") as file:
+        file.write(b"recorded\n")
 
 
 def _was_recorded(root: str) -> bool:

@@ -15,7 +15,6 @@ from rookery.processes import holder as holders
 from rookery.processes.holder import HolderId
 from rookery.processes.proctable import Identity
 from rookery.worktrees import removal
-from rookery.worktrees import service as worktrees
 from rookery.worktrees.store import pending
 
 NAME = "leftovers"
@@ -76,9 +75,8 @@ def _remove(ctx: Context, name: str) -> None:
 
 
 def _finish(ctx: Context, path: str) -> None:
-    vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
     with removal.alone(ctx.root):
-        removal.settle_left(ctx, vcs, path, removal.base_of(ctx, vcs))
+        removal.Remover(ctx).settle_left(path)
 
 
 ACTIONS = {_ACTIONS[SCRATCH]: _remove, _ACTIONS[CLEANING]: _finish}

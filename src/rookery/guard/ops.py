@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from rookery.base.errors import InvalidInput, NotInitialised
@@ -14,7 +13,7 @@ from rookery.guard.model import Bounds, Call, Verdict
 from rookery.guard.ownership import check_owned
 from rookery.ops.context import Context
 from rookery.ops.model import Caller
-from rookery.ops.operation import FILE, LONG_TEXT, ROLES, Choices, Doc, Op, Ref, op
+from rookery.ops.operation import FILE, LONG_TEXT, ROLES, Choices, Doc, Ref, op
 from rookery.roles.catalog import find_role
 from rookery.roles.model import PROFILES
 from rookery.sessions import store
@@ -82,11 +81,7 @@ def _bounds(ctx: Context, worktree: str | None) -> Bounds:
         bounds = bounds.replace(branch=session.branch, task_id=session.task_id, agent=session.agent)
         bounds = bounds.replace(scope=tuple(settings.files), tools=settings.tools or bounds.tools)
         caller = Caller(session.agent, session.id, session.role, session.task_id, session.parent, session.worktree)
-
-    def check_own(operation: Op, values: Mapping[str, Any], cwd: str, reach: str) -> None:
-        check_owned(ctx.db, caller, operation, values, cwd, reach)
-
-    return bounds.replace(cwd=folder, check_own=check_own)
+    return bounds.replace(cwd=folder, check_own=lambda *call: check_owned(ctx.db, caller, *call))
 
 
 def _session(ctx: Context, worktree: str) -> Session | None:

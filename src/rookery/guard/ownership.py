@@ -51,11 +51,14 @@ def _is_meant(param: str, values: Mapping[str, Any]) -> bool:
 
 def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach: str) -> None:
     """Raise NotYours unless this one thing is within the agent's reach; what is left out changes nothing."""
-    if kind in (PLACES, MOVES) and (value == _NOWHERE or (value is None and kind == PLACES)):
-        _check_root(caller, reach)
-    elif value is None or reach == ANY:
+    if reach == ANY:
         return
-    elif kind in (TASKS, PLACES, MOVES):
+    if kind in (PLACES, MOVES) and (value == _NOWHERE or (value is None and kind == PLACES)):
+        hint = f"put it under your own: --parent {caller.task_id or 'TASKS'}; or {_ask(caller.parent)}"
+        raise _not_yours(TASKS, f"{caller.name} makes no epics: a task without a parent is one", hint)
+    if value is None:
+        return
+    if kind in (TASKS, PLACES, MOVES):
         _check_task(db, caller, tasks.resolve(db, value), reach)
     elif kind == LEARNINGS:
         learning = tasks.get_learning(db, tasks.resolve_learning(db, value))
@@ -68,12 +71,6 @@ def check_one(db: Database, caller: Caller, kind: str, value: str | None, reach:
         raise _not_yours(kind, f"{value} is not {caller.name}'s to land", _ask(caller.parent))
     else:
         raise LookupError(kind)
-
-
-def _check_root(caller: Caller, reach: str) -> None:
-    if reach != ANY:
-        hint = f"put it under your own: --parent {caller.task_id or 'TASKS'}; or {_ask(caller.parent)}"
-        raise _not_yours(TASKS, f"{caller.name} makes no epics: a task without a parent is one", hint)
 
 
 def _check_task(db: Database, caller: Caller, task_id: str, reach: str, what: str = "") -> None:

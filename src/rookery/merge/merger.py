@@ -22,7 +22,7 @@ class Merger:
         self.actor = actor
         self.say = say
         """Called with the output of gates, as it comes, and with every step."""
-        self.vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
+        self.vcs = worktrees.open_repository(ctx)
         self.merging = self.vcs.merging()
         self.merging.refresh()
         self.red: dict[tuple[str, str], GateRun] = {}

@@ -12,7 +12,7 @@ from rookery.config.model import SandboxConfig
 from rookery.config.project import is_project
 from rookery.environment.service import read_if_usable
 from rookery.sandbox.model import ALLOW, OFF, ON, OPEN
-from rookery.sandbox.probe import find_obstacle, probe
+from rookery.sandbox.probe import probe_project
 from rookery.sandbox.proxy import read_rule
 
 _CATEGORY = "sandbox"
@@ -35,19 +35,17 @@ def check_sandbox(place: Place) -> Iterator[Finding]:
             "set sandbox.mode to auto or on",
         )
         return
-    reason, hint = find_obstacle(root, config)
-    if reason:
-        yield Finding(_CATEGORY, "files", ERROR if settings.mode == ON else WARNING, _missing(settings, reason), hint)
+    bubblewrap = probe_project(root, config)
+    if not bubblewrap.works:
+        status, what = WARNING, "agents run without a sandbox, and only the guard holds"
+        if settings.mode == ON:
+            status, what = ERROR, "no agent can be slung"
+        yield Finding(_CATEGORY, "files", status, f"{bubblewrap.reason}: {what}", bubblewrap.hint)
         return
-    version = probe().version
-    yield Finding(_CATEGORY, "files", OK, f"{version}: agents write their worktree, branch and home, and nothing else")
+    what = f"{bubblewrap.version}: agents write their worktree, branch and home, and nothing else"
+    yield Finding(_CATEGORY, "files", OK, what)
     yield _network(settings)
     yield _credentials(settings, root)
-
-
-def _missing(settings: SandboxConfig, reason: str) -> str:
-    what = "no agent can be slung" if settings.mode == ON else "agents run without a sandbox, and only the guard holds"
-    return f"{reason}: {what}"
 
 
 def _network(settings: SandboxConfig) -> Finding:

@@ -63,25 +63,21 @@ def decide(ctx: Context) -> str:
     mode = ctx.config.sandbox.mode
     if mode == OFF:
         return "off: sandbox.mode"
-    reason, hint = find_obstacle(ctx.root, ctx.config)
-    if not reason:
+    bubblewrap = probe_project(ctx.root, ctx.config)
+    if bubblewrap.works:
         return BUBBLEWRAP
     if mode == AUTO:
-        return f"off: {reason}"
-    raise NoSandbox(
-        f"sandbox.mode is on, and no agent can be sandboxed: {reason}",
-        hint=hint or "see `rook doctor --category sandbox`",
-    )
+        return f"off: {bubblewrap.reason}"
+    raise NoSandbox(f"sandbox.mode is on, and no agent can be sandboxed: {bubblewrap.reason}", hint=bubblewrap.hint)
 
 
-def find_obstacle(root: str | None, config: Config) -> tuple[str, str]:
-    """Why agents of this project cannot be sandboxed, and what to do; nothing if they can."""
+def probe_project(root: str | None, config: Config) -> Probe:
+    """Whether agents of this project can be sandboxed, and if not, why and what to do."""
     if root is not None and (detect(root, config.vcs.backend) or ("",))[0] == JJ:
-        return "agents of a jj repository all write one store", "use git, or sandbox.mode auto"
+        return Probe((), "agents of a jj repository all write one store", "use git, or sandbox.mode auto")
     if root is not None and os.path.isdir(os.path.join(root, ".git", "reftable")):
-        return "refs in a reftable cannot be separated by agent", "use refs in files, or sandbox.mode auto"
-    result = probe()
-    return result.reason, result.hint
+        return Probe((), "refs in a reftable cannot be separated by agent", "use refs in files, or sandbox.mode auto")
+    return probe()
 
 
 def probe() -> Probe:

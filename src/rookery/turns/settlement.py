@@ -215,7 +215,7 @@ def _read_work(ctx: Context, session: Session) -> Work:
     """What decides about the task; the end itself must not depend on it, so failures count as nothing."""
     commit, role = None, None
     with suppress(Refused):
-        commit = worktrees.open_repository(ctx.root, ctx.config.vcs).branch_tip(session.branch)
+        commit = worktrees.open_repository(ctx).branch_tip(session.branch)
     with suppress(Refused):
         role = read_role(ctx.root, session.role)
     return Work(commit, role)
@@ -240,12 +240,5 @@ def take_snapshot(ctx: Context, session: Session, turn: Turn | None = None) -> s
     """Keep the worktree as it is at the end of a turn, or after the last one; nothing if the worktree is gone."""
     if not os.path.isdir(session.worktree):
         return None
-    return snapshots.take(
-        ctx.root,
-        ctx.config.vcs,
-        agent=session.agent,
-        session_id=session.id,
-        turn=store.last_number(ctx.db, session.id) + 1 if turn is None else turn.number,
-        worktree=session.worktree,
-        include_ignored=ctx.config.worktrees.snapshot_ignored,
-    )
+    number = store.last_number(ctx.db, session.id) + 1 if turn is None else turn.number
+    return snapshots.take(ctx, session, number)

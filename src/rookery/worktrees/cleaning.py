@@ -21,10 +21,10 @@ from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git
-from rookery.vcs.model import GIT, RefMoved, Vcs
+from rookery.vcs.model import GIT, RefMoved
 from rookery.vcs.ref_names import AGENT_BRANCHES, RESCUE, SAVED, rescue_name
-from rookery.worktrees import removal
 from rookery.worktrees import service as worktrees
+from rookery.worktrees.removal import Remover, alone
 from rookery.worktrees.service import WorktreeState
 from rookery.worktrees.store import pending
 
@@ -78,12 +78,11 @@ class Cleaned(Record):
 
 def list_worktrees(ctx: Context, *, size: bool = False) -> list[Listed]:
     """Every agent's worktree, with what is in it."""
-    vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
-    base = removal.base_of(ctx, vcs)
+    remover = Remover(ctx)
     listed = []
-    for worktree in _find_worktrees(ctx, vcs, base):
+    for worktree in _find_worktrees(remover):
         agent, path, branch, session = worktree.as_tuple()
-        state = _inspect(ctx, worktree, base)
+        state = worktrees.inspect(ctx, path, branch, session, base=remover.base)
         listed.append(
             Listed(
                 *(agent, path, branch),
@@ -94,31 +93,6 @@ def list_worktrees(ctx: Context, *, size: bool = False) -> list[Listed]:
             )
         )
     return listed
-
-
-def clean_worktrees(
-    ctx: Context,
-    *,
-    names: Sequence[str] = (),
-    completed: bool = False,
-    everything: bool = False,
-    ignored: bool = False,
-    force: bool = False,
-    dry_run: bool = False,
-    actor: str = "human",
-) -> list[Cleaned]:
-    """Remove the worktrees of the named agents, or of all that have ended; what has to stay is kept, with the reason.
-
-    `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
-    agent that is alive is refused before anything is touched.
-    """
-    cleaner = _Cleaner(ctx, ignored=ignored, force=force, dry_run=dry_run, actor=actor)
-    all_worktrees = _find_worktrees(ctx, cleaner.vcs, cleaner.base)
-    cleaned = []
-    for worktree in _choose(all_worktrees, names, completed=completed, everything=everything):
-        with nullcontext() if dry_run else removal.alone(ctx.root):
-            cleaned.append(cleaner.clean(worktree))
-    return cleaned
 
 
 def _choose(
@@ -141,10 +115,11 @@ def _choose(
     ]
 
 
-def _find_worktrees(ctx: Context, vcs: Vcs, base: str | None) -> list[Worktree]:
+def _find_worktrees(remover: Remover) -> list[Worktree]:
     """Every worktree that exists, is registered, is being removed, or has left a branch that the base contains."""
+    ctx = remover.ctx
     last = {session.agent: session for session in store.sessions(ctx.db)}
-    registered, branches = vcs.checkouts(), vcs.branches(AGENT_BRANCHES)
+    registered, branches = remover.vcs.checkouts(), remover.vcs.branches(AGENT_BRANCHES)
     parent = layout.path(os.path.realpath(ctx.root), layout.WORKTREES)
     on_disk = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
     folders = {name.removeprefix(".").removesuffix(".removed") if name[0] == "." else name for name in on_disk}
@@ -153,64 +128,66 @@ def _find_worktrees(ctx: Context, vcs: Vcs, base: str | None) -> list[Worktree]:
     for name in sorted(folders | set(last)):
         path, session = os.path.join(parent, name), last.get(name)
         branch = session.branch if session is not None else registered.get(path, "")
-        is_left = base is not None and branch in branches and branch not in registered.values()
-        if name in folders or path in registered or (is_left and removal.has_landed(vcs, branch, str(base), session)):
+        is_left = branch in branches and branch not in registered.values()
+        if name in folders or path in registered or (is_left and remover.landed_tip(branch, session) is not None):
             result.append(Worktree(name, path, branch, session))
     return result
 
 
-def _inspect(ctx: Context, worktree: Worktree, base: str | None) -> WorktreeState:
-    folder = None if worktree.session is None else ctx.session_folder(worktree.session.id)
-    return worktrees.inspect(
-        ctx.root, ctx.config.vcs, path=worktree.path, branch=worktree.branch, base=base, session_folder=folder
-    )
+@dataclass(frozen=True)
+class Cleaner(Remover):
+    """Removes worktrees, all in the same way; what has to stay is kept, with the reason."""
 
+    saves_ignored: bool = False
+    """Save ignored files that the agent created, too."""
+    force: bool = False
+    """Save them however large they are."""
+    dry_run: bool = False
+    actor: str = "human"
 
-class _Cleaner:
-    """Removes one worktree after another, all in the same way."""
+    def clean(self, names: Sequence[str] = (), *, completed: bool = False, everything: bool = False) -> list[Cleaned]:
+        """Remove the worktrees of the named agents, or of all that have ended.
 
-    def __init__(self, ctx: Context, *, ignored: bool, force: bool, dry_run: bool, actor: str) -> None:
-        self._ctx = ctx
-        self._saves_ignored = ignored
-        self._force = force
-        self._dry_run = dry_run
-        self._actor = actor
-        self.vcs = worktrees.open_repository(ctx.root, ctx.config.vcs)
-        self.base = removal.base_of(ctx, self.vcs)
+        `completed` takes only agents that completed their work, `everything` also worktrees of no known agent. A named
+        agent that is alive is refused before anything is touched.
+        """
+        cleaned = []
+        for worktree in _choose(_find_worktrees(self), names, completed=completed, everything=everything):
+            with nullcontext() if self.dry_run else alone(self.ctx.root):
+                cleaned.append(self._clean_one(worktree))
+        return cleaned
 
-    def clean(self, worktree: Worktree) -> Cleaned:
+    def _clean_one(self, worktree: Worktree) -> Cleaned:
         """Remove one worktree, or say why not."""
         verdict = Cleaned(worktree.agent, worktree.path, KEPT, branch=worktree.branch)
         try:
-            return self._clean(worktree, verdict)
+            return self._try_to_clean(worktree, verdict)
         except Refused as error:
             return verdict.replace(reason=error.message)
 
-    def _clean(self, worktree: Worktree, verdict: Cleaned) -> Cleaned:
+    def _try_to_clean(self, worktree: Worktree, verdict: Cleaned) -> Cleaned:
         agent, path, branch, session = worktree.as_tuple()
-        cut_off = None if self._dry_run else removal.settle_left(self._ctx, self.vcs, path, self.base)
+        cut_off = None if self.dry_run else self.settle_left(path)
         if cut_off is not None and not os.path.lexists(path):
             reason = self._why_branch_stays(branch) or "what a killed cleaning had begun is finished"
             return self._removed(verdict, cut_off.rescue, reason)
-        state = _inspect(self._ctx, worktree, self.base)
+        state = worktrees.inspect(self.ctx, path, branch, session, base=self.base)
         reason = self._why_kept(worktree, state)
         if reason:
             return verdict.replace(reason=reason)
-        lost = 0 if self._saves_ignored else len(state.ignored)
-        if self._dry_run:
+        lost = 0 if self.saves_ignored else len(state.ignored)
+        if self.dry_run:
             what = "its work would be saved" if self._needs_rescue(state) else "nothing in it is unsaved"
             return verdict.replace(verdict=REMOVABLE, reason=what, ignored=lost)
         is_left = self._is_left(path, state)
-        if not is_left and removal.landed_tip(self.vcs, branch, self.base, session) is None:
+        if not is_left and self.landed_tip(branch, session) is None:
             return verdict.replace(verdict=REMOVED, reason="another process has removed it just now")
         rescue = self._save(worktree, state)
         steps.reached("rescued")
         if is_left:
-            is_deleted = removal.remove(
-                self._ctx, self.vcs, path, agent, branch, base=self.base, rescue=rescue, actor=self._actor
-            )
+            is_deleted = self.remove(path, agent, branch, rescue=rescue, actor=self.actor)
         else:
-            is_deleted = removal.delete_branch(self.vcs, branch, self.base, session)
+            is_deleted = self.delete_branch(branch, session)
         reason = f"{branch} landed on {self.base}" if is_deleted else self._why_branch_stays(branch)
         return self._removed(verdict, rescue, reason).replace(branch_deleted=is_deleted, ignored=lost)
 
@@ -238,9 +215,9 @@ class _Cleaner:
             reason = self._why_inner_stays(os.path.join(worktree.path, name))
             if reason:
                 return f"the repository {name} in it {reason}"
-        if self._saves_ignored and not self._force:
+        if self.saves_ignored and not self.force:
             size = sum(os.lstat(os.path.join(worktree.path, name)).st_size for name in state.ignored)
-            limit = self._ctx.config.worktrees.rescue_limit
+            limit = self.ctx.config.worktrees.rescue_limit
             if size > limit * _MEGABYTE:
                 return f"its ignored files take {size / _MEGABYTE:.0f} MB, more than {limit}; --force saves them"
         return ""
@@ -249,7 +226,7 @@ class _Cleaner:
         """What only this repository inside a worktree holds: no snapshot of ours reaches into it."""
         if detect(path) != (GIT, os.path.realpath(path)):
             return "cannot be looked into"
-        inner = Git(os.path.realpath(path), self._ctx.config.vcs.timeout)
+        inner = Git(os.path.realpath(path), self.ctx.config.vcs.timeout)
         if not inner.status().is_clean:
             return "has changes that are not committed"
         count = inner.unpushed_commits()
@@ -260,7 +237,7 @@ class _Cleaner:
     def _needs_rescue(self, state: WorktreeState) -> bool:
         if not state.is_there:
             return False
-        if not state.is_clean or (self._saves_ignored and state.ignored):
+        if not state.is_clean or (self.saves_ignored and state.ignored):
             return True
         # Without a branch, nothing but this worktree keeps its commits.
         is_loose = state.branch is None and state.commit is not None
@@ -270,15 +247,15 @@ class _Cleaner:
         """Keep what is not committed; returns the whole name of its ref. After a kill it is not done twice."""
         if not self._needs_rescue(state):
             return None
-        here = open_vcs(worktree.path, self._ctx.config.vcs)
-        ignored = frozenset(state.ignored) if self._saves_ignored else frozenset[str]()
+        here = open_vcs(worktree.path, self.ctx.config.vcs)
+        ignored = frozenset(state.ignored) if self.saves_ignored else frozenset[str]()
         message = f"What {worktree.agent} had not committed in {worktree.path}"
         earlier = sorted(self.vcs.saved_refs(f"{RESCUE}{worktree.agent}/"))
         if earlier:
             with suppress(RefMoved):  # it holds something else
                 here.snapshot(earlier[-1], message, include_ignored=ignored)
                 return SAVED + earlier[-1]
-        name = rescue_name(worktree.agent, self._ctx.now())
+        name = rescue_name(worktree.agent, self.ctx.now())
         here.snapshot(name, message, include_ignored=ignored)
         return SAVED + name
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from rookery.ops.context import Context
 from rookery.ops.operation import AGENTS, PROCESS, Doc, Owns, Ref, op
-from rookery.worktrees.cleaning import Cleaned, Listed, clean_worktrees, list_worktrees
+from rookery.worktrees.cleaning import Cleaned, Cleaner, Listed, list_worktrees
 from rookery.worktrees.snapshots import Restored, Snapshot, list_snapshots, restore_snapshot
 
 
@@ -38,16 +38,7 @@ def clean(
     What is not committed is saved under `refs/rookery/rescue/` first. A branch is deleted only if the base branch
     contains it. A worktree that is locked or in use is kept.
     """
-    return clean_worktrees(
-        ctx,
-        names=name,
-        completed=completed,
-        everything=all,
-        ignored=ignored,
-        force=force,
-        dry_run=dry_run,
-        actor=ctx.actor,
-    )
+    return Cleaner(ctx, ignored, force, dry_run, ctx.actor).clean(name, completed=completed, everything=all)
 
 
 @op("agent snapshots", needs="agent.read", view="worktrees.snapshots")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
 from rookery.base import call as calls
 from rookery.base.errors import InvalidState
@@ -25,6 +27,7 @@ from rookery.vcs.folders import delete_aside
 from rookery.vcs.model import RefMoved, Vcs
 from rookery.vcs.ref_names import UNDONE_WORK, undone_name
 from rookery.worktrees import store
+from rookery.worktrees.service import open_repository
 from rookery.worktrees.store import Cleaning
 
 
@@ -38,85 +41,89 @@ def alone(root: str) -> Iterator[None]:
         yield
 
 
-def remove(
-    ctx: Context, vcs: Vcs, path: str, agent: str, branch: str, *, base: str | None, rescue: str | None, actor: str
-) -> bool:
-    """Remove a worktree in which nothing is unsaved, and its branch if that has landed: True if it had.
+@dataclass(frozen=True)
+class Remover:
+    """Removes worktrees of a project, and branches that have landed on its base."""
 
-    Under `alone`. If it raises before the folder has left its place, everything is as it was.
-    """
-    cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), ctx.now())
-    with ctx.db.write() as db:
-        store.insert(db, cleaning)
-    steps.reached("cleaning noted")
-    try:
-        if os.path.islink(path):
-            os.unlink(path)  # the link alone: what it leads to is not ours
-        vcs.remove_checkout(path)
-    except BaseException:
-        if _inode(path) == cleaning.inode:
-            with ctx.db.write() as db:
-                store.forget(db, path)
-        raise
-    steps.reached("removed")
-    is_deleted = delete_branch(vcs, branch, base, sessions.latest(ctx.db, agent))
-    steps.reached("branch settled")
-    _publish(ctx, cleaning)
-    steps.reached("told")
-    return is_deleted
+    ctx: Context
 
+    @cached_property
+    def vcs(self) -> Vcs:
+        """The project's repository."""
+        return open_repository(self.ctx)
 
-def settle_left(ctx: Context, vcs: Vcs, path: str, base: str | None) -> Cleaning | None:
-    """Follow up a cleaning that was cut off; gives it if its worktree is gone now. Under `alone`."""
-    cleaning = store.find(ctx.db, path)
-    if cleaning is None:
-        return None
-    inode = _inode(path)
-    if inode is not None and inode == cleaning.inode:
+    @cached_property
+    def base(self) -> str | None:
+        """The branch that work lands on, if it exists."""
+        name = self.ctx.config.project.base or self.vcs.default_branch()
+        return name if name is not None and self.vcs.branch_tip(name) is not None else None
+
+    def remove(self, path: str, agent: str, branch: str, *, rescue: str | None, actor: str) -> bool:
+        """Remove a worktree in which nothing is unsaved, and its branch if that has landed: True if it had.
+
+        Under `alone`. If it raises before the folder has left its place, everything is as it was.
+        """
+        ctx = self.ctx
+        cleaning = Cleaning(path, agent, branch, rescue, _inode(path), actor, holders.myself(), ctx.now())
         with ctx.db.write() as db:
-            store.forget(db, path)  # nothing was removed, and what is in the folder may have changed since
-        return None
-    if inode is not None or sessions.living(ctx.db, cleaning.agent) is not None:
-        delete_aside(path)  # there is, or will be, a new worktree in its place
-    else:
-        vcs.remove_checkout(path)
-        delete_branch(vcs, cleaning.branch, base, sessions.latest(ctx.db, cleaning.agent))
-    steps.reached("removed")
-    _publish(ctx, cleaning)
-    return cleaning
+            store.insert(db, cleaning)
+        steps.reached("cleaning noted")
+        try:
+            if os.path.islink(path):
+                os.unlink(path)  # the link alone: what it leads to is not ours
+            self.vcs.remove_checkout(path)
+        except BaseException:
+            if _inode(path) == cleaning.inode:
+                with ctx.db.write() as db:
+                    store.forget(db, path)
+            raise
+        steps.reached("removed")
+        is_deleted = self.delete_branch(branch, sessions.latest(ctx.db, agent))
+        steps.reached("branch settled")
+        _publish(ctx, cleaning)
+        steps.reached("told")
+        return is_deleted
 
+    def settle_left(self, path: str) -> Cleaning | None:
+        """Follow up a cleaning that was cut off; gives it if its worktree is gone now. Under `alone`."""
+        ctx = self.ctx
+        cleaning = store.find(ctx.db, path)
+        if cleaning is None:
+            return None
+        inode = _inode(path)
+        if inode is not None and inode == cleaning.inode:
+            with ctx.db.write() as db:
+                store.forget(db, path)  # nothing was removed, and what is in the folder may have changed since
+            return None
+        if inode is not None or sessions.living(ctx.db, cleaning.agent) is not None:
+            delete_aside(path)  # there is, or will be, a new worktree in its place
+        else:
+            self.vcs.remove_checkout(path)
+            self.delete_branch(cleaning.branch, sessions.latest(ctx.db, cleaning.agent))
+        steps.reached("removed")
+        _publish(ctx, cleaning)
+        return cleaning
 
-def has_landed(vcs: Vcs, commit: str, base: str, session: Session | None) -> bool:
-    """True if the base has an agent's work, and it was neither undone nor reverted."""
-    if session is not None and undone_name(session.branch) in vcs.saved_refs(UNDONE_WORK):
-        return False
-    return vcs.has_landed(commit, base, since=None if session is None else session.base_commit)
+    def landed_tip(self, branch: str, session: Session | None) -> str | None:
+        """The tip of an agent's branch if the base has its work, which was neither undone nor reverted; else None."""
+        tip = self.vcs.branch_tip(branch) if branch else None
+        if tip is None or self.base is None or branch == self.base:
+            return None
+        if session is not None and undone_name(session.branch) in self.vcs.saved_refs(UNDONE_WORK):
+            return None
+        since = None if session is None else session.base_commit
+        return tip if self.vcs.has_landed(tip, self.base, since=since) else None
 
-
-def landed_tip(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> str | None:
-    """The tip of a branch that has landed on the base; None of any other, also of one whose landing was undone."""
-    tip = vcs.branch_tip(branch) if branch else None
-    if tip is None or base is None or branch == base or not has_landed(vcs, tip, base, session):
-        return None
-    return tip
-
-
-def delete_branch(vcs: Vcs, branch: str, base: str | None, session: Session | None) -> bool:
-    """Delete a branch that has landed on the base; any other stays."""
-    tip = landed_tip(vcs, branch, base, session)
-    if tip is None:
-        return False
-    try:
-        vcs.delete_branch(branch, tip)
-    except (RefMoved, InvalidState):
-        return False
-    return True
-
-
-def base_of(ctx: Context, vcs: Vcs) -> str | None:
-    """The branch that work lands on, if it exists."""
-    name = ctx.config.project.base or vcs.default_branch()
-    return name if name is not None and vcs.branch_tip(name) is not None else None
+    def delete_branch(self, branch: str, session: Session | None) -> bool:
+        """Delete a branch that has landed on the base; any other stays."""
+        tip = self.landed_tip(branch, session)
+        if tip is None:
+            return False
+        try:
+            self.vcs.delete_branch(branch, tip)
+        except (RefMoved, InvalidState):
+            return False
+        return True
 
 
 def _publish(ctx: Context, cleaning: Cleaning) -> None:

@@ -15,7 +15,8 @@ from rookery.base.errors import InvalidState, NoRepository, Refused, StorageFail
 from rookery.base.record import Record
 from rookery.config import layout, steps
 from rookery.config.model import VcsConfig
-from rookery.sessions.model import check_new_name
+from rookery.ops.context import Context
+from rookery.sessions.model import RESERVED, Session, check_new_name
 from rookery.vcs.detect import is_bare, open_vcs
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.porcelain import UNTRACKED
@@ -71,33 +72,32 @@ def path_of(root: str, agent: str) -> str:
     return layout.path(os.path.realpath(root), layout.WORKTREES, check_new_name(agent))
 
 
-def open_repository(root: str, settings: VcsConfig) -> Vcs:
+def open_repository(ctx: Context) -> Vcs:
     """The project's repository, also where it has no checkout of its own."""
     try:
-        return open_vcs(root, settings)
+        return open_vcs(ctx.root, ctx.config.vcs)
     except NoRepository:
-        if not is_bare(root):
+        if not is_bare(ctx.root):
             raise
-        return Git(os.path.realpath(root), settings.timeout)
+        return Git(os.path.realpath(ctx.root), ctx.config.vcs.timeout)
 
 
-def create(root: str, settings: VcsConfig, *, agent: str, branch: str, base_commit: str) -> str:
-    """Make the branch at its base, and a worktree on it; there already, untouched, is fine. Returns the folder."""
-    path = path_of(root, agent)
-    vcs = open_repository(root, settings)
-    _make_parent(root, path)
+def create(ctx: Context, session: Session) -> None:
+    """Make the session's branch at its base, and a worktree on it; there already, untouched, is fine."""
+    path = path_of(ctx.root, session.agent)
+    vcs = open_repository(ctx)
+    _make_parent(ctx.root, path)
     was_there = os.path.lexists(path)
-    vcs.create_branch(branch, base_commit)
+    vcs.create_branch(session.branch, session.base_commit)
     steps.reached("branch made")
-    vcs.add_checkout(path, branch)
+    vcs.add_checkout(path, session.branch)
     steps.reached("worktree made")
-    here = check(path, settings, branch=branch, commit=base_commit)
+    here = check(path, ctx.config.vcs, branch=session.branch, commit=session.base_commit)
     changes = here.status().changes if was_there else ()
     if changes:
         raise WrongWorktree(
             f"{path} was there already, and holds {len(changes)} changes", hint="`rook worktree clean` saves them"
         )
-    return path
 
 
 def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = None) -> Vcs:
@@ -115,22 +115,12 @@ def check(path: str, settings: VcsConfig, *, branch: str, commit: str | None = N
     return here
 
 
-def undo(
-    root: str,
-    settings: VcsConfig,
-    *,
-    agent: str,
-    branch: str,
-    base_commit: str,
-    session_folder: str | None = None,
-    is_new: bool = False,
-) -> str:
-    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why.
-
-    `is_new`: its creation was not finished, and no folder was there before.
-    """
-    vcs = open_repository(root, settings)
-    path = path_of(root, agent)
+def undo(ctx: Context, session: Session) -> str:
+    """Remove a worktree in which nothing was done, with its branch; else keep both, and say why."""
+    vcs = open_repository(ctx)
+    path, branch = path_of(ctx.root, session.agent), session.branch
+    # Its creation was not finished, and no folder was there before.
+    is_new = session.step == RESERVED and session.settings.is_new
     try:
         vcs.discard_unfinished(path, branch, is_new=is_new)
     except InvalidState as error:
@@ -139,33 +129,29 @@ def undo(
     if tip is None and not os.path.lexists(path):
         vcs.remove_checkout(path)  # a registration may be left
         return ""
-    if tip not in (None, base_commit):
+    if tip not in (None, session.base_commit):
         return f"{branch} holds commits, so it and {path} are kept"
-    state = inspect(root, settings, path=path, branch=branch, session_folder=session_folder)
-    reason = _why_kept(state)
+    reason = _why_kept(inspect(ctx, path, branch, session))
     if reason:
         return f"{path} {reason}, so it and {branch} are kept"
     try:
         vcs.remove_checkout(path)
         steps.reached("worktree undone")
         if tip is not None:
-            vcs.delete_branch(branch, base_commit)
+            vcs.delete_branch(branch, session.base_commit)
     except (RefMoved, InvalidState) as error:
         return f"not all was undone: {error.message}"
     return ""
 
 
 def inspect(
-    root: str,
-    settings: VcsConfig,
-    *,
-    path: str,
-    branch: str,
-    base: str | None = None,
-    session_folder: str | None = None,
+    ctx: Context, path: str, branch: str, session: Session | None = None, *, base: str | None = None
 ) -> WorktreeState:
-    """What is in a worktree. A link in its place is not followed; commits are counted against `base`, if any."""
-    vcs = open_repository(root, settings)
+    """What is in a worktree. A link in its place is not followed; commits are counted against `base`, if any.
+
+    What was created for the session, and has not changed since, does not count among the ignored files.
+    """
+    vcs = open_repository(ctx)
     tip = vcs.branch_tip(branch)
     unmerged = 0 if base is None or tip is None else vcs.count_commits(tip, base)
     state = WorktreeState(path, lock=vcs.lock_state(path), unmerged=unmerged)
@@ -174,7 +160,7 @@ def inspect(
     if not os.path.lexists(path):
         return state.replace(is_missing=True)
     try:
-        here = open_vcs(path, settings)
+        here = open_vcs(path, ctx.config.vcs)
         if here.root != os.path.realpath(path) or here.main_root() != vcs.main_root():
             return state.replace(is_broken=True)
         status = here.status()
@@ -186,7 +172,7 @@ def inspect(
         commit=status.commit,
         uncommitted=tuple(change.path for change in status.changes if change.kind != UNTRACKED),
         untracked=tuple(change.path for change in status.changes if change.kind == UNTRACKED),
-        ignored=tuple(_own_ignored(here, session_folder)),
+        ignored=tuple(_own_ignored(here, None if session is None else ctx.session_folder(session.id))),
         inner=tuple(here.inner_repositories()),
         step=here.running_step(),
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, NotFound
 from rookery.base.record import Record
-from rookery.config.model import VcsConfig
 from rookery.config.project import to_stored
 from rookery.events.store import publish
 from rookery.ops.context import Context
@@ -45,22 +44,14 @@ class Restored(Record):
     was_recreated: bool
 
 
-def take(
-    root: str,
-    settings: VcsConfig,
-    *,
-    agent: str,
-    session_id: str,
-    turn: int,
-    worktree: str,
-    include_ignored: tuple[str, ...] = (),
-) -> str:
+def take(ctx: Context, session: Session, turn: int) -> str:
     """Keep a worktree as it is at the end of a turn; returns the name under `refs/rookery/`."""
-    here = open_vcs(worktree, settings)
-    if here.root == os.path.realpath(root):
-        raise InvalidState(f"{worktree} is no worktree of its own", hint="see what replaced it")
-    name = snapshot_name(agent, session_id, turn)
-    here.snapshot(name, f"Turn {turn} of {agent}", include_ignored=include_ignored, replace=True)
+    here = open_vcs(session.worktree, ctx.config.vcs)
+    if here.root == os.path.realpath(ctx.root):
+        raise InvalidState(f"{session.worktree} is no worktree of its own", hint="see what replaced it")
+    name = snapshot_name(session.agent, session.id, turn)
+    ignored = ctx.config.worktrees.snapshot_ignored
+    here.snapshot(name, f"Turn {turn} of {session.agent}", include_ignored=ignored, replace=True)
     return name
 
 
@@ -69,7 +60,7 @@ def list_snapshots(project: Context, agent: str) -> list[Snapshot]:
     sessions = store.sessions(project.db, agent=agent)
     if not sessions:
         raise _no_agent(agent)
-    vcs = worktrees.open_repository(project.root, project.config.vcs)
+    vcs = worktrees.open_repository(project)
     refs = vcs.saved_refs(f"{SNAPSHOTS}{agent}/")
     snapshots = []
     for session in sessions:
@@ -89,7 +80,7 @@ def restore_snapshot(project: Context, agent: str, turn: int, *, force: bool = F
     What is there now is saved first. Without `force`, a worktree with changes that are not committed is refused.
     """
     session = _idle(project, agent)
-    vcs = worktrees.open_repository(project.root, project.config.vcs)
+    vcs = worktrees.open_repository(project)
     name = snapshot_name(agent, session.id, turn)
     commit = vcs.saved_refs(name).get(name)
     if commit is None:

@@ -129,11 +129,6 @@ def _check_shopt(judge: Judge, _name: str, rest: list[Word], _shell: Shell) -> N
         judge.deny("shell-state", "that changes how commands are read", "leave the shell's options as they are")
 
 
-def _check_shell(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
-    if not wrappers.check_shell(judge, name, rest, shell):
-        _check_unknown(judge, name, rest, shell)
-
-
 def _check_other(judge: Judge, name: str, rest: list[Word], shell: Shell) -> None:
     """Interpreters, tools that check or build, the network, and everything that is not known."""
     if name == "python" and rest[:1] == [_MODULE] and rest[1:] and rest[1].text.partition(".")[0] == "rookery":
@@ -250,7 +245,6 @@ def _is_check(name: str, rest: list[str]) -> bool:
 
 
 _CHECKS: dict[str, Callable[[Judge, str, list[Word], Shell], None]] = {
-    **dict.fromkeys(programs.SHELLS, _check_shell),
     **dict.fromkeys(files.HANDLED, files.check),
     **dict.fromkeys(programs.AWKS, check_awk),
     **dict.fromkeys(programs.SEDS, check_sed),
@@ -260,6 +254,6 @@ _CHECKS: dict[str, Callable[[Judge, str, list[Word], Shell], None]] = {
     **{"git": git.check, "hub": git.check, "jj": jj.check, "rook": rook.check},
 }
 _KNOWN = names("cd pushd popd corepack dotenv").union(
-    _CHECKS, programs.FORBIDDEN, programs.NETWORK, programs.INTERPRETERS, wrappers.WRAPPERS
+    _CHECKS, programs.FORBIDDEN, programs.NETWORK, programs.INTERPRETERS, programs.SHELLS, wrappers.WRAPPERS
 )
 """Names that a function may not take."""

@@ -9,8 +9,20 @@ from rookery.guard.judge import Judge
 from rookery.guard.paths import check_read, check_write
 from rookery.guard.programs.options import read
 
-_SIMPLE = re.compile(r"[=dDgGhHnNpPxzF{}]|[#aic](?:\\.?|[^\\\n])*|[btT:][^;\n]*|[qQlL][\d ]*", re.DOTALL)
-"""The commands of sed that are harmless, but for `s` and `y`."""
+
+def _delimited(name: str, parts: int) -> str:
+    """A delimiter, and so many texts that end with it. None may stand in brackets, where programs differ."""
+    other = f"(?!(?P={name}))"
+    brackets = rf"\[(?:{other}(?:\\.|[^\\\]]))*{other}\]"
+    return rf"(?P<{name}>[^\n\\])" + rf"(?:{other}(?:\\.|[^\\\[]|{brackets}))*+(?P={name})" * parts
+
+
+_BETWEEN = r"[ \t\n;{}]*+"
+_ADDRESSES = rf"(?:(?:(?=/)|\\){_delimited('address', 1)}[IM]*+|[\d$,!~+ \t])*+"
+_SIMPLE = r"[=dDgGhHnNpPxzF{}]|[#aic](?:\\.?|[^\\\n])*+|[btT:][^;\n]*+|[qQlL][\d ]*+"
+_CHANGING = rf"(?:s{_delimited('s', 2)}[gpiIMm0-9]*+|y{_delimited('y', 2)})(?=[ \t\n;}}]|\Z)"
+_SED_SCRIPT = re.compile(rf"(?:{_BETWEEN}{_ADDRESSES}(?>{_SIMPLE}|{_CHANGING}))*+{_BETWEEN}", re.DOTALL)
+"""A script of sed that only prints: addresses, then a simple command, `s` or `y`, one after the other."""
 _STRING = re.compile(r'"(?:\\.|[^"\\])*(?:"|\\?\Z)', re.DOTALL)
 
 
@@ -52,65 +64,7 @@ def check_awk(judge: Judge, name: str, words: list[Word], shell: Shell) -> None:
 
 def sed_only_prints(script: str) -> bool:
     """True if every command of the script is understood, and none writes to a file or runs anything."""
-    at: int | None = 0
-    while at is not None:
-        at = _skip(" \t\n;{}", script, at)
-        if at >= len(script):
-            return True
-        start = _skip_address(script, at)
-        at = None if start is None else _skip_command(script, start)
-    return False
-
-
-def _skip(characters: str, script: str, at: int) -> int:
-    while at < len(script) and script[at] in characters:
-        at += 1
-    return at
-
-
-def _skip_address(script: str, at: int) -> int | None:
-    """Where the command begins that follows the addresses; None without one."""
-    while at < len(script):
-        character = script[at]
-        if character == "/" or (character == "\\" and at + 1 < len(script)):
-            start = at + 1 if character == "/" else at + 2
-            end = _skip_delimited(script, start, script[start - 1])
-            if end is None:
-                return None
-            at = _skip("IM", script, end)
-        elif character.isdigit() or character in "$,!~+ \t":
-            at += 1
-        else:
-            return at
-    return None
-
-
-def _skip_command(script: str, at: int) -> int | None:
-    """The place behind a harmless command; None if it is another one."""
-    simple = _SIMPLE.match(script, at)
-    if simple:
-        return simple.end()
-    command = script[at]
-    if command not in "sy" or at + 1 == len(script):
-        return None
-    middle = _skip_delimited(script, at + 2, script[at + 1])
-    end = middle and _skip_delimited(script, middle, script[at + 1])
-    if end is None:
-        return None
-    if command == "s":
-        end = _skip("gpiIMm0123456789", script, end)
-    return end if script[end : end + 1] in ("", " ", "\t", "\n", ";", "}") else None
-
-
-def _skip_delimited(script: str, at: int, delimiter: str) -> int | None:
-    """The place behind the next delimiter; None if there is none, or it is in brackets, where programs differ."""
-    if delimiter in "\n\\":
-        return None
-    no_end = f"(?!{re.escape(delimiter)})"
-    brackets = rf"\[(?:{no_end}(?:\\.|[^\\\]]))*{no_end}\]"
-    text = re.compile(rf"(?:{no_end}(?:\\.|[^\\\[]|{brackets}))*", re.DOTALL).match(script, at)
-    end = text.end() if text else at
-    return end + 1 if script[end : end + 1] == delimiter else None
+    return _SED_SCRIPT.fullmatch(script) is not None
 
 
 def awk_only_prints(program: str) -> bool:

@@ -45,9 +45,11 @@ _NO_IDENTITY = ("identity", "an empty environment takes your identity away", "le
 
 
 def unwrap(judge: Judge, name: str, words: list[Word], shell: Shell) -> Inner | None:
-    """The commands that a wrapper would run, or None if the program is no wrapper."""
+    """The commands that a wrapper would run and that are not judged yet, or None if the program is no wrapper."""
     if name in _SPECIAL:
         return _SPECIAL[name](judge, words, shell)
+    if name in programs.SHELLS:
+        return _shell(judge, name, words, shell)
     if name in _PREFIXES or name in _WITHOUT_VALUES or name in _WITH_OPERAND:
         return _prefix(judge, name, words, shell)
     if not words or words[0].text not in _RUNNERS.get(name, ()):
@@ -235,8 +237,8 @@ def _run_script(judge: Judge, word: Word, shell: Shell) -> Inner:
     return []
 
 
-def check_shell(judge: Judge, name: str, words: list[Word], shell: Shell) -> bool:
-    """Judge the script that a shell gets; False if it is a file, which is judged like any other program."""
+def _shell(judge: Judge, name: str, words: list[Word], shell: Shell) -> Inner | None:
+    """Judge the script that a shell gets; None if it is a file, which is judged like any other program."""
     if name in ("fish", "csh", "tcsh"):
         judge.deny("wrapper", f"{name} reads scripts in its own way", "use bash")
     rest = words.copy()
@@ -246,7 +248,7 @@ def check_shell(judge: Judge, name: str, words: list[Word], shell: Shell) -> boo
         if not option.known or text.startswith(("--rc", "--init")):
             judge.deny_unknown(f"an option of {name}")
         if text in programs.VERSION_WORDS - {"-v", "-h"}:
-            return True
+            return []
         if text == "--":
             break
         if text[1:2] == "-":
@@ -256,17 +258,15 @@ def check_shell(judge: Judge, name: str, words: list[Word], shell: Shell) -> boo
             script = next((word for word in rest if word.text[:1] not in ("-", "+")), UNKNOWN)
             if name in ("sh", "dash", "ash") and "((" in script.text.replace("$((", ""):
                 judge.deny("wrapper", f"{name} takes `((` for something else than bash does", "use bash")
-            _run_script(judge, script, shell)
-            return True
+            return _run_script(judge, script, shell)
     options = words[: len(words) - len(rest)]
     reads_input = any("s" in word.text[1:] and word.text[1:2] != "-" for word in options)
     if rest and not reads_input and rest[0].text != "-":
         _check_script_file(judge, rest[0], shell)
-        return False
+        return None
     if shell.stdin is None or not shell.stdin.known or shell.is_piped:
         judge.deny_unknown(f"what {name} reads")
-    _run_script(judge, shell.stdin, shell)
-    return True
+    return _run_script(judge, shell.stdin, shell)
 
 
 def _fd(judge: Judge, words: list[Word], shell: Shell) -> Inner:

@@ -208,12 +208,12 @@ class _Walk:
         """Judge redirections: words that belong to the command, and what it reads."""
         extra, stdin = list[Node](), None
         for node in nodes:
-            words, text = self._redirect(node, shell)
+            words, stdin = self._redirect(node, shell, stdin)
             extra += words
-            stdin = stdin if text is None else text
         return extra, stdin
 
-    def _redirect(self, node: Node, shell: Shell) -> tuple[list[Node], Word | None]:
+    def _redirect(self, node: Node, shell: Shell, stdin: Word | None) -> tuple[list[Node], Word | None]:
+        """Judge one; `stdin` is what the command reads so far."""
         if node.type == "herestring_redirect":
             self._within(node, shell)
             return [], self.values.single(node.children[-1], shell)
@@ -222,7 +222,7 @@ class _Walk:
         operator = next(part.type for part in node.children if not part.is_named)
         targets = node.children_by_field_name("destination")
         if not targets:
-            return [], None
+            return [], stdin
         target, *extra = targets
         self._within(target, shell)
         check = check_read if operator.startswith("<") else check_write
@@ -231,21 +231,19 @@ class _Walk:
                 is_descriptor = operator in (">&", "<&") and word.known and word.text.rstrip("-").isdigit()
                 if word.text != "-" and not is_descriptor:
                     check(self.judge, shell.cwds, word)
-        return extra, UNKNOWN if operator.startswith("<") else None
+        return extra, UNKNOWN if operator.startswith("<") else stdin
 
     def _heredoc(self, node: Node, shell: Shell) -> tuple[list[Node], Word | None]:
         extra: list[Node] = []
         for i, part in enumerate(node.children):
             field = node.field_name_for_child(i)
             if field == "redirect":
-                extra += self._redirect(part, shell)[0]
+                extra += self._redirect(part, shell, None)[0]
             elif field == "argument":
                 extra.append(part)
-        start = next(part for part in node.children if part.type == "heredoc_start")
-        body = next((part for part in node.children if part.type == "heredoc_body"), None)
-        if body is not None:
-            self._within(body, shell)
-        return extra, self.values.here_document(start, body, shell)
+            elif part.type == "heredoc_body":
+                self._within(part, shell)
+        return extra, self.values.here_document(node, shell)
 
     def _command(self, node: Node, shell: Shell, extra: list[Node], stdin: Word | None) -> tuple[Cwds, Cwds]:
         self.count += 1
@@ -257,9 +255,8 @@ class _Walk:
         for i, part in enumerate(node.children):
             self._within(part, shell)
             if node.field_name_for_child(i) == "redirect":
-                more, text = self._redirect(part, shell)
+                more, stdin = self._redirect(part, shell, stdin)
                 words += more
-                stdin = stdin if text is None else text
                 if continues(part):
                     self.judge.deny("syntax", "the command cannot be read for sure", WRITE_IT_OUT)
             elif part.type == "variable_assignment":

@@ -68,9 +68,11 @@ class Values:
         values = {name: values[0] if len(values) == 1 else UNKNOWN for name, values in options.items()}
         return Expander(self.judge, self.tree, values).single(node)
 
-    def here_document(self, start: Node, body: Node | None, shell: Shell) -> Word:
+    def here_document(self, redirect: Node, shell: Shell) -> Word:
         """The text of a here-document; nothing is expanded in it if its end is quoted."""
-        is_quoted = self.tree.text(start)[0] in "'\"\\"
+        parts = {part.type: part for part in redirect.children}
+        body = parts.get("heredoc_body")
+        is_quoted = self.tree.text(parts["heredoc_start"])[0] in "'\"\\"
         return Word(self.tree.text(body)) if body is not None and is_quoted else self.single(body, shell)
 
     def _options(self, nodes: list[Node], shell: Shell) -> dict[str, list[Word]]:
@@ -117,10 +119,9 @@ class Values:
         body, redirects = node.child_by_field_name("body"), node.children_by_field_name("redirect")
         if body is None or self.tree.text(body) != "cat" or [part.type for part in redirects] != ["heredoc_redirect"]:
             return UNKNOWN
-        parts = {part.type: part for part in redirects[0].named_children}
-        if parts.keys() - {"heredoc_start", "heredoc_body", "heredoc_end"} or "heredoc_start" not in parts:
+        if {part.type for part in redirects[0].named_children} - {"heredoc_start", "heredoc_body", "heredoc_end"}:
             return UNKNOWN
-        text = self.here_document(parts["heredoc_start"], parts.get("heredoc_body"), shell)
+        text = self.here_document(redirects[0], shell)
         return Word(text.text.rstrip("\n") if text.known else text.text, text.known)
 
     def variable(self, name: str, at: int, shell: Shell) -> list[Word]:

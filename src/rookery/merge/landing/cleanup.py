@@ -21,7 +21,7 @@ from rookery.sessions import store as agents
 from rookery.vcs.folders import delete_tree
 from rookery.vcs.ref_names import LANDINGS, LEASES, SAVED, UNDOINGS, UNDONE_WORK
 from rookery.worktrees import service as worktrees
-from rookery.worktrees.cleaning import clean_worktrees
+from rookery.worktrees.cleaning import Cleaner
 
 _MOST_LOGS = 200
 """Of how many trees the output of gates is kept."""
@@ -68,12 +68,10 @@ def _clean(merger: Merger, entry: Entry) -> bool:
         return False
     if not os.path.isdir(session.worktree):
         return True
-    state = worktrees.inspect(
-        merger.ctx.root, merger.ctx.config.vcs, path=session.worktree, branch=session.branch, base=entry.base
-    )
+    state = worktrees.inspect(merger.ctx, session.worktree, session.branch, base=entry.base)
     has_landed = state.unmerged == 0 or merger.merging.tip(session.branch) == entry.tip
     if state.is_there and state.is_clean and has_landed:  # else `rook worktree list` shows what is not on the base
-        for cleaned in clean_worktrees(merger.ctx, names=[session.agent], actor=merger.actor):
+        for cleaned in Cleaner(merger.ctx, actor=merger.actor).clean([session.agent]):
             reason = f" ({cleaned.reason})" if cleaned.reason else ""
             merger.say(f"worktree of {cleaned.agent}: {cleaned.verdict}{reason}\n")
     return True
