@@ -154,8 +154,9 @@ class Git(GitWorktrees):
             return self._store.files.checkouts()
         main, *linked = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
         # For the main one of a submodule git names its folder in the outer `.git` instead.
-        worktrees = [main.replace(folder=self.main_root()), *linked]
-        return {worktree.folder: worktree.branch for worktree in worktrees if not worktree.is_bare}
+        worktrees = [main | {"worktree": self.main_root()}, *linked]
+        branches = {fields["worktree"]: fields.get("branch", "") for fields in worktrees if "bare" not in fields}
+        return {folder: branch.removeprefix(HEADS) for folder, branch in branches.items()}
 
     def unpushed_commits(self) -> int:
         """How many commits, on branches or not, no remote is known to have."""
