@@ -43,6 +43,7 @@ CLAIM, NOTE = "rookery-forward", "note"
 MIN_AGE = 2.0
 _PATIENCE = 4.0
 _PAUSE = 0.1
+_SHOWN = 80
 _NAMED = (
     re.compile(r"'([^'\n]+\.(?:lock|new))'"),
     re.compile(r"unable to create file (\S[^\n]*packed-refs\.new)"),
@@ -186,7 +187,8 @@ def _cannot_prove(path: str, status: os.stat_result) -> str:
 
 def _describe(holders: Sequence[Process]) -> str:
     first = holders[0]
-    return f"process {first.identity.pid} is alive and may hold it: {first.words or 'git'}"
+    command = " ".join(first.words)[:_SHOWN] or "git"
+    return f"process {first.identity.pid} is alive and may hold it: {command}"
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:
