@@ -47,8 +47,8 @@ def write_fence(store: GitStore, base: str, words: str, seen: str) -> str:
 
 def keep_refs(store: GitStore, kept: Mapping[str, str]) -> None:
     """Keep commits under `refs/rookery/`, whatever was kept there before; all of them by one git."""
-    words = ("update-ref", "--no-deref", "-m", "rook: keep", "-z", "--stdin")
-    store.write(*NO_HOOKS, *words, stdin=_transaction(_keeping(kept)))
+    lines = "".join(_keeping(kept))
+    store.write(*NO_HOOKS, "update-ref", "--no-deref", "-m", "rook: keep", "--stdin", stdin=lines)
 
 
 def move_branch(
@@ -70,15 +70,15 @@ def move_branch(
     lines = _keeping(kept or {})
     if fence is not None:
         absent = "0" * len(commit)
-        lines.append(("verify", fence_ref(branch), fence or absent))
-    lines.append(("update", ref, commit, expected))
-    words = ("update-ref", "-m", f"rook: {why}", "-z", "--stdin")
+        lines.append(f"verify {fence_ref(branch)} {fence or absent}\n")
+    lines.append(f"update {ref} {commit} {expected}\n")
+    words = ("update-ref", "-m", f"rook: {why}", "--stdin")
     limited = replace(store, timeout=min(store.timeout, _LONGEST))
     started = time()
     try:
-        done = limited.run(*words, stdin=_transaction(lines), env={"GIT_TERMINAL_PROMPT": "0"})
+        done = limited.run(*words, stdin="".join(lines), env={"GIT_TERMINAL_PROMPT": "0"})
     except ProgramFailed as error:
-        _remove_locks(store, [line[1] for line in lines], started)
+        _remove_locks(store, [line.split(" ")[1] for line in lines], started)
         hint = "see the hook `reference-transaction` of the repository"
         raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
     if done.ok:
@@ -96,13 +96,9 @@ def move_branch(
     raise moved(branch, expected, current)
 
 
-def _keeping(kept: Mapping[str, str]) -> list[tuple[str, ...]]:
-    return [("update", SAVED + name, commit, "") for name, commit in kept.items()]
-
-
-def _transaction(lines: list[tuple[str, ...]]) -> str:
-    """What `update-ref -z --stdin` reads; git does all of it, or nothing."""
-    return "".join(f"{command} " + "".join(f"{word}\0" for word in words) for command, *words in lines)
+def _keeping(kept: Mapping[str, str]) -> list[str]:
+    """Lines that `update-ref --stdin` reads: it does what all of them say, or nothing."""
+    return [f"update {SAVED}{name} {commit}\n" for name, commit in kept.items()]
 
 
 def _remove_locks(store: GitStore, refs: list[str], since: float) -> None:
