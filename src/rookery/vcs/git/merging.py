@@ -128,8 +128,7 @@ class Merging:
         return commit
 
     def _author(self, commit: str) -> dict[str, str]:
-        words = ("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw")
-        fields = self.store.read(*words, commit).rstrip("\n").split("\0")
+        (fields,) = self.store.read_log(("%an", "%ae", "%ad"), "-1", "--date=raw", commit)
         return dict(zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), fields, strict=True))
 
     def message(self, commit: str) -> str:
