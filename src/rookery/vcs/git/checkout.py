@@ -12,7 +12,7 @@ from rookery.vcs import capture as snapshots
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.porcelain import CONFLICTED, DETACHED, parse_diff, parse_status, parse_worktrees
 from rookery.vcs.git.refs import AskGit
-from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore
+from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore, open_store
 from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
@@ -44,9 +44,7 @@ class Git(GitWorktrees):
 
     @cached_property
     def _store(self) -> GitStore:
-        # A broken `.git` must not lead git on to a repository further up.
-        env = {"GIT_CEILING_DIRECTORIES": os.path.dirname(self.root)}
-        return GitStore(self.root, self._timeout, env=env)
+        return open_store(self.root, self._timeout)
 
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
@@ -159,8 +157,9 @@ class Git(GitWorktrees):
         return {folder: branch.removeprefix(HEADS) for folder, branch in branches.items()}
 
     def unpushed_commits(self) -> int:
-        """How many commits, on branches or not, no remote is known to have."""
-        return self._store.count_unpushed()
+        """How many commits, on branches or not, no remote is known to have; stashes are such, too."""
+        tips = [name for name in ("HEAD", "refs/stash") if self._store.find_commit(name)]
+        return int(self._store.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
 
     def merging(self) -> Merging:
         """What merges without a checkout."""
@@ -170,8 +169,7 @@ class Git(GitWorktrees):
         return snapshots.Checkout(self._store, self.current_commit(), self._index())
 
     def _index(self) -> str:
-        path = self._store.read("rev-parse", "--git-path", "index").rstrip("\n")
-        return os.path.join(self.root, path)
+        return os.path.join(self._store.own_folder(), "index")
 
     def _diff(self, base: str | None, *form: str) -> str:
         start = self._compared_with(base, self.current_commit()) or self._store.empty_tree()

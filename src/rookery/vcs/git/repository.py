@@ -16,10 +16,12 @@ from typing import Any
 from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.config.environ import child_environ
+from rookery.config.project import git_folder
 from rookery.processes import process
 from rookery.processes.process import Finished, run, run_bytes
 from rookery.vcs import cage
 from rookery.vcs.git import locks as git_locks
+from rookery.vcs.git.pointers import common_folder
 from rookery.vcs.git.porcelain import parse_diff
 from rookery.vcs.git.refs import AskGit, RefFiles
 from rookery.vcs.model import EMAIL, NAME, FileDiff, UnknownRevision, moved
@@ -79,14 +81,14 @@ class GitStore:
 
     @cached_property
     def common(self) -> str:
-        """The folder that all worktrees of the repository share; it is plain to see in the main checkout."""
-        plain = os.path.join(self.folder, ".git")
-        if not self.options and os.path.isfile(os.path.join(plain, "HEAD")) and not os.path.islink(plain):
-            return plain
-        return self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+        """The folder that all worktrees of the repository share."""
+        return common_folder(self.own_folder())
 
     def own_folder(self) -> str:
-        """The folder that git keeps for this checkout alone."""
+        """The folder that git keeps for this checkout alone; git is asked only where `.git` does not tell."""
+        own = None if self.options else git_folder(self.folder)
+        if own is not None and os.path.isfile(os.path.join(own, "HEAD")):
+            return own
         return self.read("rev-parse", "--absolute-git-dir").rstrip("\n")
 
     @cached_property
@@ -288,11 +290,6 @@ class GitStore:
         """How many commits one contains that the other does not."""
         return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
 
-    def count_unpushed(self) -> int:
-        """How many commits no remote is known to have, stashes included."""
-        tips = [name for name in ("HEAD", "refs/stash") if self.find_commit(name)]
-        return int(self.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
-
     def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
         """All that some commits lead to and no branch, tag or remote does, each with its parents."""
         asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
@@ -336,6 +333,11 @@ class GitStore:
     def identity_options(self) -> list[str]:
         """The options by which git commits under that name."""
         return [word for key, value in self.identity().items() for word in ("-c", f"{key}={value}")]
+
+
+def open_store(folder: str, timeout: float) -> GitStore:
+    """The repository of a checkout. A broken `.git` must not lead git on to one further up."""
+    return GitStore(folder, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)})
 
 
 def is_plain_name(name: str) -> bool:
