@@ -12,7 +12,8 @@ from rookery.base.ids import TASK, is_id
 from rookery.base.record import Record
 from rookery.db.database import Database
 from rookery.tasks import store
-from rookery.vcs.model import RefMoved, Vcs
+from rookery.vcs.backend import Vcs
+from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import AGENT_BRANCHES, UNDONE_WORK, undone_name
 
 

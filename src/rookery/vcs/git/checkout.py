@@ -16,7 +16,6 @@ from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore, 
 from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
-    DirtyCheckout,
     FileDiff,
     LogEntry,
     NothingToCommit,
@@ -141,9 +140,7 @@ class Git(GitWorktrees):
     def switch(self, branch: str) -> None:
         """Check the branch out here, if the checkout is clean."""
         self._store.check_branch(branch)
-        changes = self.status().changes
-        if changes:
-            raise DirtyCheckout(f"{len(changes)} files in {self.root} are not committed")
+        self._check_clean()
         self._store.write("switch", "--quiet", "--no-guess", branch)
 
     def checkouts(self) -> dict[str, str]:

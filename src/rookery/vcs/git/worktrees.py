@@ -15,13 +15,13 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
+from rookery.vcs.backend import Vcs
 from rookery.vcs.capture import inner_repositories
 from rookery.vcs.git import unfinished
 from rookery.vcs.git.pointers import linked_worktrees, registration_of
 from rookery.vcs.git.repository import LITERAL, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import named_path
-from rookery.vcs.stored import StoredCheckout
 
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"
@@ -37,7 +37,7 @@ _RUNNING = {
 }
 
 
-class GitWorktrees(StoredCheckout):
+class GitWorktrees(Vcs):
     """What the Protocol asks of git's checkouts beside this one, and of the files that this one ignores."""
 
     def add_checkout(self, folder: str, branch: str) -> None:
