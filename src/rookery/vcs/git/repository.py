@@ -20,6 +20,7 @@ from rookery.config.project import git_folder
 from rookery.processes import process
 from rookery.processes.process import Finished, run, run_bytes
 from rookery.vcs import cage
+from rookery.vcs.folders import read_line
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.pointers import common_folder
 from rookery.vcs.git.porcelain import parse_diff
@@ -230,10 +231,10 @@ class GitStore:
 
     def symbolic(self, name: str) -> str | None:
         """The ref that a symbolic one leads to, None if it is not there or is not symbolic."""
-        try:
-            return self.files.target(name)
-        except AskGit:
+        if not self.files.is_plain:
             return self.ask("symbolic-ref", "--quiet", name)
+        content = read_line(os.path.join(self.common, name))  # git packs no symbolic ref
+        return content.removeprefix("ref: ") if content.startswith("ref: ") else None
 
     def _listed_refs(self, pattern: str) -> dict[str, str]:
         lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", pattern).splitlines()
@@ -249,7 +250,7 @@ class GitStore:
         done = self.run(*hooks, "update-ref", "--no-deref", "-m", f"rook: {why}", *words, old or "", env=_WRITING)
         if done.ok:
             return
-        current = self.find_commit(ref)
+        current = self.ref(ref)
         if current == old:
             raise failure(done, ("update-ref",))
         if new is None or current != new:

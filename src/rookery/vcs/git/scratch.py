@@ -21,9 +21,8 @@ def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> 
     form = store.read("rev-parse", "--show-object-format").strip()
     inner = open_store(folder, store.timeout)
     inner.write("init", "--quiet", "--template=", f"--object-format={form}", "--initial-branch=rook-scratch")
-    info = os.path.join(folder, ".git", "objects", "info")
-    os.makedirs(info, exist_ok=True)
-    with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
+    alternates = os.path.join(folder, ".git", "objects", "info", "alternates")
+    with open(alternates, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(store.objects + "\n")
     settings = store.ask("config", "-z", "--get-regexp", _TAKEN) or ""
     for entry in settings.split("\0")[:-1]:
