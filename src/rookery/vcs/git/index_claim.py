@@ -89,7 +89,7 @@ class Claim(Record):
 
     def commits(self) -> tuple[str, str]:
         """From which commit to which; empty if the machine went down before that was on the disk."""
-        with suppress(OSError, ValueError, KeyError):
+        with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads(read_text(self.path(NOTE)))
             return note["old"], note["new"]
         return "", ""
@@ -107,7 +107,7 @@ class Claim(Record):
                 held = git_locks.remove_dead([self.lock], patience=deadline - time.monotonic())
                 if held and time.monotonic() > deadline:
                     raise InvalidState(
-                        f"another git is at work in {self.folder}: {self.lock} is there, and {held[0].reason}",
+                        f"another git is at work in {self.folder}: {self.lock} is there, and {held[self.lock]}",
                         hint=f"wait for it; if none runs, it was killed: rm '{self.lock}'",
                     ) from None
                 calls.sleep(0.02)

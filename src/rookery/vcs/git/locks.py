@@ -27,12 +27,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from rookery.base import call as calls
 from rookery.base.draft import draft_name
-from rookery.base.record import Record
 from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.pointers import common_folder, linked_worktrees, registrations, store_folder
 from rookery.vcs.git.processes import Process
@@ -54,14 +52,6 @@ _CONFIG = re.compile(r"could not lock config file ([^\n]+): ")
 _TOP = ("index", "HEAD", "ORIG_HEAD", "packed-refs", "config", "config.worktree", "shallow")
 _UNFINISHED = "packed-refs.new"
 """Written under `packed-refs.lock`, and git does not replace one that is there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held(Record):
-    """A lock that stays: why it cannot be removed."""
-
-    path: str
-    reason: str
 
 
 def find(common: str) -> list[str]:
@@ -104,16 +94,19 @@ def is_of_ours(path: str) -> bool:
         return False
 
 
-def remove_dead(paths: Sequence[str], *, patience: float = _PATIENCE) -> list[Held]:
-    """Remove the locks whose holders are proved dead, waiting a moment for those that just end; returns the others."""
-    held = []
+def remove_dead(paths: Sequence[str], *, patience: float = _PATIENCE) -> dict[str, str]:
+    """Remove the locks whose holders are proved dead, waiting a moment for those that just end.
+
+    Returns the others, and why each stays.
+    """
+    held = {}
     for path in paths:
         try:
             reason = _remove_if_dead(path, time.monotonic() + patience)
         except OSError as error:
             reason = f"it cannot be removed: {error.strerror}"
         if reason:
-            held.append(Held(path, reason))
+            held[path] = reason
     return held
 
 

@@ -141,7 +141,7 @@ class GitStore:
         paths = git_locks.named(done.stderr, self.folder)
         held = git_locks.remove_dead(paths)
         if held:
-            reasons = "".join(f"{lock.path} stays: {lock.reason}\n" for lock in held)
+            reasons = "".join(f"{path} stays: {reason}\n" for path, reason in held.items())
             return done.replace(stderr=f"{done.stderr.rstrip()}\n{reasons}")
         return self._run(argv, whole, stdin) if paths else done
 
