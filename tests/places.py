@@ -14,7 +14,7 @@ from rookery.config.project import database_path
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import ENDED, READY, Session, Settings, Turn
-from rookery.vcs.model import Vcs
+from rookery.vcs.backend import Vcs
 from rookery.worktrees import service as worktrees
 from support import child_environ
 from templates import copy_database

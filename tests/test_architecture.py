@@ -91,7 +91,7 @@ ASKS_THE_CLOCK = {
     "rookery.config.loader": "compares with the times of files",
     "rookery.vcs.git.moves": "compares with the times of files",
     "rookery.vcs.git.locks": "compares with the times of files",
-    "rookery.vcs.git.index_claim": "makes two notes of one process differ",
+    "rookery.vcs.git.index_claim": "compares with the times of files",
 }
 TABLES: dict[str, tuple[str, ...]] = {
     "ops": ("location",),

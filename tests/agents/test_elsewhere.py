@@ -121,12 +121,14 @@ def test_a_lease_a_scratch_folder_and_a_claim_end_by_time_alone(den: Den, forge:
     scratch.mkdir()
     claim = Claim(str(den.folder), str(den.folder / ".git"))
     claim.take("a" * 40, "b" * 40)
-    (den.folder / ".git" / "rookery-forward" / "owner").write_text(f'{{"pid": {found.pid}, "start": "{found.text}"}}')
+    owner = den.folder / ".git" / "rookery-forward.owner"
+    owner.unlink()
+    owner.symlink_to(f"{found.pid} {found.text}")
     _look_everywhere(den)
     assert db.all("SELECT token, pid FROM merge_leases") == [(7, found.pid)]
     assert scratch.is_dir()
     assert claim.is_owned()
-    os.utime(den.folder / ".git" / "rookery-forward" / "owner", (1, 1))
+    os.utime(owner, (1, 1), follow_symlinks=False)
     assert not claim.is_owned()
     claim.drop()
     clock.advance(hours=25)  # type: ignore[attr-defined]

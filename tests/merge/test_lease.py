@@ -163,7 +163,7 @@ def test_a_claim_of_one_elsewhere_holds_for_a_while(number: int, yard: Yard, mon
     monkeypatch.setattr(holders, "myself", lambda: holder)
     claim.take("a" * 40, "b" * 40)
     assert claim.is_owned()
-    os.utime(claim.path("owner"), (0, 0))
+    os.utime(claim.place + owned_folders.NOTE, (0, 0), follow_symlinks=False)
     assert not claim.is_owned()
     claim.drop()
 

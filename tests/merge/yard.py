@@ -177,5 +177,5 @@ class Yard:
         scratch = self.folder / ".rookery" / "scratch"
         assert not scratch.exists() or not list(scratch.iterdir())
         assert not list((self.folder / ".git").glob("*.lock"))
-        assert not (self.folder / ".git" / "rookery-forward").exists()
+        assert not list((self.folder / ".git").glob("rookery-forward*"))
         git(self.folder, "fsck", "--connectivity-only")

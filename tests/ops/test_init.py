@@ -27,7 +27,8 @@ from rookery.ops.context import Context
 from rookery.ops.guess import guess_gates
 from rookery.ops.index import find
 from rookery.ops.init import Initialised, init
-from rookery.vcs.model import UnknownRevision, Vcs
+from rookery.vcs.backend import Vcs
+from rookery.vcs.model import UnknownRevision
 
 EVERYTHING = (".rookery/", ".rookery/.gitignore", ".rookery/config.yaml", ".rookery/rookery.db")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rookery.vcs.backend import Vcs
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.jj.workspace import Jj
-from rookery.vcs.model import Vcs
 
 TIMEOUT = 60.0
 LOCAL_JJ = Path(__file__).parents[2] / ".dev" / "jj" / "bin"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rookery.base.errors import InvalidInput, InvalidState
-from rookery.vcs.model import RefMoved, UnknownRevision, Vcs, ignore_line, named_path
+from rookery.vcs.backend import Vcs
+from rookery.vcs.model import RefMoved, UnknownRevision, ignore_line, named_path
 
 from .repositories import Repository, run
 

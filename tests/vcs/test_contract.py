@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rookery.base.errors import InvalidInput, Refused
-from rookery.vcs.model import Change, Conflicted, NothingToCommit, Vcs
+from rookery.vcs.backend import Vcs
+from rookery.vcs.model import Change, Conflicted, NothingToCommit
 
 from .repositories import Repository, start
 

@@ -142,12 +142,13 @@ def test_ancestors_are_contained(repository: Repository) -> None:
     first = vcs.resolve("main")
     repository.write("a")
     second = vcs.commit("Add a")
-    assert vcs.contains(first, second)
-    assert vcs.contains(first, "main")
-    assert vcs.contains(second, second)
-    assert not vcs.contains(second, first)
+    store = vcs.merging().store
+    assert store.contains(first, second)
+    assert store.contains(first, vcs.resolve("main"))
+    assert store.contains(second, second)
+    assert not store.contains(second, first)
     with pytest.raises(UnknownRevision):
-        vcs.contains("nowhere", "main")
+        vcs.has_landed("nowhere", "main")
 
 
 def test_a_saved_ref_outlives_its_branch(repository: Repository) -> None:

@@ -101,7 +101,7 @@ def moving(repo: Path, tmp_path: Path) -> Iterator[Waiting]:
 def test_a_lock_without_a_holder_is_removed(repo: Path, name: str) -> None:
     lock = make_old(repo / ".git" / name)
     assert str(lock) in git_locks.find(str(repo / ".git"))
-    assert git_locks.remove_dead([str(lock)]) == []
+    assert git_locks.remove_dead([str(lock)]) == {}
     assert not lock.exists()
     git(repo, "fsck")
 
@@ -112,8 +112,8 @@ def test_a_commit_whose_editor_is_open_keeps_its_lock(repo: Path, committing: Wa
     assert lock.exists()
     os.utime(lock, (time.time() - 900, time.time() - 900))
     before = lock.stat().st_ino
-    (held,) = git_locks.remove_dead([str(lock)], patience=1)
-    assert f"process {committing.child.pid} is alive" in held.reason
+    (held,) = git_locks.remove_dead([str(lock)], patience=1).values()
+    assert f"process {committing.child.pid} is alive" in held
     assert lock.stat().st_ino == before
     with pytest.raises(InvalidState, match=f"process {committing.child.pid} is alive"):
         Git(str(repo), 60).commit("mine")
@@ -144,7 +144,7 @@ def test_a_git_in_another_repository_does_not_matter(repo: Path, tmp_path: Path,
     other.mkdir()
     git(other, "init", "-q")
     assert git_processes.at_work(str(other / ".git"), os.geteuid()) == []
-    assert git_locks.remove_dead([str(make_old(other / ".git/index.lock"))]) == []
+    assert git_locks.remove_dead([str(make_old(other / ".git/index.lock"))]) == {}
 
 
 @pytest.mark.slow
@@ -179,16 +179,16 @@ def test_a_process_of_any_program_that_has_the_file_open_holds_it(repo: Path) ->
     )
     assert child.stdout is not None
     child.stdout.readline()
-    (held,) = git_locks.remove_dead([str(lock)], patience=0.3)
-    assert f"process {child.pid}" in held.reason
+    (held,) = git_locks.remove_dead([str(lock)], patience=0.3).values()
+    assert f"process {child.pid}" in held
     child.communicate()
-    assert git_locks.remove_dead([str(lock)]) == []
+    assert git_locks.remove_dead([str(lock)]) == {}
 
 
 def test_a_lock_that_was_just_made_is_waited_for(repo: Path) -> None:
     lock = make_old(repo / ".git/index.lock", seconds=0)
-    (held,) = git_locks.remove_dead([str(lock)], patience=0.2)
-    assert "just now" in held.reason
+    (held,) = git_locks.remove_dead([str(lock)], patience=0.2).values()
+    assert "just now" in held
     assert lock.exists()
 
 
@@ -201,8 +201,8 @@ def test_a_lock_that_changes_hands_is_left_alone(repo: Path, monkeypatch: pytest
         return 60.0
 
     monkeypatch.setattr(git_locks, "_age", take_over)
-    (held,) = git_locks.remove_dead([str(lock)])
-    assert "another git has taken it" in held.reason
+    (held,) = git_locks.remove_dead([str(lock)]).values()
+    assert "another git has taken it" in held
     assert lock.read_text() == "of another git\n"
 
 
@@ -247,7 +247,7 @@ def test_packed_refs_that_were_being_written_stop_no_one(repo: Path) -> None:
     make_old(repo / ".git/packed-refs.lock")
     store = Git(str(repo), 60)._store
     for path in git_locks.find(str(repo / ".git")):
-        assert git_locks.remove_dead([path]) == []
+        assert git_locks.remove_dead([path]) == {}
     store.write("pack-refs", "--all")
     store.change_ref("refs/heads/gone", old=git(repo, "rev-parse", "gone"), new=None)
     assert git_locks.find(str(repo / ".git")) == []
@@ -282,17 +282,17 @@ def test_a_git_in_a_sandbox_is_seen_from_outside(repo: Path, tmp_path: Path) -> 
     held = Waiting(repo, words, flag, {"GIT_EDITOR": str(tmp_path / "editor")})
     lock = repo / ".git/index.lock"
     os.utime(lock, (time.time() - 900, time.time() - 900))
-    (left,) = git_locks.remove_dead([str(lock)], patience=0.5)
-    assert "is alive" in left.reason
+    (left,) = git_locks.remove_dead([str(lock)], patience=0.5).values()
+    assert "is alive" in left
     held.kill()
     wait_until(lambda: not git_processes.at_work(str(repo / ".git"), os.geteuid()), 20)
-    assert git_locks.remove_dead([str(lock)]) == []
+    assert git_locks.remove_dead([str(lock)]) == {}
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_nothing_is_removed_from_within_a_sandbox(repo: Path) -> None:
     lock = make_old(repo / ".git/index.lock")
-    program = f"from rookery.vcs.git.locks import remove_dead; print(remove_dead([{str(lock)!r}])[0].reason)"
+    program = f"from rookery.vcs.git.locks import remove_dead; print(*remove_dead([{str(lock)!r}]).values())"
     words = ["bwrap", "--bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev-bind", "/dev", "/dev", "--"]
     done = subprocess.run([*words, sys.executable, "-c", program], capture_output=True, text=True, check=False)
     if done.returncode != 0 and "bwrap" in done.stderr:

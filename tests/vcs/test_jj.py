@@ -223,7 +223,7 @@ def test_a_commit_that_git_made_in_the_store_can_be_kept(jj_repository: JjReposi
     made = jj_repository.git("-c", "user.name=X", "-c", "user.email=x@y", "commit-tree", "-m", "By git", tree)
     vcs.merging().store.change_ref("refs/rookery/snapshots/1", old=None, new=made)
     assert vcs.saved_refs() == {"snapshots/1": made}
-    assert not vcs.contains(made, "main")
+    assert not vcs.has_landed(made, "main")
 
 
 def test_git_beside_jj_sees_the_branches(colocated: ColocatedRepository) -> None:

@@ -177,7 +177,7 @@ def test_a_registration_that_a_living_git_may_be_making_stays(half: Half, monkey
     half.make(_BEFORE_GITDIR)
     me = proctable.read_one(os.getpid())
     assert me is not None
-    alive = git_processes.Process(me.identity, "git worktree add ../bee")
+    alive = git_processes.Process(me.identity, ("git", "worktree", "add", "../bee"))
     monkeypatch.setattr(git_processes, "at_work", lambda _common, _user: [alive])
     monkeypatch.setattr(unfinished, "_PATIENCE", 0.1)
     half.discard()

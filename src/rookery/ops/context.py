@@ -19,8 +19,8 @@ from rookery.ops.model import Caller
 from rookery.ops.state import open_here
 from rookery.ops.state_owner import find_project
 from rookery.terminal.tmux import socket_path
+from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
-from rookery.vcs.model import Vcs
 
 Progress = Callable[[str, int], Callable[[int], None]]
 

@@ -28,8 +28,8 @@ from rookery.ops.context import Context
 from rookery.ops.guess import Guess, guess_gates
 from rookery.ops.operation import NOTHING, PROCESS, Doc, op
 from rookery.ops.state_owner import check_state
+from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
-from rookery.vcs.model import Vcs
 
 
 @dataclass(frozen=True, slots=True)

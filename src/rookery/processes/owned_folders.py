@@ -15,7 +15,7 @@ from rookery.processes.holder import HolderId
 
 NOTE = ".owner"
 _LONGEST = 86_400.0
-"""How long, in seconds, a holder on another host or in another container keeps its folder."""
+"""How long, in seconds, a holder on another host or in another container keeps its folder, if not said otherwise."""
 
 
 def make(path: str) -> None:
@@ -23,7 +23,11 @@ def make(path: str) -> None:
     me = holders.myself()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     os.symlink(f"{me.pid} {me.text}", path + NOTE)
-    os.mkdir(path, 0o700)
+    try:
+        os.mkdir(path, 0o700)
+    except OSError:
+        forget(path)
+        raise
 
 
 def forget(path: str) -> None:
@@ -49,12 +53,12 @@ def owner_of(path: str) -> HolderId | None:
         return None
 
 
-def is_left(path: str, now: float) -> bool:
-    """True if the folder's holder is gone, or was never written down."""
+def is_left(path: str, now: float, *, lease: float = _LONGEST) -> bool:
+    """True if the folder's holder is gone, or was never written down; one elsewhere keeps it for the lease."""
     owner = owner_of(path)
     if owner is None:
         return True
     noted_at = 0.0
     with suppress(OSError):
         noted_at = os.lstat(path + NOTE).st_mtime
-    return holders.is_gone(owner, lease_is_over=now - noted_at > _LONGEST)
+    return holders.is_gone(owner, lease_is_over=now - noted_at > lease)

@@ -18,7 +18,8 @@ from rookery.tasks.assembly import assemble_one
 from rookery.tasks.model import ACTIVE, AlreadyClaimed, NotReady, Task, TaskView, next_state
 from rookery.tasks.ops import AgentOption, OwnTaskArg, author
 from rookery.tasks.store import Author
-from rookery.vcs.model import DirtyCheckout, NothingToCommit, Vcs
+from rookery.vcs.backend import Vcs
+from rookery.vcs.model import DirtyCheckout, NothingToCommit
 from rookery.vcs.ref_names import branch_name
 
 

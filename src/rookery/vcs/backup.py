@@ -11,84 +11,69 @@ what was kept nor what git was writing belongs to the user and stays.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from rookery.base.errors import ProgramFailed
-from rookery.base.record import Record
 from rookery.vcs.folders import folders_above
 from rookery.vcs.git.repository import GitStore
 from rookery.vcs.git.tree_diff import TreeChange
 
-_PLAN = "plan"
 _LINK, _MODULE = "120000", "160000"
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan(Record):
-    """What there was: files by the names of their copies, and folders; `new_folders` were not there."""
-
-    kept: dict[str, str]
-    folders: list[str]
-    new_folders: list[str]
-
-
 def keep(top: str, changed: Iterable[TreeChange], place: str) -> None:
-    """Keep the files at the paths that are about to change; `place` exists only once all of them are kept."""
+    """Keep what is at the paths that are about to change, and the folders above; `place` exists once all of it is kept.
+
+    It holds them under their own paths: a folder that is not in there was not in the checkout either.
+    """
     half = f"{place}.half"
     os.mkdir(half)
-    kept: dict[str, str] = {}
-    folders: list[str] = []
-    new_folders: dict[str, None] = {}
-    for change in changed:
-        mode = _mode(top, change.path)
-        if stat.S_ISDIR(mode):
-            folders.append(change.path)
-        elif mode:
-            kept[change.path] = str(len(kept))
-            _link_or_copy(os.path.join(top, change.path), os.path.join(half, kept[change.path]))
-        if not change.is_deleted:
-            needed = folders_above(change.path) + ([change.path] if change.new_mode == _MODULE else [])
-            new_folders.update((folder, None) for folder in needed if not _is_folder(top, folder))
-    with open(os.path.join(half, _PLAN), "w", encoding="utf-8") as file:
-        json.dump(_Plan(kept, folders, list(new_folders)).as_dict(), file)
+    for path in (change.path for change in changed):
+        for folder in (*folders_above(path), path):
+            if _is_folder(top, folder):
+                os.makedirs(os.path.join(half, folder), exist_ok=True)
+        if _is_file(top, path):
+            _link_or_copy(os.path.join(top, path), os.path.join(half, path))
     os.rename(half, place)
 
 
 def restore(store: GitStore, top: str, changed: Sequence[TreeChange], place: str) -> list[str]:
     """Put back what was kept; returns the files that another process has changed meanwhile, which stay as they are."""
-    with open(os.path.join(place, _PLAN), encoding="utf-8") as file:
-        plan = _Plan(**json.load(file))
-    copies = {path: os.path.join(place, name) for path, name in plan.kept.items()}
 
     def is_restored(path: str) -> bool:
-        if path in plan.folders:
-            return _is_folder(top, path)
-        mode = _mode(top, path)
-        return _is_same(top, path, copies[path]) if path in copies else not mode or stat.S_ISDIR(mode)
+        if _is_file(place, path):
+            return _is_same(top, place, path)
+        return _is_folder(top, path) if _is_folder(place, path) else not _is_file(top, path)
 
     differ = [change for change in changed if not is_restored(change.path)]
-    there = [change for change in differ if _mode(top, change.path) and not _is_folder(top, change.path)]
+    there = [change for change in differ if _is_file(top, change.path)]
     # A file that is the beginning of its copy comes from a restore that was stopped while it copied.
-    begun = {change.path for change in there if _is_beginning_of(top, change.path, copies.get(change.path))}
+    begun = {change.path for change in there if _is_beginning(top, place, change.path)}
     for path in written_by_git(store, top, there) | begun:
         os.unlink(os.path.join(top, path))
-    for folder in sorted(plan.new_folders, key=len, reverse=True):
-        if _is_folder(top, folder) and not os.listdir(os.path.join(top, folder)):
+    for folder in sorted(_needed_folders(changed), key=len, reverse=True):
+        if _is_folder(top, folder) and not _is_folder(place, folder) and not os.listdir(os.path.join(top, folder)):
             os.rmdir(os.path.join(top, folder))
-    for folder in plan.folders:
-        _make_folder(top, folder)
-    for path in (change.path for change in differ if change.path in copies):
+    for path in (change.path for change in changed):
+        if _is_folder(place, path):
+            _make_folder(top, path)
+    for path in (change.path for change in differ if _is_file(place, change.path)):
         # Unless a file of the user's is there, or in place of a folder above it.
         if _make_folder(top, os.path.dirname(path)) and not os.path.lexists(os.path.join(top, path)):
-            _link_or_copy(copies[path], os.path.join(top, path))
+            _link_or_copy(os.path.join(place, path), os.path.join(top, path))
     return [change.path for change in differ if not is_restored(change.path)]
+
+
+def _needed_folders(changed: Iterable[TreeChange]) -> set[str]:
+    """The folders in which git puts what the new commit has; a submodule is one itself."""
+    added = [change for change in changed if not change.is_deleted]
+    above = {folder for change in added for folder in folders_above(change.path)}
+    return above | {change.path for change in added if change.new_mode == _MODULE}
 
 
 def written_by_git(store: GitStore, top: str, changed: Sequence[TreeChange]) -> set[str]:
@@ -132,17 +117,18 @@ def _is_beginning_of_new(store: GitStore, top: str, change: TreeChange) -> bool:
     return False
 
 
-def _is_beginning_of(top: str, path: str, copy: str | None) -> bool:
-    is_file = copy is not None and stat.S_ISREG(_mode(top, path))
-    return is_file and _content(str(copy)).startswith(_content(os.path.join(top, path)))
+def _is_beginning(top: str, place: str, path: str) -> bool:
+    """True if a file is the beginning of the one that was kept."""
+    is_file = stat.S_ISREG(_mode(top, path)) and _is_file(place, path)
+    return is_file and _content(os.path.join(place, path)).startswith(_content(os.path.join(top, path)))
 
 
-def _is_same(top: str, path: str, copy: str) -> bool:
+def _is_same(top: str, place: str, path: str) -> bool:
     """True if a file is the one that was kept, or equal to its copy."""
-    full, before = os.path.join(top, path), os.lstat(copy)
-    if _mode(top, path) != before.st_mode:
+    full, copy = os.path.join(top, path), os.path.join(place, path)
+    if _mode(top, path) != _mode(place, path):
         return False
-    now = os.lstat(full)
+    now, before = os.lstat(full), os.lstat(copy)
     return os.path.samestat(now, before) or (now.st_size == before.st_size and _content(full) == _content(copy))
 
 
@@ -177,6 +163,12 @@ def _mode(top: str, path: str) -> int:
 
 def _is_folder(top: str, path: str) -> bool:
     return stat.S_ISDIR(_mode(top, path))
+
+
+def _is_file(top: str, path: str) -> bool:
+    """True for anything but a folder."""
+    mode = _mode(top, path)
+    return bool(mode) and not stat.S_ISDIR(mode)
 
 
 def _content(path: str) -> bytes:

@@ -82,7 +82,7 @@ def check_locks(place: Place) -> Iterator[Finding]:
 def _remove_lock(path: str) -> str:
     held = git_locks.remove_dead([path])
     if held:
-        raise InvalidState(f"{path} stays: {held[0].reason}", hint="wait for that process, then try again")
+        raise InvalidState(f"{path} stays: {held[path]}", hint="wait for that process, then try again")
     return f"removed {path}"
 
 

@@ -8,9 +8,10 @@ from rookery.base.errors import NoRepository
 from rookery.config.model import VcsConfig
 from rookery.config.project import upward
 from rookery.vcs import cage
+from rookery.vcs.backend import Vcs
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.jj.workspace import Jj
-from rookery.vcs.model import GIT, JJ, Vcs
+from rookery.vcs.model import GIT, JJ
 
 AUTO = "auto"
 _MARKS = {JJ: ".jj", GIT: ".git"}

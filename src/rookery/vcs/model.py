@@ -1,23 +1,16 @@
-"""What the rest of Rookery may ask of git and jj.
-
-A *branch* is a git branch or a jj bookmark. Commits are named by their full git object id, so that a record made
-on one backend is readable on the other.
-"""
+"""What git and jj answer in, and how they refuse: records, errors and the rules for names and messages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from rookery.base.clock import stamp
 from rookery.base.errors import InvalidInput, InvalidState, Refused
 from rookery.base.record import Record
 from rookery.base.text import check_text
-
-if TYPE_CHECKING:
-    from rookery.vcs.git.merging import Merging
 
 GIT: Final = "git"
 JJ = "jj"
@@ -156,158 +149,3 @@ def choose_default(remote_default: str | None, is_here: Callable[[str], bool], c
     """The branch that others start from, out of those that are here."""
     named = (remote_default, *TRUNKS) if remote_default else TRUNKS
     return next((name for name in named if is_here(name)), current)
-
-
-class Vcs(Protocol):
-    """One checkout of one repository. Every method runs the backend's own command line and may raise ProgramFailed."""
-
-    kind: str
-    root: str
-    """The top of the checkout that the caller stands in."""
-
-    def main_root(self) -> str:
-        """The top of the repository's main checkout, also when called in a linked one."""
-
-    def status(self) -> Status:
-        """What is changed here, untracked files included and ignored ones not."""
-
-    def log(self, limit: int = 20) -> Sequence[LogEntry]:
-        """The newest commits that the checkout contains."""
-
-    def diff(self, base: str | None = None) -> Sequence[FileDiff]:
-        """What the checkout, uncommitted and untracked work included, has that `base` (or its last commit) has not.
-
-        Where both have gone on since they parted, it counts from where they parted.
-        """
-
-    def patch(self, base: str | None = None) -> str:
-        """The same as `diff`, as a patch for people."""
-
-    def commit(self, message: str) -> str:
-        """Commit everything that is changed here, untracked files included, and return the commit.
-
-        The current branch, if there is one, then has the commit as its tip. Raises NothingToCommit, or Conflicted
-        where a merge is unresolved.
-        """
-
-    def current_commit(self) -> str | None:
-        """The commit that this checkout stands on; None before the first one."""
-
-    def current_branch(self) -> str | None:
-        """The branch that this checkout is on, if it is on one."""
-
-    def default_branch(self) -> str | None:
-        """The branch that others start from, of those that are here.
-
-        It is the remote's default, else main, master or trunk, else the current one.
-        """
-
-    def resolve(self, revision: str) -> str:
-        """The commit that a branch name or commit id stands for; raises UnknownRevision."""
-
-    def branches(self, prefix: str = "") -> dict[str, str]:
-        """Branch names that begin with `prefix`, and their tips."""
-
-    def branch_tip(self, name: str) -> str | None:
-        """Where a branch is, None if it is not there; however many others there are."""
-
-    def create_branch(self, name: str, at: str) -> None:
-        """Make a branch without touching any checkout.
-
-        If it is there already at `at`, fine; elsewhere raises RefMoved. A name that git would not take raises
-        InvalidInput.
-        """
-
-    def delete_branch(self, name: str, expected: str) -> None:
-        """Delete a branch if it is still at `expected`, else raises RefMoved.
-
-        The caller has proved that nothing is lost. Git refuses (InvalidState) while a checkout is on it.
-        """
-
-    def switch(self, branch: str) -> None:
-        """Check the branch out here; raises DirtyCheckout unless the checkout is clean."""
-
-    def checkouts(self) -> dict[str, str]:
-        """Every checkout of the repository: its folder and the branch that it is on ('' for none)."""
-
-    def contains(self, commit: str, within: str) -> bool:
-        """True if `commit` is `within` or one of its ancestors."""
-
-    def has_landed(self, commit: str, base: str, *, since: str | None = None) -> bool:
-        """True if `base` contains a commit and nothing later on it reverts that; `since` is where the work began."""
-
-    def count_commits(self, tip: str, base: str) -> int:
-        """How many commits `tip` contains that `base` does not."""
-
-    def saved_refs(self, prefix: str = "") -> dict[str, str]:
-        """The refs under `refs/rookery/` whose names begin with `prefix`, and their commits."""
-
-    def changed_files(self, base: str, tip: str) -> Sequence[FileDiff]:
-        """What changed from one commit to another, whether one contains the other or not."""
-
-    def add_checkout(self, folder: str, branch: str) -> None:
-        """Check an existing branch out in a folder of its own.
-
-        There already is fine, and what a kill left unfinished is finished. A link, or a folder with files that no
-        checkout wrote, raises InvalidState; nothing of it is deleted.
-        """
-
-    def remove_checkout(self, folder: str) -> None:
-        """Delete a checkout with all that is in it; the caller has proved that nothing is lost.
-
-        The folder may be gone already. A locked one, a link (never followed) and a folder that is no checkout of this
-        repository raise InvalidState.
-        """
-
-    def discard_unfinished(self, folder: str, branch: str, *, is_new: bool = False) -> None:
-        """Remove what is left of a checkout whose `add_checkout` was killed; a finished one stays.
-
-        The caller has ended the process that was at it. With `is_new` the caller knows that no folder was there
-        before. Files that the branch does not have raise InvalidState, and all stays.
-        """
-
-    def lock_state(self, folder: str) -> str | None:
-        """Why the user locked a checkout ('' without a reason); None if it is not locked."""
-
-    def running_step(self) -> str | None:
-        """`merge`, `rebase`, `cherry-pick` or `revert`, if one has begun here and not ended; else None."""
-
-    def snapshot(
-        self, name: str, message: str, *, include_ignored: Collection[str] = (), replace: bool = False
-    ) -> str | None:
-        """Keep a commit of all that is in this checkout under `refs/rookery/<name>`, and return it.
-
-        Untracked files belong to it; ignored ones only where `include_ignored` names them: a path, a folder or a glob.
-        Branch, index and files stay as they are, and no hook runs. If nothing differs, the commit that the checkout
-        stands on is kept (None before the first one). A name that keeps another commit raises RefMoved, or is moved
-        with `replace`.
-        """
-
-    def restore(self, commit: str, rescue: str) -> str | None:
-        """Make the files here equal to a commit's, after a snapshot of them under `refs/rookery/<rescue>`.
-
-        Branch and commit stay, and so do ignored files that the commit does not have. Returns the snapshot.
-        """
-
-    def ignored_files(self) -> Sequence[str]:
-        """Every file that is ignored here."""
-
-    def inner_repositories(self) -> Sequence[str]:
-        """Folders with a repository of their own, submodules included: no snapshot holds what is in them."""
-
-    def merging(self) -> Merging:
-        """What merges commits in the object database and moves branches, without a checkout.
-
-        With jj it works on the git store: workspaces are never touched, and a merge that jj itself would record as a
-        conflicted commit is a conflict here.
-        """
-
-    def exclude(self, patterns: Sequence[str]) -> None:
-        """Keep generated files out of what is committed here, without touching a tracked file.
-
-        A pattern is a line of a `.gitignore` at the top; `/AGENTS.md` names one file, which may be tracked: then the
-        file stays in commits as it is, whatever lies there. Called again, the patterns add up.
-        """
-
-    def excluded(self) -> Sequence[str]:
-        """The patterns that `exclude` keeps out here."""

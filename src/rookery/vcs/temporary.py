@@ -47,7 +47,6 @@ def _make(near: str, kind: str) -> str | None:
             return None
         owned_folders.make(path)
     except OSError:
-        owned_folders.forget(path)
         return None
     return path
 

@@ -21,9 +21,10 @@ from rookery.config.model import ProvisionConfig, VcsConfig
 from rookery.environment.masking import SHORTEST, mask, secret_values
 from rookery.environment.service import project_environ
 from rookery.processes.process import run
+from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import open_vcs
 from rookery.vcs.git.porcelain import ADDED, UNTRACKED
-from rookery.vcs.model import Vcs, ignore_line
+from rookery.vcs.model import ignore_line
 
 _Put = Callable[[str, str, str], None]
 Enclose = Callable[[tuple[str, ...], dict[str, str]], tuple[Sequence[str], dict[str, str]]]

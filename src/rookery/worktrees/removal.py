@@ -23,8 +23,9 @@ from rookery.processes import holder as holders
 from rookery.processes import locks
 from rookery.sessions import store as sessions
 from rookery.sessions.model import Session
+from rookery.vcs.backend import Vcs
 from rookery.vcs.folders import delete_aside
-from rookery.vcs.model import RefMoved, Vcs
+from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import UNDONE_WORK, undone_name
 from rookery.worktrees import store
 from rookery.worktrees.service import open_repository

@@ -17,10 +17,11 @@ from rookery.config import layout, steps
 from rookery.config.model import VcsConfig
 from rookery.ops.context import Context
 from rookery.sessions.model import RESERVED, Session, check_new_name
+from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import is_bare, open_vcs
 from rookery.vcs.git.checkout import Git
 from rookery.vcs.git.porcelain import UNTRACKED
-from rookery.vcs.model import RefMoved, Vcs, ignore_line
+from rookery.vcs.model import RefMoved, ignore_line
 from rookery.worktrees import provision
 
 

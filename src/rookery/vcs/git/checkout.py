@@ -12,11 +12,10 @@ from rookery.vcs import capture as snapshots
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.porcelain import CONFLICTED, DETACHED, parse_diff, parse_status, parse_worktrees
 from rookery.vcs.git.refs import AskGit
-from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore
+from rookery.vcs.git.repository import COUNTED, DIFF, LITERAL, PATCH, GitStore, open_store
 from rookery.vcs.git.worktrees import GitWorktrees
 from rookery.vcs.model import (
     GIT,
-    DirtyCheckout,
     FileDiff,
     LogEntry,
     NothingToCommit,
@@ -44,9 +43,7 @@ class Git(GitWorktrees):
 
     @cached_property
     def _store(self) -> GitStore:
-        # A broken `.git` must not lead git on to a repository further up.
-        env = {"GIT_CEILING_DIRECTORIES": os.path.dirname(self.root)}
-        return GitStore(self.root, self._timeout, env=env)
+        return open_store(self.root, self._timeout)
 
     def status(self) -> Status:
         """What is changed here, untracked files included and ignored ones not."""
@@ -143,9 +140,7 @@ class Git(GitWorktrees):
     def switch(self, branch: str) -> None:
         """Check the branch out here, if the checkout is clean."""
         self._store.check_branch(branch)
-        changes = self.status().changes
-        if changes:
-            raise DirtyCheckout(f"{len(changes)} files in {self.root} are not committed")
+        self._check_clean()
         self._store.write("switch", "--quiet", "--no-guess", branch)
 
     def checkouts(self) -> dict[str, str]:
@@ -154,12 +149,14 @@ class Git(GitWorktrees):
             return self._store.files.checkouts()
         main, *linked = parse_worktrees(self._store.read("worktree", "list", "--porcelain", "-z"))
         # For the main one of a submodule git names its folder in the outer `.git` instead.
-        worktrees = [main.replace(folder=self.main_root()), *linked]
-        return {worktree.folder: worktree.branch for worktree in worktrees if not worktree.is_bare}
+        worktrees = [main | {"worktree": self.main_root()}, *linked]
+        branches = {fields["worktree"]: fields.get("branch", "") for fields in worktrees if "bare" not in fields}
+        return {folder: branch.removeprefix(HEADS) for folder, branch in branches.items()}
 
     def unpushed_commits(self) -> int:
-        """How many commits, on branches or not, no remote is known to have."""
-        return self._store.count_unpushed()
+        """How many commits, on branches or not, no remote is known to have; stashes are such, too."""
+        tips = [name for name in ("HEAD", "refs/stash") if self._store.find_commit(name)]
+        return int(self._store.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
 
     def merging(self) -> Merging:
         """What merges without a checkout."""
@@ -169,8 +166,7 @@ class Git(GitWorktrees):
         return snapshots.Checkout(self._store, self.current_commit(), self._index())
 
     def _index(self) -> str:
-        path = self._store.read("rev-parse", "--git-path", "index").rstrip("\n")
-        return os.path.join(self.root, path)
+        return os.path.join(self._store.own_folder(), "index")
 
     def _diff(self, base: str | None, *form: str) -> str:
         start = self._compared_with(base, self.current_commit()) or self._store.empty_tree()

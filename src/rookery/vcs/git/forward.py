@@ -20,13 +20,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rookery.base.errors import InvalidState, ProgramFailed, Refused
-from rookery.config.project import git_folder
 from rookery.processes.process import Finished
 from rookery.vcs import backup
 from rookery.vcs.capture import QUIET, copy_index
 from rookery.vcs.folders import folders_above
 from rookery.vcs.git.index_claim import Claim
-from rookery.vcs.git.pointers import linked_worktrees
 from rookery.vcs.git.repository import LITERAL, GitStore
 from rookery.vcs.git.tree_diff import TreeChange, tree_changes
 from rookery.vcs.model import DirtyCheckout
@@ -133,7 +131,8 @@ def begin(store: GitStore, folder: str, old: str, new: str) -> Forward:
     what was there fails.
     """
     repair(store, folder, old)
-    forward = Forward(folder, _git_folder(store, folder), store.at(folder), old, new)
+    here = store.at(folder)
+    forward = Forward(folder, here.own_folder(), here, old, new)
     try:
         forward.take(old, new)
         _prepare(forward)
@@ -160,11 +159,12 @@ def end(begun: Iterable[Forward], *, has_moved: bool) -> None:
 
 def repair(store: GitStore, folder: str, branch_at: str) -> bool:
     """Finish or undo what another process left in a checkout; True if there was something."""
-    claim = Claim(folder, _git_folder(store, folder))
+    here = store.at(folder)
+    claim = Claim(folder, here.own_folder())
     if not claim.exists or claim.is_owned():
         return False
     old, new = claim.commits()
-    forward = Forward(folder, claim.git_folder, store.at(folder), old, new)
+    forward = Forward(folder, claim.git_folder, here, old, new)
     # Without the lock, or before the files were kept, there is nothing to settle: no file was touched, or a person has
     # removed the lock and gone on.
     if not claim.is_locked() or not old or not os.path.isdir(forward.path(_KEPT)):
@@ -176,17 +176,6 @@ def repair(store: GitStore, folder: str, branch_at: str) -> bool:
     else:
         forward.undo()
     return True
-
-
-def _git_folder(store: GitStore, folder: str) -> str:
-    """The folder that git keeps for a checkout; without git for the main one and for linked worktrees."""
-    plain = os.path.join(folder, ".git")
-    if os.path.isdir(plain) and not os.path.islink(plain):
-        return plain
-    own = git_folder(folder)
-    if own is not None and own in linked_worktrees(store.common):
-        return own
-    return store.at(folder).own_folder()
 
 
 def _prepare(forward: Forward) -> None:

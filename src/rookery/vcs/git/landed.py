@@ -19,10 +19,7 @@ from rookery.vcs.git.tree_diff import TreeChange, parse_changes, tree_changes
 UNDO_TRAILER = "Undo-Of: "
 """In the message of a commit by which Rookery undoes a landing: it does all of that, and nothing else."""
 
-# Earlier versions of Rookery wrote the second form.
-# Brackets: what earlier versions wrote in commits is no word of ours any more.
-_REVERTS = re.compile(r"This (?:reverts commit|takes[ ]back) ([0-9a-f]{7,64})")
-_UNDO = re.compile(f"{UNDO_TRAILER}|This takes[ ]back ")
+_REVERTS = re.compile("This reverts commit ([0-9a-f]{7,64})")
 _PREFIX, _WHOLE = 7, 40
 _MOST_PATHS = 200
 _LOG = (
@@ -227,7 +224,7 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
         """The oldest first: what was reverted twice was gone the first time."""
         return [by for named, by in reversed(in_force.get(commit[:_PREFIX], [])) if commit.startswith(named)]
 
-    words = ("--topo-order", "-E", "--grep=This (reverts commit|takes[ ]back) [0-9a-f]{7}")
+    words = ("--topo-order", "-E", "--grep=This reverts commit [0-9a-f]{7}")
     messages = store.read_log(("%H", "%B"), *words, base, f"^{landing.commit}", "--")
     named_commits = [name for _, message in messages for name in reverted_commits(message)]
     merges = _merges(store, named_commits) if messages[1:] else {}
@@ -242,7 +239,7 @@ def _named_revert(store: GitStore, landing: Landing, base: str) -> str | None:
         return None
     # A revert that names the last of several rebased commits means that one alone, unless it is an undo of ours.
     parents = store.read("rev-parse", f"{landing.commit}^@").split()
-    undos = {commit for commit, message in messages if _UNDO.search(message)}
+    undos = {commit for commit, message in messages if UNDO_TRAILER in message}
     is_one_step = landing.before in ("", *parents)
     whole = [by for by in reverts_of(landing.commit) if is_one_step or by in undos]
     if whole or not landing.before:

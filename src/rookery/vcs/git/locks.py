@@ -27,12 +27,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from rookery.base import call as calls
 from rookery.base.draft import draft_name
-from rookery.base.record import Record
 from rookery.vcs.git import processes as git_processes
 from rookery.vcs.git.pointers import common_folder, linked_worktrees, registrations, store_folder
 from rookery.vcs.git.processes import Process
@@ -43,6 +41,7 @@ CLAIM, NOTE = "rookery-forward", "note"
 MIN_AGE = 2.0
 _PATIENCE = 4.0
 _PAUSE = 0.1
+_SHOWN = 80
 _NAMED = (
     re.compile(r"'([^'\n]+\.(?:lock|new))'"),
     re.compile(r"unable to create file (\S[^\n]*packed-refs\.new)"),
@@ -53,14 +52,6 @@ _CONFIG = re.compile(r"could not lock config file ([^\n]+): ")
 _TOP = ("index", "HEAD", "ORIG_HEAD", "packed-refs", "config", "config.worktree", "shallow")
 _UNFINISHED = "packed-refs.new"
 """Written under `packed-refs.lock`, and git does not replace one that is there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held(Record):
-    """A lock that stays: why it cannot be removed."""
-
-    path: str
-    reason: str
 
 
 def find(common: str) -> list[str]:
@@ -103,16 +94,19 @@ def is_of_ours(path: str) -> bool:
         return False
 
 
-def remove_dead(paths: Sequence[str], *, patience: float = _PATIENCE) -> list[Held]:
-    """Remove the locks whose holders are proved dead, waiting a moment for those that just end; returns the others."""
-    held = []
+def remove_dead(paths: Sequence[str], *, patience: float = _PATIENCE) -> dict[str, str]:
+    """Remove the locks whose holders are proved dead, waiting a moment for those that just end.
+
+    Returns the others, and why each stays.
+    """
+    held = {}
     for path in paths:
         try:
             reason = _remove_if_dead(path, time.monotonic() + patience)
         except OSError as error:
             reason = f"it cannot be removed: {error.strerror}"
         if reason:
-            held.append(Held(path, reason))
+            held[path] = reason
     return held
 
 
@@ -186,7 +180,8 @@ def _cannot_prove(path: str, status: os.stat_result) -> str:
 
 def _describe(holders: Sequence[Process]) -> str:
     first = holders[0]
-    return f"process {first.identity.pid} is alive and may hold it: {first.words or 'git'}"
+    command = " ".join(first.words)[:_SHOWN] or "git"
+    return f"process {first.identity.pid} is alive and may hold it: {command}"
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:

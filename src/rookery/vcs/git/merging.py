@@ -15,15 +15,13 @@ from typing import NamedTuple
 from rookery.base.errors import ProgramFailed, Refused
 from rookery.vcs.git import forward as git_forward
 from rookery.vcs.git import landed as git_landed
-from rookery.vcs.git import moves as git_moves
 from rookery.vcs.git.forward import Forward
 from rookery.vcs.git.merge_tree import MERGE_TREE, UNRELATED, Conflict, Merged, Side, parse_merges
+from rookery.vcs.git.moves import Moving
 from rookery.vcs.git.repository import DIFF, LITERAL, LOG, GitStore
 from rookery.vcs.git.tree_diff import DIFF_TREE, TreeChange, parse_changes, tree_changes
-from rookery.vcs.ref_names import HEADS, SAVED
+from rookery.vcs.ref_names import HEADS
 from rookery.vcs.temporary import temporary_folder
-
-_Kept = Mapping[str, str] | None
 
 # With these, the same tree and parents always give the same commit, so that such commits do not pile up.
 _FIXED_AUTHOR = {
@@ -47,11 +45,11 @@ class CommitMessage(NamedTuple):
     text: str
 
 
-class Merging:
+class Merging(Moving):
     """What merging needs of a repository's objects and refs."""
 
     def __init__(self, store: GitStore, checkouts: Callable[[], dict[str, str]]) -> None:
-        self.store = store
+        super().__init__(store)
         self._checkouts = checkouts
 
     def check_can(self) -> None:
@@ -128,8 +126,7 @@ class Merging:
         return commit
 
     def _author(self, commit: str) -> dict[str, str]:
-        words = ("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw")
-        fields = self.store.read(*words, commit).rstrip("\n").split("\0")
+        (fields,) = self.store.read_log(("%an", "%ae", "%ad"), "-1", "--date=raw", commit)
         return dict(zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), fields, strict=True))
 
     def message(self, commit: str) -> str:
@@ -230,11 +227,6 @@ class Merging:
         """What changed between two commits, for people and models."""
         return self.store.read(*DIFF, "--patch", old, new, "--", *paths, env=LITERAL)
 
-    def keep(self, name: str, commit: str) -> None:
-        """Keep a commit under `refs/rookery/<name>`, whatever was kept there before."""
-        if self.store.ref(SAVED + name) != commit:
-            git_moves.keep_refs(self.store, {name: commit})
-
     def tip(self, branch: str) -> str | None:
         """Where a branch is."""
         return self.store.ref(HEADS + branch)
@@ -252,12 +244,6 @@ class Merging:
         """The whole names of the branches, tags and branches of remotes that contain a commit."""
         places = (HEADS, "refs/tags/", "refs/remotes/")
         return set(self.store.read("for-each-ref", f"--contains={commit}", "--format=%(refname)", *places).splitlines())
-
-    def move(
-        self, branch: str, commit: str, expected: str, why: str, fence: str | None = None, kept: _Kept = None
-    ) -> None:
-        """Move a branch that is still at `expected`, else raises RefMoved; see `git_moves`."""
-        git_moves.move_branch(self.store, branch, commit, expected, why, fence=fence, kept=kept)
 
     def begin_forward(self, branch: str, old: str, new: str) -> list[Forward]:
         """Bring the files of every checkout of a branch to where it is about to go; all of them, or none."""

@@ -18,11 +18,12 @@ from dataclasses import replace
 from time import time
 
 from rookery.base.errors import ProgramFailed
-from rookery.vcs.git.repository import NO_HOOKS, GitStore, failure
-from rookery.vcs.model import moved
+from rookery.vcs.git.repository import NO_HOOKS, GitStore
+from rookery.vcs.model import RefMoved, moved
 from rookery.vcs.ref_names import HEADS, SAVED, fence_ref
 
 _LONGEST = 30.0
+_Kept = Mapping[str, str] | None
 
 
 class Fenced(Exception):
@@ -37,72 +38,72 @@ def read_fence(store: GitStore, base: str) -> str:
 def write_fence(store: GitStore, base: str, words: str, seen: str) -> str:
     """Give the fence a new value, if it has the one that was seen; raises Fenced. The words make it unique."""
     new = store.read("hash-object", "-w", "--stdin", stdin=words).strip()
-    done = store.run(*NO_HOOKS, "update-ref", "--no-deref", fence_ref(base), new, seen)
-    if done.ok:
-        return new
-    if read_fence(store, base) != seen:
-        raise Fenced(f"another merger has taken over {base}")
-    raise failure(done, ("update-ref", fence_ref(base)))
+    try:
+        store.change_ref(fence_ref(base), old=seen or None, new=new)
+    except RefMoved as error:
+        raise Fenced(f"another merger has taken over {base}") from error
+    return new
 
 
 def keep_refs(store: GitStore, kept: Mapping[str, str]) -> None:
     """Keep commits under `refs/rookery/`, whatever was kept there before; all of them by one git."""
-    words = ("update-ref", "--no-deref", "-m", "rook: keep", "-z", "--stdin")
-    store.write(*NO_HOOKS, *words, stdin=_transaction(_keeping(kept)))
+    lines = "".join(_keeping(kept))
+    store.write(*NO_HOOKS, "update-ref", "--no-deref", "-m", "rook: keep", "--stdin", stdin=lines)
 
 
-def move_branch(
-    store: GitStore,
-    branch: str,
-    commit: str,
-    expected: str,
-    why: str,
-    *,
-    fence: str | None = None,
-    kept: Mapping[str, str] | None = None,
-) -> None:
-    """Move a branch that is still at `expected`, else raises RefMoved; the user's hooks hear of it and may refuse.
+class Moving:
+    """Moves branches, and keeps commits beside them."""
 
-    With a `fence`, raises Fenced unless the branch's fence has that value. What is `kept` goes under `refs/rookery/`.
-    All of it happens, or nothing. A hook that hangs is ended with git, and the locks that git held go with it.
-    """
-    ref = HEADS + branch
-    lines = _keeping(kept or {})
-    if fence is not None:
-        absent = "0" * len(commit)
-        lines.append(("verify", fence_ref(branch), fence or absent))
-    lines.append(("update", ref, commit, expected))
-    words = ("update-ref", "-m", f"rook: {why}", "-z", "--stdin")
-    limited = replace(store, timeout=min(store.timeout, _LONGEST))
-    started = time()
-    try:
-        done = limited.run(*words, stdin=_transaction(lines), env={"GIT_TERMINAL_PROMPT": "0"})
-    except ProgramFailed as error:
-        _remove_locks(store, [line[1] for line in lines], started)
-        hint = "see the hook `reference-transaction` of the repository"
-        raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
-    if done.ok:
-        return
-    current = store.ref(ref)
-    if current == commit:
-        return
-    if fence is not None and read_fence(store, branch) != fence:
-        raise Fenced(f"another merger has taken over {branch}")
-    if current == expected:
-        raise ProgramFailed(
-            f"git could not move {branch}: {done.last_output}",
-            hint="a hook of the repository may have refused it, or another git holds the branch",
-        )
-    raise moved(branch, expected, current)
+    def __init__(self, store: GitStore) -> None:
+        self.store = store
+
+    def keep(self, name: str, commit: str) -> None:
+        """Keep a commit under `refs/rookery/<name>`, whatever was kept there before."""
+        if self.store.ref(SAVED + name) != commit:
+            keep_refs(self.store, {name: commit})
+
+    def move(
+        self, branch: str, commit: str, expected: str, why: str, fence: str | None = None, kept: _Kept = None
+    ) -> None:
+        """Move a branch that is still at `expected`, else raises RefMoved; the user's hooks hear of it and may refuse.
+
+        With a `fence`, raises Fenced unless the branch's fence has that value. What is `kept` goes under
+        `refs/rookery/`. All of it happens, or nothing. A hook that hangs is ended with git, and the locks that git
+        held go with it.
+        """
+        ref = HEADS + branch
+        lines = _keeping(kept or {})
+        if fence is not None:
+            absent = "0" * len(commit)
+            lines.append(f"verify {fence_ref(branch)} {fence or absent}\n")
+        lines.append(f"update {ref} {commit} {expected}\n")
+        words = ("update-ref", "-m", f"rook: {why}", "--stdin")
+        limited = replace(self.store, timeout=min(self.store.timeout, _LONGEST))
+        started = time()
+        try:
+            done = limited.run(*words, stdin="".join(lines), env={"GIT_TERMINAL_PROMPT": "0"})
+        except ProgramFailed as error:
+            _remove_locks(self.store, [line.split(" ")[1] for line in lines], started)
+            hint = "see the hook `reference-transaction` of the repository"
+            raise ProgramFailed(f"git could not move {branch}: {error.message}", hint=hint, code=error.code) from error
+        if done.ok:
+            return
+        current = self.store.ref(ref)
+        if current == commit:
+            return
+        if fence is not None and read_fence(self.store, branch) != fence:
+            raise Fenced(f"another merger has taken over {branch}")
+        if current == expected:
+            raise ProgramFailed(
+                f"git could not move {branch}: {done.last_output}",
+                hint="a hook of the repository may have refused it, or another git holds the branch",
+            )
+        raise moved(branch, expected, current)
 
 
-def _keeping(kept: Mapping[str, str]) -> list[tuple[str, ...]]:
-    return [("update", SAVED + name, commit, "") for name, commit in kept.items()]
-
-
-def _transaction(lines: list[tuple[str, ...]]) -> str:
-    """What `update-ref -z --stdin` reads; git does all of it, or nothing."""
-    return "".join(f"{command} " + "".join(f"{word}\0" for word in words) for command, *words in lines)
+def _keeping(kept: Mapping[str, str]) -> list[str]:
+    """Lines that `update-ref --stdin` reads: it does what all of them say, or nothing."""
+    return [f"update {SAVED}{name} {commit}\n" for name, commit in kept.items()]
 
 
 def _remove_locks(store: GitStore, refs: list[str], since: float) -> None:

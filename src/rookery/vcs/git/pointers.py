@@ -36,7 +36,8 @@ def registrations(common: str) -> list[str]:
 def linked_worktrees(common: str) -> dict[str, str]:
     """The registration of each linked worktree, and where the worktree is."""
     pointers = {own: read_line(os.path.join(own, "gitdir")) for own in registrations(common)}
-    return {own: os.path.dirname(os.path.join(own, pointer)) for own, pointer in pointers.items() if pointer}
+    paths = {own: os.path.normpath(os.path.join(own, pointer)) for own, pointer in pointers.items() if pointer}
+    return {own: os.path.dirname(path) for own, path in paths.items()}
 
 
 def registration_of(worktree: str, common: str) -> str | None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rookery.base.record import Record
 from rookery.vcs.model import Change, FileDiff
-from rookery.vcs.ref_names import HEADS
 
 ADDED = "added"
 CONFLICTED = "conflicted"
@@ -78,25 +74,7 @@ def _count(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree(Record):
-    """A checkout as git lists it."""
-
-    folder: str
-    branch: str
-    """'' for none."""
-    is_bare: bool
-    lock: str | None
-    """Why it is locked ('' without a reason); None if it is not."""
-
-
-def parse_worktrees(text: str) -> list[Worktree]:
-    """What `git worktree list --porcelain -z` lists, the main one first."""
-    worktrees = []
-    for block in text.split("\0\0"):
-        lines = (line.partition(" ") for line in block.strip("\0").split("\0"))
-        fields = {name: value for name, _, value in lines}
-        if "worktree" in fields:
-            branch = fields.get("branch", "").removeprefix(HEADS)
-            worktrees.append(Worktree(fields["worktree"], branch, "bare" in fields, fields.get("locked")))
-    return worktrees
+def parse_worktrees(text: str) -> list[dict[str, str]]:
+    """What `git worktree list --porcelain -z` says of each worktree, the main one first."""
+    blocks = [block.split("\0") for block in text.rstrip("\0").split("\0\0")]
+    return [{name: value for name, _, value in (line.partition(" ") for line in block)} for block in blocks]

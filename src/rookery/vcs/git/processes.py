@@ -23,7 +23,6 @@ _SHARED = (
     *("nfs", "cifs", "smb", "9p", "virtiofs", "fuse", "vboxsf"),
     *("ceph", "glusterfs", "lustre", "afs", "ocfs", "gfs"),
 )
-_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Process(Record):
     """A running process."""
 
     identity: Identity
-    words: str
+    words: tuple[str, ...] = ()
 
     @property
     def is_alive(self) -> bool:
@@ -44,30 +43,22 @@ def at_work(common: str, user: int) -> list[Process]:
     """The gits of a user, and of root, that may belong to a repository."""
     home = _identity_of(common)
     places = _places(common)
-    return [
-        Process(identity, " ".join(words)[:_SHOWN])
-        for identity, words in _processes_of(user)
-        if _is_git(identity.pid, words) and _may_belong(identity.pid, words, home, places)
-    ]
+    return [process for process in _processes_of(user) if _is_git(process) and _may_belong(process, home, places)]
 
 
 def with_open(file: os.stat_result) -> list[Process]:
     """Every process of a file's owner, or of root, that has it open, of whatever program."""
-    return [
-        Process(identity, " ".join(words)[:_SHOWN])
-        for identity, words in _processes_of(file.st_uid)
-        if _has_open(identity.pid, file)
-    ]
+    return [process for process in _processes_of(file.st_uid) if _has_open(process.identity.pid, file)]
 
 
-def _processes_of(user: int) -> Iterator[tuple[Identity, list[str]]]:
+def _processes_of(user: int) -> Iterator[Process]:
     """The running processes of a user, and of root, each with its command line."""
     for pid, row in proctable.read_all().items():
         if row.user in (user, 0) and not row.is_dead:
-            words: list[str] = []
+            process = Process(row.identity)
             with suppress(OSError):
-                words = proctable.arguments_of(pid)
-            yield row.identity, words
+                process = Process(row.identity, tuple(proctable.arguments_of(pid)))
+            yield process
 
 
 def _has_open(pid: int, file: os.stat_result) -> bool:
@@ -95,8 +86,9 @@ def blind_spot(path: str) -> str:
     return ""
 
 
-def _is_git(pid: int, words: Sequence[str]) -> bool:
-    names = [os.path.basename(words[0])] if words else []
+def _is_git(process: Process) -> bool:
+    pid = process.identity.pid
+    names = [os.path.basename(word) for word in process.words[:1]]
     with suppress(OSError):
         names.append(os.path.basename(os.readlink(_proc(pid, "exe"))))
     with suppress(OSError):
@@ -104,8 +96,9 @@ def _is_git(pid: int, words: Sequence[str]) -> bool:
     return any(name.split("-")[0].split(" ")[0] in _PROGRAMS for name in names)
 
 
-def _may_belong(pid: int, words: Sequence[str], home: tuple[int, int], places: Sequence[str]) -> bool:
+def _may_belong(process: Process, home: tuple[int, int], places: Sequence[str]) -> bool:
     """True unless a git is known to work in another repository, or in none."""
+    pid = process.identity.pid
     try:
         cwd = os.readlink(_proc(pid, "cwd"))
         environ = proctable.environ_of(pid)
@@ -114,7 +107,7 @@ def _may_belong(pid: int, words: Sequence[str], home: tuple[int, int], places: S
     except OSError:
         return proctable.read_one(pid) is not None  # it has ended, or cannot be inspected
     settings = [value for name, _, value in (entry.partition("=") for entry in environ) if name.startswith("GIT_")]
-    for word in (*words[1:], *settings):
+    for word in (*process.words[1:], *settings):
         for part in (word, word.partition("=")[2], word[2:] if word.startswith("-C") else ""):
             full = os.path.realpath(os.path.join(cwd, part)) if part else ""
             if any(full == place or full.startswith(place + os.sep) for place in places):

@@ -27,7 +27,8 @@ class RefFiles:
     def __init__(self, common: str) -> None:
         self._common = common
         is_reftable = os.path.exists(os.path.join(common, "reftable"))
-        self._is_plain = not is_reftable and os.path.isfile(os.path.join(common, "HEAD"))
+        self.is_plain = not is_reftable and os.path.isfile(os.path.join(common, "HEAD"))
+        """True if every ref has a file of its own, or stands in `packed-refs`."""
 
     def read(self, ref: str) -> str | None:
         """The id that a ref holds, None if there is none; raises AskGit.
@@ -36,16 +37,6 @@ class RefFiles:
         """
         self._check(ref)
         return self._loose(ref) or self._packed(ref).get(ref)
-
-    def target(self, ref: str) -> str | None:
-        """The ref that a symbolic one leads to, None if there is no such file; raises AskGit."""
-        self._check(ref)
-        if not os.path.lexists(os.path.join(self._common, ref)):
-            return None  # git packs no symbolic ref
-        content = _read(self._common, ref)
-        if not content.startswith("ref: "):
-            raise AskGit(ref)
-        return content.removeprefix("ref: ").strip()
 
     def under(self, prefix: str) -> dict[str, str]:
         """The refs in a folder of refs, those in folders below it too; raises AskGit."""
@@ -67,7 +58,7 @@ class RefFiles:
         ]
 
     def _check(self, ref: str) -> None:
-        if not self._is_plain or any(part in ("", ".", "..") for part in ref.split("/")):
+        if not self.is_plain or any(part in ("", ".", "..") for part in ref.split("/")):
             raise AskGit(ref)
 
     def _loose(self, ref: str) -> str | None:
@@ -103,7 +94,7 @@ class RefFiles:
         """Every checkout, the main one first: its folder and the branch that it is on, if any; raises AskGit."""
         top, name = os.path.split(self._common)
         has_own = os.path.exists(os.path.join(self._common, "config.worktree"))
-        if not self._is_plain or name != ".git" or has_own or _UNUSUAL.search(_read(self._common, "config")):
+        if not self.is_plain or name != ".git" or has_own or _UNUSUAL.search(_read(self._common, "config")):
             raise AskGit(self._common)
         linked = {folder: _branch_of(own) for own, folder in linked_worktrees(self._common).items()}
         return {top: _branch_of(self._common)} | linked

@@ -16,10 +16,13 @@ from typing import Any
 from rookery.base.call import sleep
 from rookery.base.errors import InvalidInput, InvalidState, NoRepository, ProgramFailed
 from rookery.config.environ import child_environ
+from rookery.config.project import git_folder
 from rookery.processes import process
 from rookery.processes.process import Finished, run, run_bytes
 from rookery.vcs import cage
+from rookery.vcs.folders import read_line
 from rookery.vcs.git import locks as git_locks
+from rookery.vcs.git.pointers import common_folder
 from rookery.vcs.git.porcelain import parse_diff
 from rookery.vcs.git.refs import AskGit, RefFiles
 from rookery.vcs.model import EMAIL, NAME, FileDiff, UnknownRevision, moved
@@ -79,14 +82,14 @@ class GitStore:
 
     @cached_property
     def common(self) -> str:
-        """The folder that all worktrees of the repository share; it is plain to see in the main checkout."""
-        plain = os.path.join(self.folder, ".git")
-        if not self.options and os.path.isfile(os.path.join(plain, "HEAD")) and not os.path.islink(plain):
-            return plain
-        return self.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n")
+        """The folder that all worktrees of the repository share."""
+        return common_folder(self.own_folder())
 
     def own_folder(self) -> str:
-        """The folder that git keeps for this checkout alone."""
+        """The folder that git keeps for this checkout alone; git is asked only where `.git` does not tell."""
+        own = None if self.options else git_folder(self.folder)
+        if own is not None and os.path.isfile(os.path.join(own, "HEAD")):
+            return own
         return self.read("rev-parse", "--absolute-git-dir").rstrip("\n")
 
     @cached_property
@@ -138,7 +141,7 @@ class GitStore:
         paths = git_locks.named(done.stderr, self.folder)
         held = git_locks.remove_dead(paths)
         if held:
-            reasons = "".join(f"{lock.path} stays: {lock.reason}\n" for lock in held)
+            reasons = "".join(f"{path} stays: {reason}\n" for path, reason in held.items())
             return done.replace(stderr=f"{done.stderr.rstrip()}\n{reasons}")
         return self._run(argv, whole, stdin) if paths else done
 
@@ -228,10 +231,10 @@ class GitStore:
 
     def symbolic(self, name: str) -> str | None:
         """The ref that a symbolic one leads to, None if it is not there or is not symbolic."""
-        try:
-            return self.files.target(name)
-        except AskGit:
+        if not self.files.is_plain:
             return self.ask("symbolic-ref", "--quiet", name)
+        content = read_line(os.path.join(self.common, name))  # git packs no symbolic ref
+        return content.removeprefix("ref: ") if content.startswith("ref: ") else None
 
     def _listed_refs(self, pattern: str) -> dict[str, str]:
         lines = self.read("for-each-ref", "--format=%(refname)%00%(objectname)", pattern).splitlines()
@@ -247,7 +250,7 @@ class GitStore:
         done = self.run(*hooks, "update-ref", "--no-deref", "-m", f"rook: {why}", *words, old or "", env=_WRITING)
         if done.ok:
             return
-        current = self.find_commit(ref)
+        current = self.ref(ref)
         if current == old:
             raise failure(done, ("update-ref",))
         if new is None or current != new:
@@ -287,11 +290,6 @@ class GitStore:
     def count_commits(self, tip: str, base: str) -> int:
         """How many commits one contains that the other does not."""
         return int(self.read("rev-list", "--count", tip, f"^{base}", "--"))
-
-    def count_unpushed(self) -> int:
-        """How many commits no remote is known to have, stashes included."""
-        tips = [name for name in ("HEAD", "refs/stash") if self.find_commit(name)]
-        return int(self.read("rev-list", "--count", *tips, "--branches", "--tags", "--not", "--remotes", "--"))
 
     def commits_without_branch(self, tips: Iterable[str]) -> dict[str, list[str]]:
         """All that some commits lead to and no branch, tag or remote does, each with its parents."""
@@ -336,6 +334,11 @@ class GitStore:
     def identity_options(self) -> list[str]:
         """The options by which git commits under that name."""
         return [word for key, value in self.identity().items() for word in ("-c", f"{key}={value}")]
+
+
+def open_store(folder: str, timeout: float) -> GitStore:
+    """The repository of a checkout. A broken `.git` must not lead git on to one further up."""
+    return GitStore(folder, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)})
 
 
 def is_plain_name(name: str) -> bool:

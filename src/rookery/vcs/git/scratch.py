@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rookery.vcs.git.repository import NO_HOOKS, GitStore
+from rookery.vcs.git.repository import NO_HOOKS, GitStore, open_store
 from rookery.vcs.ref_names import HEADS
 
 # What changes how files look in a checkout, and who commits.
@@ -19,11 +19,10 @@ def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> 
     """Check a commit out in a new folder, on no branch; the repository also has `branch`, where the real one is."""
     os.makedirs(folder)
     form = store.read("rev-parse", "--show-object-format").strip()
-    inner = open_scratch(folder, store.timeout)
+    inner = open_store(folder, store.timeout)
     inner.write("init", "--quiet", "--template=", f"--object-format={form}", "--initial-branch=rook-scratch")
-    info = os.path.join(folder, ".git", "objects", "info")
-    os.makedirs(info, exist_ok=True)
-    with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
+    alternates = os.path.join(folder, ".git", "objects", "info", "alternates")
+    with open(alternates, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(store.objects + "\n")
     settings = store.ask("config", "-z", "--get-regexp", _TAKEN) or ""
     for entry in settings.split("\0")[:-1]:
@@ -31,11 +30,6 @@ def make(store: GitStore, folder: str, commit: str, *, branch: str, at: str) -> 
         inner.write("config", "--add", key, value)
     inner.write("update-ref", HEADS + branch, at)
     inner.write(*NO_HOOKS, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit)
-
-
-def open_scratch(folder: str, timeout: float) -> GitStore:
-    """The scratch repository in a folder."""
-    return GitStore(folder, timeout, env={"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)})
 
 
 def hide(folder: str, paths: list[str]) -> None:
@@ -49,7 +43,7 @@ def hide(folder: str, paths: list[str]) -> None:
 def changed_files(folder: str, timeout: float) -> set[str]:
     """The files of the commit that is checked out which are no longer as it has them."""
     words = ("-c", "core.fsmonitor=false", "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "HEAD", "--")
-    return set(open_scratch(folder, timeout).read_list(*NO_HOOKS, *words))
+    return set(open_store(folder, timeout).read_list(*NO_HOOKS, *words))
 
 
 def write_tree(store: GitStore, folder: str, commit: str) -> str:
@@ -57,7 +51,7 @@ def write_tree(store: GitStore, folder: str, commit: str) -> str:
 
     What was committed or switched in there does not count: only the files do.
     """
-    inner = open_scratch(folder, store.timeout)
+    inner = open_store(folder, store.timeout)
     env = {"GIT_OBJECT_DIRECTORY": store.objects, "GIT_INDEX_FILE": os.path.join(folder, ".git", "rookery-index")}
     inner.write("read-tree", commit, env=env)
     inner.write(*NO_HOOKS, "-c", "core.fsmonitor=false", "add", "--all", env=env)

@@ -1,7 +1,7 @@
 """Linked worktrees of git: added, removed, and given ignored files of their own.
 
 Everything can be repeated after a kill. Git itself marks a worktree that it has not finished by a lock whose reason
-is `initializing`: we finish such a one. Any other lock is a person's.
+is `initializing`: what is left of such a one is discarded, and it is made again. Any other lock is a person's.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState, ProgramFailed
 from rookery.config.environ import child_environ
 from rookery.vcs import cage, folders
+from rookery.vcs.backend import Vcs
 from rookery.vcs.capture import inner_repositories
 from rookery.vcs.git import unfinished
-from rookery.vcs.git.pointers import registration_of
-from rookery.vcs.git.porcelain import Worktree, parse_worktrees
+from rookery.vcs.git.pointers import linked_worktrees, registration_of
 from rookery.vcs.git.repository import LITERAL, GitStore, failure
 from rookery.vcs.git.unfinished import MARK as _UNFINISHED
 from rookery.vcs.model import named_path
-from rookery.vcs.ref_names import HEADS
-from rookery.vcs.stored import StoredCheckout
 
 EXCLUDES = "rookery-exclude"
 _OWN = "worktree"
@@ -39,36 +37,33 @@ _RUNNING = {
 }
 
 
-class GitWorktrees(StoredCheckout):
+class GitWorktrees(Vcs):
     """What the Protocol asks of git's checkouts beside this one, and of the files that this one ignores."""
 
     def add_checkout(self, folder: str, branch: str) -> None:
         """A linked worktree on an existing branch; there already is fine."""
         store, place = self._main_store, folders.own_place(folder)
         store.check_branch(branch)
-        worktree = _registered(store).get(place)
-        if worktree is not None and worktree.lock == _UNFINISHED:
-            _clear_or_finish(store, place, branch)
-        elif worktree is not None and not folders.is_empty(place):
-            _check_is_on(worktree, branch)
+        unfinished.discard(store, place, branch, is_new=False)
+        own = _registration(store, place)
+        if not folders.is_empty(place):
+            _check_is_on(place, None if own is None else self.checkouts().get(place), branch)
             return
-        elif worktree is not None:
-            _refuse_locked(worktree)
+        if own is not None:
+            _refuse_locked(own, place)
             _unregister(store, place)
-        if worktree is None or folders.is_empty(place):
-            _clear_pointer(store, place)
-            _add_new(store, place, branch)
+        _add_new(store, place, branch)
 
     def remove_checkout(self, folder: str) -> None:
         """Remove a linked worktree and its registration; the caller has proved that nothing is lost."""
         store, place = self._main_store, folders.own_place(folder)
-        worktree = _registered(store).get(place)
-        if worktree is not None:
-            _refuse_locked(worktree)
-        elif os.path.lexists(place) and not _points_here(store, place):
+        own = _registration(store, place)
+        if own is not None:
+            _refuse_locked(own, place)
+        elif os.path.lexists(place) and registration_of(place, os.path.realpath(store.common)) is None:
             raise InvalidState(f"{place} is no worktree of this repository", hint="it was left as it is")
         folders.put_aside(place)
-        if worktree is not None:
+        if own is not None:
             _unregister(store, place)
         folders.delete_aside(place)
         cage.forget(place)
@@ -79,8 +74,8 @@ class GitWorktrees(StoredCheckout):
 
     def lock_state(self, folder: str) -> str | None:
         """Why the worktree is locked ('' without a reason); None if it is not, or if git is still making it."""
-        worktree = _registered(self._store).get(folders.real_place(folder))
-        return None if worktree is None or worktree.lock == _UNFINISHED else worktree.lock
+        own = _registration(self._store, folders.real_place(folder))
+        return None if own is None else _lock_of(own)
 
     def running_step(self) -> str | None:
         """The merge, rebase or the like that has begun here and not ended."""
@@ -133,45 +128,34 @@ class GitWorktrees(StoredCheckout):
         return self._store.at(self.main_root())
 
 
-def _registered(store: GitStore) -> dict[str, Worktree]:
-    """Every linked worktree by its folder."""
-    worktrees = parse_worktrees(store.read("worktree", "list", "--porcelain", "-z"))
-    return {worktree.folder: worktree for worktree in worktrees[1:]}
+def _registration(store: GitStore, place: str) -> str | None:
+    """What the repository keeps for the linked worktree in a folder."""
+    return next((own for own, worktree in linked_worktrees(store.common).items() if worktree == place), None)
 
 
-def _check_is_on(worktree: Worktree, branch: str) -> None:
-    if not os.path.isfile(os.path.join(worktree.folder, ".git")):
+def _check_is_on(place: str, on: str | None, branch: str) -> None:
+    """Raise unless a folder with files is a worktree on the branch; `on` is None if it is not registered."""
+    if on is None:
+        raise InvalidState(f"{place} holds files that are no checkout of this repository", hint="move them away first")
+    if not os.path.isfile(os.path.join(place, ".git")):
         raise InvalidState(
-            f"{worktree.folder} holds files, and is no checkout any more",
-            hint="move them away, and run `git worktree prune`",
+            f"{place} holds files, and is no checkout any more", hint="move them away, and run `git worktree prune`"
         )
-    if worktree.branch != branch:
-        on = worktree.branch or "no branch"
-        raise InvalidState(f"{worktree.folder} is on {on}, not on {branch}", hint="switch it back")
+    if on != branch:
+        raise InvalidState(f"{place} is on {on or 'no branch'}, not on {branch}", hint="switch it back")
 
 
-def _refuse_locked(worktree: Worktree) -> None:
-    if worktree.lock is not None and worktree.lock != _UNFINISHED:
-        reason = f": {worktree.lock}" if worktree.lock else ""
-        hint = f"`git worktree unlock {worktree.folder}`"
-        raise InvalidState(f"the worktree {worktree.folder} is locked{reason}", hint=hint)
+def _lock_of(own: str) -> str | None:
+    path = os.path.join(own, "locked")
+    reason = folders.read_line(path) if os.path.lexists(path) else _UNFINISHED
+    return None if reason == _UNFINISHED else reason
 
 
-def _clear_or_finish(store: GitStore, place: str, branch: str) -> None:
-    """Finish a worktree whose `git worktree add` was killed. Files that git has not written stay where they are."""
-    inner = store.at(place)
-    if os.path.isfile(os.path.join(place, ".git")) and inner.run("rev-parse", "--git-dir").ok:
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(inner.own_folder(), "index.lock"))
-        inner.write("symbolic-ref", "-m", "rook: finish", "HEAD", HEADS + branch)
-        inner.write("reset", "--hard", "--quiet", "--no-recurse-submodules")
-        store.write("worktree", "unlock", place)
-        return
-    if os.path.isdir(place) and os.listdir(place) == [".git"]:
-        os.unlink(os.path.join(place, ".git"))
-    if not folders.is_empty(place):
-        raise InvalidState(f"{place} holds files that no checkout wrote", hint="move them away first")
-    _unregister(store, place)
+def _refuse_locked(own: str, place: str) -> None:
+    lock = _lock_of(own)
+    if lock is not None:
+        reason = f": {lock}" if lock else ""
+        raise InvalidState(f"the worktree {place} is locked{reason}", hint=f"`git worktree unlock {place}`")
 
 
 def _unregister(store: GitStore, place: str) -> None:
@@ -179,21 +163,6 @@ def _unregister(store: GitStore, place: str) -> None:
     if os.path.isdir(place):
         os.rmdir(place)
     store.write("worktree", "remove", "--force", "--force", place)
-
-
-def _clear_pointer(store: GitStore, place: str) -> None:
-    """Remove a lone `.git` file that leads to a registration that is gone; refuse any other content."""
-    if folders.is_empty(place):
-        return
-    if os.path.isdir(place) and os.listdir(place) == [".git"] and _points_here(store, place):
-        os.unlink(os.path.join(place, ".git"))
-        return
-    raise InvalidState(f"{place} holds files that are no checkout of this repository", hint="move them away first")
-
-
-def _points_here(store: GitStore, place: str) -> bool:
-    """True if the folder's `.git` file leads into this repository's worktrees."""
-    return registration_of(place, os.path.realpath(store.common)) is not None
 
 
 def _add_new(store: GitStore, place: str, branch: str) -> None:

@@ -75,7 +75,8 @@ class JjProgram:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Only one of us at a time moves bookmarks: jj itself lets two succeed and calls the bookmark conflicted."""
-        with open(os.path.join(self.main_root(), ".jj", "repo", _LOCK), "w", encoding="utf-8") as file:
+        first = main_checkout(self.root) or self.root
+        with open(os.path.join(first, ".jj", "repo", _LOCK), "w", encoding="utf-8") as file:
             calls.lock(file)
             yield
 
@@ -92,10 +93,6 @@ class JjProgram:
     def _files_store(self) -> GitStore:
         """The store, with the workspace's files as git's own checkout."""
         return replace(self._store, options=(*self._store.options, f"--work-tree={self.root}"))
-
-    def main_root(self) -> str:
-        """The folder of the repository's first workspace."""
-        return main_checkout(self.root) or self.root
 
     def _jj(self, *args: str) -> str:
         done = self._run(*args)

@@ -31,7 +31,6 @@ from rookery.vcs.jj.workspaces import JjWorkspaces
 from rookery.vcs.model import (
     JJ,
     Change,
-    DirtyCheckout,
     FileDiff,
     LogEntry,
     NothingToCommit,
@@ -166,9 +165,7 @@ class Jj(JjWorkspaces):
         """Begin a new working copy on the bookmark, if nothing is left uncommitted in this one."""
         self._store.check_branch_name(branch)
         tip = self._tip(branch)
-        changes = self.status().changes
-        if changes:
-            raise DirtyCheckout(f"{len(changes)} files in {self.root} are not committed", hint="commit them first")
+        self._check_clean("commit them first")
         self._jj("new", *self._identity(), tip)
         self._remember(branch)
 

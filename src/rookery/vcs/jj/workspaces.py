@@ -12,20 +12,20 @@ from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
 from rookery.vcs import capture as snapshots
 from rookery.vcs import folders
+from rookery.vcs.backend import Vcs
 from rookery.vcs.git import locks as git_locks
 from rookery.vcs.git.merging import Merging
 from rookery.vcs.git.unfinished import refuse_foreign_files
 from rookery.vcs.jj.program import AS_IT_IS, JjProgram, quoted, remembered
 from rookery.vcs.jj.view import WORKSPACE_TEMPLATE, parse_workspaces
 from rookery.vcs.model import named_path
-from rookery.vcs.stored import StoredCheckout
 
 _PREFIX = "rook-"
 _OURS = "# What Rookery generates; rewritten by it."
 _END = "# End of what Rookery generates."
 
 
-class JjWorkspaces(JjProgram, StoredCheckout):
+class JjWorkspaces(JjProgram, Vcs):
     """What the Protocol asks of checkouts and snapshots."""
 
     def add_checkout(self, folder: str, branch: str) -> None:
@@ -75,14 +75,6 @@ class JjWorkspaces(JjProgram, StoredCheckout):
             self._jj("workspace", "forget", AS_IT_IS, noted)
         folders.put_aside(place)
         folders.delete_aside(place)
-
-    def lock_state(self, _folder: str) -> str | None:
-        """Jj locks no workspace."""
-        return None
-
-    def running_step(self) -> str | None:
-        """Jj finishes every step at once; conflicts are part of a commit."""
-        return None
 
     def inner_repositories(self) -> Sequence[str]:
         """Folders with a repository that this one does not track; jj has no submodules."""
