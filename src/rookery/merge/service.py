@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
+from rookery.base.page import Page
 from rookery.base.record import Record
+from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
 from rookery.merge.landing.eligibility import objection, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDED, LANDING, TESTING, UNDONE, Entry, Explained, GateRun
+from rookery.merge.model import LANDED, UNDONE, Entry, Explained, GateRun
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
@@ -165,13 +167,13 @@ def find_undoable(merger: Merger, text: str) -> Entry:
     return next((entry for entry in landed if entry.base_before is not None), None) or find(merger, text)
 
 
-def listing(merger: Merger, *, everything: bool = False, limit: int = 50) -> list[Entry]:
+def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -> Page[Entry]:
     """What is open, in the order in which it lands; with `everything` also what is settled, the newest first."""
-    db = merger.ctx.db
-    entries = [*reversed(store.select(db, states=(TESTING, LANDING))), *store.queue(db)]
-    if not everything:
-        return entries
-    return [*entries, *(entry for entry in store.select(db, limit=limit) if not entry.is_open)][:limit]
+    if limit < 0:
+        raise InvalidInput("the limit is negative", hint="0 lists all")
+    entries = store.page(db, everything=everything, limit=limit, cursor=cursor)
+    shown = entries[: limit or None]
+    return Page(shown, shown[-1].id if len(shown) < len(entries) else None)
 
 
 def explain(merger: Merger, text: str) -> Explained:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, text
+from rookery.cli.document import Block, Fields, Line, Paragraph, Table, line, next_page, text
 from rookery.cli.views.gates import failed_output, runs
 from rookery.merge.model import (
     AGENT,
@@ -63,7 +63,7 @@ def _skipped(skipped: tuple[Skipped, ...]) -> list[Block]:
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
-    return [_table(entries)] if entries else [text("The queue is empty.", "dim")]
+    return [_table(entries), *next_page(entries)] if entries else [text("The queue is empty.", "dim")]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:
