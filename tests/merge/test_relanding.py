@@ -334,6 +334,20 @@ def test_a_branch_of_which_nothing_says_where_it_began_is_not_called_landed(yard
     assert names(yard) == []
 
 
+def test_a_branch_of_which_nothing_says_where_it_began_does_not_keep_others_from_being_predicted(yard: Yard) -> None:
+    yard.branch("x", a_txt="a\n")
+    git(yard.folder, "merge", "-q", "--ff-only", "x")
+    git(yard.folder, "revert", "--no-edit", "HEAD")
+    yard.branch("y", b_txt="b\n")
+    unclear, clean = yard.merge("predict", "x", "y").data
+    assert (unclear["predicted_tier"], unclear["would_require_agent"]) == ("unknown", None)
+    assert "nothing says where its work began; `git revert` the revert" in unclear["reason"]
+    assert (clean["predicted_tier"], clean["files"]) == ("clean", ["b.txt"])
+    assert yard.merge("enqueue", "x", "y").status == 0
+    dry_run = yard.merge("--all", "--dry-run").data["predicted"]
+    assert {each["branch"]: each["predicted_tier"] for each in dry_run} == {"x": "unknown", "y": "clean"}
+
+
 def test_an_undo_does_not_move_the_base_back_while_another_branch_has_the_landing(fresh: Yard) -> None:
     """It would bring back what was undone."""
     yard = fresh

@@ -10,7 +10,7 @@ from rookery.base.lockfiles import lockfile_of
 from rookery.merge import service
 from rookery.merge.landing import candidate
 from rookery.merge.landing.eligibility import Survey, protected_paths, why_refused
-from rookery.merge.landing.history import landed_branches
+from rookery.merge.landing.history import Unclear, landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
     AGENT,
@@ -68,7 +68,11 @@ def _predict_stack(merger: Merger, entries: Sequence[Entry], landed: set[str]) -
         if branch in landed:
             predicted[branch] = _predicted(branch, base, LANDED, f"{base} contains it")
             continue
-        merged = candidate.merge(merger, entry, onto)
+        try:
+            merged = candidate.merge(merger, entry, onto)
+        except Unclear as error:
+            predicted[branch] = _predicted(branch, base, UNKNOWN, f"{error.message}; {error.hint}")
+            continue
         if not merged.is_clean:
             conflicting.append(entry)
             continue
