@@ -95,7 +95,9 @@ def take(merger: Merger, base: str, seen: LeaseState) -> Lease | Holder:
             return holder
         token = 1 if row is None else row.token + 1
         lease_store.save(db, LeaseRow(base, token, merger.actor, seen.me, _until(merger)))
-    return Lease(base, token, is_inherited=row is not None and row.actor is not None)
+    lease = Lease(base, token, is_inherited=row is not None and row.actor is not None)
+    merger.beat = Renewal(merger, lease)
+    return lease
 
 
 def _holder(merger: Merger, row: LeaseRow | None, seen: LeaseState) -> Holder | None:
@@ -180,6 +182,7 @@ def release(merger: Merger, lease: Lease) -> None:
 
     On a full disk it stays taken until this process has ended: the error that led here says more.
     """
+    merger.beat = lambda: None
     with suppress(StorageFailed), merger.ctx.db.write() as db:
         lease_store.free(db, lease.base, lease.token)
 

@@ -74,7 +74,6 @@ class Run:
         self._held: set[str] = set()
         self._rebuilds = 0
         self._size = self._sized_at = 0
-        self._beat = leases.Renewal(merger, lease)
 
     def carry_out(self) -> None:
         """Go on until nothing is left that could land."""
@@ -193,7 +192,7 @@ class Run:
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> GateReport:
         """What the gates say of the last of a stack, that is of all of it."""
         commit, at = stack[-1].commit, stack[0].onto
-        report = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
+        report = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries)
         self.flaky.update((run.name, None) for run in report.runs if run.verdict == FLAKY and not run.is_cached)
         steps.reached("gated")
         return report
@@ -244,7 +243,7 @@ class Run:
         entry = store.get(merger.ctx.db, clash.entry.id)
         clash = clash.replace(entry=entry)
         output = gate_reason = ""
-        for case in resolving.attempts(merger, clash, self._beat):
+        for case in resolving.attempts(merger, clash):
             candidate = Candidate(entry, clash.onto, case.commit, case.tier)
             if self._refuse_protected(candidate):
                 return

@@ -68,7 +68,7 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
     can_move_back = tip == entry.candidate and not _is_elsewhere(merger, entry)
     new, how = (str(entry.base_before), MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
     if how == REVERTED or _is_within_a_batch(merger, new):
-        _gate(merger, lease, entry, new, tip)
+        _gate(merger, entry, new, tip)
     rescue = RESCUE_UNDO + entry.id
     keep_refs(merging.store, {rescue: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip})
     with leases.writing(merger, lease) as db:
@@ -137,11 +137,10 @@ def _is_within_a_batch(merger: Merger, commit: str) -> bool:
     return not any(run.is_ok for run in store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit)))
 
 
-def _gate(merger: Merger, lease: Lease, entry: Entry, new: str, tip: str) -> None:
+def _gate(merger: Merger, entry: Entry, new: str, tip: str) -> None:
     """Raise unless the gates pass on what the base would be."""
-    beat = leases.Renewal(merger, lease)
     retries = merger.ctx.config.merge.retries
-    failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries, beat=beat).failed
+    failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries).failed
     if failed is not None:
         raise InvalidState(
             f"without {entry.branch}, {entry.base} does not pass {failed.name}; nothing was changed",

@@ -91,7 +91,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
     return True
 
 
-def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: str = "") -> None:
+def wait(root: str, name: str, tick: Callable[[], object], *, every: float, log: str = "") -> None:
     """Wait for the end of a job's runner, and while another process settles it.
 
     `tick` is called when a file in the folder `log` has grown, and at least every so many seconds.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rookery.merge.merger import Merger
 from rookery.merge.model import AGENT
 from rookery.merge.tiers import oneshot
@@ -13,7 +11,7 @@ from rookery.vcs.git.merge_tree import Conflict
 _MOST_PATCH = 60_000
 
 
-def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
+def attempt(merger: Merger, case: Case) -> Case:
     """Let an agent settle what is left; all of it, or nothing."""
     commit = merger.merging.commit(case.tree, [case.onto, case.entry.tip], "rook: a merge with conflicts in it")
 
@@ -22,7 +20,7 @@ def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
         beyond = set(merger.merging.changed_paths([(commit, tree)])[0]) - {conflict.path for conflict in case.conflicts}
         return [*case.conflicts, *oneshot.conflicts_at(merger, case, beyond)]
 
-    return oneshot.attempt(merger, case, AGENT, commit, _prompt(merger, case), touched, beat)
+    return oneshot.attempt(merger, case, AGENT, commit, _prompt(merger, case), touched)
 
 
 def _prompt(merger: Merger, case: Case) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol
 
 from rookery.merge.landing.candidate import Clash, commit_tree
@@ -16,7 +16,7 @@ from rookery.vcs.git.merge_tree import UNRELATED
 class Tier(Protocol):
     """A module that settles conflicts: all of a case, a part of it, or nothing."""
 
-    def attempt(self, merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
+    def attempt(self, merger: Merger, case: Case) -> Case:
         """The case, with what could be settled settled."""
 
 
@@ -24,7 +24,7 @@ TIERS: dict[str, Tier] = {MECHANICAL: mechanical, AGENT: agent, REIMAGINE: reima
 """In the order in which they are tried."""
 
 
-def attempts(merger: Merger, clash: Clash, beat: Callable[[], None]) -> Iterator[Case]:
+def attempts(merger: Merger, clash: Clash) -> Iterator[Case]:
     """Settled cases for the gates; the next one is made only if the gates turned the one before down.
 
     A tier that settles a part hands the rest on. If the gates turn a whole result down, the next tier begins without
@@ -38,7 +38,7 @@ def attempts(merger: Merger, clash: Clash, beat: Callable[[], None]) -> Iterator
         if name not in allowed:
             continue
         merger.say(f"{clash.entry.branch}: {len(case.conflicts)} files conflict; trying {name}\n")
-        case = tier.attempt(merger, case, beat)
+        case = tier.attempt(merger, case)
         if case.is_settled:
             commit = commit_tree(merger, case.entry, case.onto, case.tree, tier=name)
             yield case.replace(tier=name, commit=commit)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rookery.merge.merger import Merger
 from rookery.merge.model import REIMAGINE
 from rookery.merge.tiers import oneshot
@@ -13,7 +11,7 @@ from rookery.vcs.git.merge_tree import Conflict
 _MOST_PATCH = 120_000
 
 
-def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
+def attempt(merger: Merger, case: Case) -> Case:
     """Let an agent do the change again; every file that the branch touched is compared with both sides."""
     merging = merger.merging
     fork = merging.fork_point(case.onto, case.entry.tip) or case.onto
@@ -32,4 +30,4 @@ def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
         "\n\n",
         f"What the branch changed:\n{oneshot.fenced(patch, _MOST_PATCH)}",
     )
-    return oneshot.attempt(merger, case, REIMAGINE, case.onto, prompt, touched, beat)
+    return oneshot.attempt(merger, case, REIMAGINE, case.onto, prompt, touched)
