@@ -18,7 +18,6 @@ from rookery.config.model import VcsConfig
 from rookery.environment.service import project_environ
 from rookery.merge.gates import jobs
 from rookery.merge.merger import Merger
-from rookery.merge.tiers import spending
 from rookery.ops.context import Context
 from rookery.processes import owned_folders
 from rookery.processes.holder import HolderId
@@ -109,11 +108,9 @@ def names(ctx: Context) -> list[str]:
 
 
 def drop_left(merger: Merger, name: str) -> None:
-    """Delete a folder whose owner is gone, once what was spent there is counted."""
+    """Delete a folder whose owner is gone."""
     top = merger.scratch(name)
     if is_left(merger.ctx, name):
-        end_tree(None, _mark(top), 0)
-        spending.end(merger, name)
         _delete(top)
 
 

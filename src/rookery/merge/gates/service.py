@@ -272,9 +272,8 @@ def drop(merger: Merger, taken: Taken) -> None:
     After a kill, the loop does it.
     """
     if taken.about:
-        place = taken.about["place"]
-        spending.end(merger, place, None if taken.end is None else taken.end.get("usage"))
-        scratch.drop_left(merger, place)
+        spending.count(merger, taken)
+        scratch.drop_left(merger, taken.about["place"])
     taken.drop()
 
 

@@ -106,8 +106,8 @@ def _start(merger: Merger, case: Case, tier: str, job: str, commit: str, prompt:
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         launch = _prepare(merger, case, runtime, place)
         order = _order(merger, case, tier, runtime, place, launch, prompt)
-        spending.begin(merger, case.entry, tier, name, runtime.NAME, launch)
         about = {"agent": tier, "entry": case.entry.id, "place": name}
+        about |= spending.describe(merger, case.entry, tier, runtime.NAME, launch)
         jobs.start(merger.ctx.root, job, "rookery.merge.tiers.agent_runner", order.as_dict(), about)
         steps.reached("agent started")
         answer = _wait(merger, job, commit)
