@@ -227,7 +227,6 @@ class _GateOnTree:
             cage=list(place.cage),
             folder=place.folder,
             env=place.env,
-            mark=list(place.mark),
             timeout=gate.timeout,
             disk=merger.ctx.config.merge.gate_disk,
             output=merger.ctx.config.merge.gate_output,

@@ -21,6 +21,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.tiers.case import Case, why_unfinished
 from rookery.processes.child import ended_with_block, start
+from rookery.processes.proctable import SCRATCH
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
@@ -45,11 +46,8 @@ _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
 
 def can_regenerate(merger: Merger, path: str) -> bool:
     """True if the program that owns a lock file is here."""
-    lock = lockfile_of(path)
-    if lock is None:
-        return False
-    search = own_environ(merger.ctx.root).get("PATH", os.defpath)
-    return shutil.which(lock.program, path=search) is not None
+    lock, search = lockfile_of(path), own_environ(merger.ctx.root).get("PATH", os.defpath)
+    return lock is not None and shutil.which(lock.program, path=search) is not None
 
 
 def regenerate(merger: Merger, case: Case, locks: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
@@ -107,7 +105,7 @@ def _run(merger: Merger, lock: Lockfile, folder: str, place: Scratch) -> None:
     deadline = time.monotonic() + _TIMEOUT
     child = start((*place.cage, *lock.command), cwd=folder, env=env)
     output = b""
-    with ended_with_block(child, place.mark):
+    with ended_with_block(child, (SCRATCH, env[SCRATCH])):
         for chunk in child.chunks(lambda: _TICK):
             merger.beat()
             output = (output + chunk)[-_MOST_OUTPUT:]

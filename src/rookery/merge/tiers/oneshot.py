@@ -188,7 +188,6 @@ def _order(
         folder=place.folder,
         private=launch.folder,
         env=place.env | command.env | fixed,
-        mark=list(place.mark),
         timeout=merger.ctx.config.merge.agent_timeout,
         log=log,
     )
