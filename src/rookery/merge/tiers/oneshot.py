@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -66,9 +66,14 @@ def attempt(
     tier: str,
     commit: str,
     prompt: str,
-    touched: Callable[[str], list[Conflict]],
+    *,
+    conflicts: Sequence[Conflict] = (),
+    paths: Collection[str] = (),
 ) -> Case:
-    """Let an agent work on a commit; its tree is taken if every file that is `touched` in it passes the checks."""
+    """Let an agent work on a commit; its tree is taken if every file that matters passes the checks.
+
+    These are the conflicts, the files at the paths, and all that the agent changed: each is compared with both sides.
+    """
     job = jobs.name_of("agent", f"{tier}-{case.entry.id}", merger.merging.tree(commit), prompt)
     try:
         _end_others(merger, case, tier, job)
@@ -79,13 +84,15 @@ def attempt(
         raise  # the branch is not to blame
     except RookError as error:
         return case.decline(tier, error.message)
-    outcomes = _verify(merger, case, tier, answer, touched(answer.tree))
+    touched = {*paths, *merger.merging.changed_paths([(commit, answer.tree)])[0]}
+    beyond = touched - {conflict.path for conflict in conflicts}
+    outcomes = _verify(merger, case, tier, answer, [*conflicts, *_conflicts_at(merger, case, beyond)])
     case = case.note(*outcomes)
     is_settled = all(outcome.outcome == RESOLVED for outcome in outcomes)
     return case.replace(tree=answer.tree, conflicts=()) if is_settled else case
 
 
-def conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Conflict]:
+def _conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Conflict]:
     """What each side has at some paths, also where it does not conflict."""
     if not paths:
         return []
@@ -299,7 +306,7 @@ def prompt_of(merger: Merger, case: Case, wish: str, *changes: str) -> str:
         f"{wish}What the branch is for: {fenced(task.title if task else case.entry.branch, 500)}",
         fenced(task.description, 8_000) if task and task.description else "",
         *changes,
-        _past(merger, [conflict.path for conflict in case.conflicts]),
+        _past(merger, case.paths),
         case.notes,
         _CONTRACT,
     ]
