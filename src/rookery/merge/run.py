@@ -294,7 +294,6 @@ class Run:
 
     def _withdraw(self, entry: Entry, reason: str) -> None:
         """Take an entry out of the queue that may not land any more."""
-        self.seen[entry.id] = None
         self._change(entry.id, "cancel", reason=reason)
         self.merger.say(f"{entry.branch} does not land: {reason}\n")
 
@@ -306,7 +305,6 @@ class Run:
         self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: str
     ) -> None:
         """Take a branch out of the queue, and tell its agent and lead why."""
-        self.seen[entry.id] = None
         changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}
         with self.merger.ctx.db.write():
             failed = self._change(entry.id, "fail", kind=kind, reason=reason, attempts=entry.attempts + 1, **changes)
@@ -314,6 +312,7 @@ class Run:
         self.merger.say(f"{failed.branch} could not land: {reason}\n")
 
     def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
+        self.seen[merge_id] = None
         with leases.writing(self.merger, self.lease) as db:
             return self.merger.change(store.get(db, merge_id), step, **changes)
 

@@ -131,8 +131,7 @@ def take(root: str, name: str) -> Taken | None:
 
 def end(root: str, name: str) -> None:
     """End a job's runner, so that it reports nothing. What it has started carries the mark of its scratch folder."""
-    entry = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
-    runner = None if entry is None else holders.process_of(holders.read(entry["pid"], entry["start"]))
+    runner = journal.find_runner(root, name)
     if runner is not None:
         end_tree(runner, None, 0)
 
