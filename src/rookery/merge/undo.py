@@ -16,7 +16,7 @@ from rookery.merge import store
 from rookery.merge.gates import service as gates
 from rookery.merge.landing import completion, messages
 from rookery.merge.landing.land import checkouts_following
-from rookery.merge.lease import Holder, Lease
+from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git.landed import UNDO_TRAILER
@@ -51,8 +51,9 @@ def undo(merger: Merger, entries: Sequence[Entry]) -> list[Undone]:
     undone: list[Undone] = []
     for entry in sorted(entries, key=lambda entry: (entry.landed_at or "", entry.id), reverse=True):
         lease = leases.acquire(merger, entry.base)
-        if isinstance(lease, Holder):
-            raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {entry.base} just now", hint="try again soon")
+        if not isinstance(lease, Lease):
+            holder = f"{lease.actor} (process {lease.process.pid})"
+            raise MergeBusy(f"{holder} lands on {entry.base} just now", hint="try again soon")
         try:
             undone.append(_undo(merger, lease, entry))
         finally:
