@@ -27,10 +27,10 @@ def land_branch(merger: Merger, name: str, base: str, *, force: bool = False) ->
     onto = merger.merging.tip(base)
     if onto is not None:  # git merges it while it compares it with the base: both are needed soon
         merger.merging.foresee(onto, draft.tip)
-    planned = service.plan(merger, [draft])
+    reverted = service.find_reverted(merger, [draft])
     seen = leases.read_state(merger, base)
     with merger.ctx.db.write():
-        only = {entry.id for entry in service.insert(merger, planned)}
+        only = {entry.id for entry in service.insert(merger, [draft], reverted)}
         taken = leases.take(merger, base, seen)
     return work(merger, base, only, leases.fenced(merger, taken) if isinstance(taken, Lease) else None)
 

@@ -55,13 +55,8 @@ class Taken(Record):
         os.close(self.file)
 
 
-def name_of(kind: str, *parts: object) -> str:
-    """The name of a job, from all that its work depends on."""
-    return f"{kind}-{digest(*parts)}"
-
-
 def digest(*parts: object) -> str:
-    """A short name for some values together."""
+    """A short name for some values together, such as all that the work of a job depends on."""
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 

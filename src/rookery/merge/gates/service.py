@@ -172,7 +172,7 @@ class _GateOnTree:
     def _run_once(self, attempt: int) -> GateRun:
         """The result of one job, which we or another process started."""
         merger, root = self.merger, self.merger.ctx.root
-        name = jobs.name_of("gate", self.tree, self.command, attempt, self.fresh)
+        name = f"gate-{jobs.digest(self.tree, self.command, attempt, self.fresh)}"
         merger.gate_runs += 1
         merger.say(f"gate {self.gate.name}: {self.gate.run}\n")
         is_own, began = False, merger.ctx.now()

@@ -74,7 +74,7 @@ def attempt(
 
     These are the conflicts, the files at the paths, and all that the agent changed: each is compared with both sides.
     """
-    job = jobs.name_of("agent", f"{tier}-{case.entry.id}", merger.merging.tree(commit), prompt)
+    job = f"agent-{jobs.digest(f'{tier}-{case.entry.id}', merger.merging.tree(commit), prompt)}"
     try:
         _end_others(merger, case, tier, job)
         # A merger before us may have started it.
