@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from conftest import Rook
+from conftest import Rook, git
 
 
 def read_pages(rook: Rook, *words: str) -> list[list[str]]:
@@ -39,6 +39,25 @@ def test_mail_comes_in_pages(rook: Rook) -> None:
     pages = read_pages(rook, "mail", "list", "--limit", "2")
     assert [len(page) for page in pages] == [2, 2, 1]
     assert list(chain(*pages)) == whole
+
+
+def test_the_merge_queue_comes_in_pages(rook: Rook) -> None:
+    """The queue in its order, then what is settled, the newest first."""
+    names = [f"b{number}" for number in range(7)]
+    for name in names:
+        git(rook.folder, "branch", name)
+    ids = {name: rook.json("merge", "enqueue", name, "--priority", "3").data[0]["id"] for name in names[:-1]}
+    ids["b6"] = rook.json("merge", "enqueue", "b6", "--priority", "1").data[0]["id"]
+    for name in ("b1", "b3"):
+        assert rook("merge", "cancel", name).status == 0
+    opened, settled = [ids[name] for name in ("b6", "b0", "b2", "b4", "b5")], [ids["b3"], ids["b1"]]
+    assert read_pages(rook, "merge", "list", "--limit", "2") == [opened[:2], opened[2:4], opened[4:]]
+    for limit, sizes in ((3, [3, 3, 1]), (7, [7]), (0, [7])):
+        pages = read_pages(rook, "merge", "list", "--all", "--limit", str(limit))
+        assert [len(page) for page in pages] == sizes
+        assert list(chain(*pages)) == opened + settled
+    assert rook("merge", "list", "--limit", "-1").status == 1
+    assert f"1 shown; go on with --cursor {opened[0]}" in rook("merge", "list", "--limit", "1").out.decode()
 
 
 def test_people_are_shown_how_to_go_on_only_if_there_is_more(rook: Rook) -> None:

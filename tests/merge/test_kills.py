@@ -14,7 +14,8 @@ from rookery.base.errors import RookError
 from rookery.merge import lease, store
 from rookery.merge.landing import land
 from rookery.merge.landing.candidate import Candidate, build
-from rookery.merge.lease import Holder, Lease
+from rookery.merge.lease import Lease
+from rookery.merge.lease_store import LeaseRow
 from rookery.processes.proctree import identify
 from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
@@ -255,7 +256,9 @@ def test_a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(yard: Yard) -
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
         ("main", found.pid, found.start, "2999-01-01T00:00:00.000Z"),
     )
-    assert lease.acquire(merger, "main") == Holder("bee", holder.pid)
+    held = lease.acquire(merger, "main")
+    assert isinstance(held, LeaseRow)
+    assert (held.actor, held.process.pid) == ("bee", holder.pid)
     holder.kill()
     holder.wait()
     assert unfenced(lease.acquire(merger, "main")) == Lease("main", 8, is_inherited=True)

@@ -15,7 +15,8 @@ from rookery.flows import landings, sessions
 from rookery.mail.model import SYSTEM
 from rookery.merge import lease, store
 from rookery.merge.gates import scratch
-from rookery.merge.lease import Holder, Lease
+from rookery.merge.lease import Lease
+from rookery.merge.lease_store import LeaseRow
 from rookery.processes import holder as holders
 from rookery.processes import owned_folders, proctable
 from rookery.processes.holder import HolderId
@@ -48,7 +49,9 @@ def test_a_lease_elsewhere_ends_with_its_time_alone(number: int, yard: Yard) -> 
         "INSERT INTO merge_leases (base, token, holder, pid, pid_start, expires_at) VALUES (?, 7, 'bee', ?, ?, ?)",
         ("main", holder.pid, holder.text, "2999-01-01T00:00:00.000Z"),
     )
-    assert lease.acquire(merger, "main") == Holder("bee", holder.pid)
+    held = lease.acquire(merger, "main")
+    assert isinstance(held, LeaseRow)
+    assert (held.actor, held.process.pid) == ("bee", holder.pid)
     assert left_behind() == []
     merger.ctx.db.execute("UPDATE merge_leases SET expires_at = '2000-01-01T00:00:00.000Z'")
     assert left_behind() == ["main"]
@@ -67,12 +70,12 @@ def test_a_holder_that_came_after_the_look_is_not_replaced(yard: Yard) -> None:
     seen = lease.read_state(merger, "main")
     assert seen.is_gone
     assert lease.take(merger, "main", seen) == Lease("main", 8, is_inherited=True)
-    assert isinstance(lease.take(merger, "main", seen), Holder)
+    assert isinstance(lease.take(merger, "main", seen), LeaseRow)
     merger.ctx.db.close()
 
 
 def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
-    def acquire() -> Lease | Holder:
+    def acquire() -> Lease | LeaseRow:
         merger = yard.merger()
         try:
             return lease.acquire(merger, "main")
@@ -81,7 +84,7 @@ def test_each_call_of_one_process_is_a_holder_of_its_own(yard: Yard) -> None:
 
     with serving(make_call()):
         assert acquire() == Lease("main", 1)
-        assert isinstance(Served(make_call(), acquire).value(), Holder)
+        assert isinstance(Served(make_call(), acquire).value(), LeaseRow)
     # It has ended without letting go, and its process lives on.
     assert unfenced(Served(make_call(), acquire).value()) == Lease("main", 2, is_inherited=True)
 
@@ -181,7 +184,7 @@ def test_whoever_wants_to_land_waits_while_the_loop_tidies_up(yard: Yard, monkey
     waits = threading.Event()
     monkeypatch.setattr("rookery.base.call.sleep", lambda _seconds: waits.set())
 
-    def acquire() -> Lease | Holder:
+    def acquire() -> Lease | LeaseRow:
         landing = yard.merger()
         try:
             return lease.acquire(landing, "main")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from rookery.merge import run
+from rookery.merge import run, service
 
 from .yard import Yard
 
@@ -139,3 +140,16 @@ def test_a_retry_counts_against_a_branch(yard: Yard, retried: bool) -> None:
         return
     assert [each["branch"] for each in yard.merge("list").data] == ["fresh", "bad"]
     assert yard.entry("bad")["attempts"] == 1
+
+
+def test_what_is_being_landed_is_listed_before_the_queue(yard: Yard) -> None:
+    fill(yard, 4)
+    merger = yard.merger()
+    with closing(merger.ctx.db) as db:
+        for branch in ("good02", "good01"):
+            db.execute("UPDATE merges SET state = 'testing' WHERE branch = ?", (branch,))
+        entries = [service.listing(db, everything=False, limit=limit, cursor=None) for limit in (0, 1)]
+        branches = [entry.branch for entry in entries[0]]
+        assert branches == ["good01", "good02", "good00", "good03"]
+        page = service.listing(db, everything=True, limit=2, cursor=entries[1].next)
+        assert [entry.branch for entry in page] == ["good02", "good00"]

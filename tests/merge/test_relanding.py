@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from conftest import git
+from rookery.merge import service
 
 from .yard import Yard
 
@@ -332,6 +335,33 @@ def test_a_branch_of_which_nothing_says_where_it_began_is_not_called_landed(yard
     assert done.status == 1
     assert "nothing says where its work began" in yard.entry("x")["reason"]
     assert names(yard) == []
+
+
+def test_a_branch_of_which_nothing_says_where_it_began_does_not_keep_others_from_being_predicted(yard: Yard) -> None:
+    yard.branch("x", a_txt="a\n")
+    git(yard.folder, "merge", "-q", "--ff-only", "x")
+    git(yard.folder, "revert", "--no-edit", "HEAD")
+    yard.branch("y", b_txt="b\n")
+    unclear, clean = yard.merge("predict", "x", "y").data
+    assert (unclear["predicted_tier"], unclear["would_require_agent"]) == ("unknown", None)
+    assert "nothing says where its work began; `git revert` the revert" in unclear["reason"]
+    assert (clean["predicted_tier"], clean["files"]) == ("clean", ["b.txt"])
+    assert yard.merge("enqueue", "x", "y").status == 0
+    dry_run = yard.merge("--all", "--dry-run").data["predicted"]
+    assert {each["branch"]: each["predicted_tier"] for each in dry_run} == {"x": "unknown", "y": "clean"}
+
+
+def test_a_reverted_entry_that_is_cleaned_meanwhile_does_not_count_as_landed(yard: Yard) -> None:
+    yard.branch("x", a_txt="a\n")
+    land(yard, "x")
+    git(yard.folder, "revert", "--no-edit", "-m", "1", "HEAD")
+    merger = yard.merger()
+    with closing(merger.ctx.db) as db:
+        drafts = [service.draft(merger, "x", "main")]
+        reverted = service.find_reverted(merger, drafts)
+        db.execute("UPDATE merges SET cleaned_at = updated_at || '0'")
+        with db.write():
+            assert service.insert(merger, drafts, reverted) == drafts
 
 
 def test_an_undo_does_not_move_the_base_back_while_another_branch_has_the_landing(fresh: Yard) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rookery.base.clock import stamp
-from rookery.merge import lease, store
+from rookery.merge import lease, lease_store, store
 from rookery.merge.model import Entry
 
 from . import standin
@@ -45,7 +45,7 @@ def test_how_long_a_silent_merger_keeps_its_place(yard: Yard) -> None:
     lease.acquire(merger, "main")
     assert merger.ctx.db.value("SELECT expires_at FROM merge_leases") == stamp(1007.0)
     merger.ctx.clock = lambda: 1006.0
-    assert isinstance(lease.acquire(merger, "main"), lease.Holder)
+    assert isinstance(lease.acquire(merger, "main"), lease_store.LeaseRow)
     merger.ctx.clock = lambda: 1008.0
     assert isinstance(lease.acquire(merger, "main"), lease.Lease)
     merger.ctx.db.close()

@@ -263,15 +263,15 @@ def test_the_agent_is_told_both_sides_and_what_was_done_before(yard: Yard, land:
     yard.commit(a_txt="1\nours\nagain\n3\n")
     git(yard.folder, "switch", "-q", "main")
     yard.commit(a_txt="1\nours\nmain\n3\n")
-    from rookery.merge.landing.candidate import Clash, build
+    from rookery.merge.landing.candidate import build
     from rookery.merge.tiers import agent
     from rookery.merge.tiers.case import Case
 
     merger = yard.merger()
     entry = service.draft(merger, "again", "main")
     found = build(merger, entry, yard.main())
-    assert isinstance(found, Clash)
-    prompt = agent._prompt(merger, Case(entry, found.onto, found.merged.tree, found.merged.conflicts))
+    assert isinstance(found, Case)
+    prompt = agent._prompt(merger, found)
     merger.ctx.db.close()
     assert "- a.txt (content)" in prompt
     assert "+again" in prompt

@@ -16,14 +16,15 @@ from rookery.config.loader import load_config
 from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.flows.store import unseen_ends
-from rookery.merge.lease import Holder, Lease
+from rookery.merge.lease import Lease
+from rookery.merge.lease_store import LeaseRow
 from rookery.merge.merger import Merger
 from rookery.ops.context import Context
 from support import IN_DAEMON, Ran, run_real_rook, wait_for_agent, wait_until
 from templates import init_project
 
 
-def unfenced(found: Lease | Holder) -> Lease | Holder:
+def unfenced(found: Lease | LeaseRow) -> Lease | LeaseRow:
     """A lease without the value of its fence, which differs each time."""
     return found.replace(fence="") if isinstance(found, Lease) else found
 

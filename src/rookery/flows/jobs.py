@@ -12,7 +12,6 @@ from rookery.merge.gates import jobs, scratch
 from rookery.merge.gates import service as gates
 from rookery.merge.merger import Merger
 from rookery.merge.model import OPEN
-from rookery.merge.tiers import oneshot
 from rookery.ops.context import Context
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
@@ -77,8 +76,7 @@ def decide(facts: list[Facts], _now: float) -> Plan:
 
 def settle(ctx: Context, name: str) -> None:
     """Keep its result."""
-    settle_left = oneshot.settle_left if jobs.about(ctx.root, name).get("agent") else gates.settle_left
-    settle_left(Merger(ctx, SYSTEM), name)
+    gates.settle_left(Merger(ctx, SYSTEM), name)
 
 
 ACTIONS = {"settle job": settle}

@@ -47,14 +47,6 @@ class Lease(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Holder(Record):
-    """Who has the lease."""
-
-    name: str
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
 class LeaseState(Record):
     """What is known, before the transaction that takes a lease, of the process that asks and of the holder."""
 
@@ -65,8 +57,8 @@ class LeaseState(Record):
     """Whether the process of its holder has ended."""
 
 
-def acquire(merger: Merger, base: str) -> Lease | Holder:
-    """The lease, or who holds it. Waits while the loop tidies up after a killed merger."""
+def acquire(merger: Merger, base: str) -> Lease | LeaseRow:
+    """The lease, or the row that says who holds it. Waits while the loop tidies up after a killed merger."""
     deadline = time.monotonic() + merger.ctx.config.merge.wait
     while True:
         seen = read_state(merger, base)
@@ -74,7 +66,7 @@ def acquire(merger: Merger, base: str) -> Lease | Holder:
         taken = _holder(merger, seen.row, seen) or take(merger, base, seen)
         if isinstance(taken, Lease):
             return fenced(merger, taken)
-        if taken.name != SYSTEM or merger.actor == SYSTEM or time.monotonic() >= deadline:
+        if taken.actor != SYSTEM or merger.actor == SYSTEM or time.monotonic() >= deadline:
             return taken
         calls.sleep(_POLL)
 
@@ -86,7 +78,7 @@ def read_state(merger: Merger, base: str) -> LeaseState:
     return LeaseState(holders.myself(), row, is_gone)
 
 
-def take(merger: Merger, base: str, seen: LeaseState) -> Lease | Holder:
+def take(merger: Merger, base: str, seen: LeaseState) -> Lease | LeaseRow:
     """Take the lease by its row alone, perhaps within the caller's transaction; `fenced` makes it good for landing."""
     with merger.ctx.db.write() as db:
         row = lease_store.find(db, base)
@@ -95,17 +87,19 @@ def take(merger: Merger, base: str, seen: LeaseState) -> Lease | Holder:
             return holder
         token = 1 if row is None else row.token + 1
         lease_store.save(db, LeaseRow(base, token, merger.actor, seen.me, _until(merger)))
-    return Lease(base, token, is_inherited=row is not None and row.actor is not None)
+    lease = Lease(base, token, is_inherited=row is not None and row.actor is not None)
+    merger.beat = Renewal(merger, lease)
+    return lease
 
 
-def _holder(merger: Merger, row: LeaseRow | None, seen: LeaseState) -> Holder | None:
-    """Who has the lease, and neither is gone nor hangs."""
+def _holder(merger: Merger, row: LeaseRow | None, seen: LeaseState) -> LeaseRow | None:
+    """The lease if its holder is neither gone nor hangs."""
     if row is None or row.actor is None:
         return None
     # The process of a holder says at once that it is gone, its time that it hangs. A holder that has taken the lease
     # since we looked is alive.
     is_gone = seen.is_gone and seen.row is not None and seen.row.token == row.token
-    return None if is_gone or row.expires_at <= merger.ctx.now() else Holder(row.actor, row.process.pid)
+    return None if is_gone or row.expires_at <= merger.ctx.now() else row
 
 
 def fenced(merger: Merger, lease: Lease) -> Lease:
@@ -180,6 +174,7 @@ def release(merger: Merger, lease: Lease) -> None:
 
     On a full disk it stays taken until this process has ended: the error that led here says more.
     """
+    merger.beat = lambda: None
     with suppress(StorageFailed), merger.ctx.db.write() as db:
         lease_store.free(db, lease.base, lease.token)
 

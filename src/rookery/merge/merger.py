@@ -28,6 +28,8 @@ class Merger:
         self.red: dict[tuple[str, str], GateRun] = {}
         """Gates that failed, by tree and command, since we began; a later command tries them again."""
         self.gate_runs = 0
+        self.beat: Callable[[], object] = lambda: None
+        """Called all the while when something takes long: it extends the lease, once there is one."""
 
     def base(self, name: str | None = None) -> str:
         """The branch to land on: the named one, else the project's."""

@@ -127,15 +127,20 @@ class Predicted(Record):
     """How a branch would land."""
 
     JSON_NAMES = {"tier": "predicted_tier"}
+    SHOWN = ("would_require_agent",)
     branch: str
     base: str
     tier: str
     """clean, mechanical, agent, reimagine, human, landed (it is there already), skipped, protected, or unknown."""
-    files: tuple[str, ...]
-    """The files that would change on the base, or that conflict."""
-    conflicts: tuple[dict[str, str], ...]
-    would_require_agent: bool | None
     reason: str
+    files: tuple[str, ...] = ()
+    """The files that would change on the base, or that conflict."""
+    conflicts: tuple[dict[str, str], ...] = ()
+
+    @property
+    def would_require_agent(self) -> bool | None:
+        """None if that is unknown."""
+        return None if self.tier == UNKNOWN else self.tier in (AGENT, REIMAGINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from rookery.base.errors import InvalidInput, InvalidState, NotFound, Refused
+from rookery.base.page import Page
 from rookery.config.environ import HUMAN
 from rookery.merge import predict, queue, rebase, service, store, undo
 from rookery.merge.landing.eligibility import Survey, survey
@@ -74,10 +75,11 @@ def list_entries(
     ctx: Context,
     *,
     all: Annotated[bool, Doc("Also what has landed, failed or been cancelled.")] = False,
-    limit: Annotated[int, Doc("How many at most.")] = 50,
-) -> list[Entry]:
+    limit: Annotated[int, Doc("How many at most (50; 0 for all).")] = 50,
+    cursor: Annotated[str | None, Doc("The last entry of the page before: go on after it.")] = None,
+) -> Page[Entry]:
     """List the queue in the order in which it lands."""
-    return service.listing(_merger(ctx), everything=all, limit=limit)
+    return service.listing(ctx.db, everything=all, limit=limit, cursor=cursor)
 
 
 @op("merge predict", needs="vcs.read", long=True, view="merges.predictions")

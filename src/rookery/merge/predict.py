@@ -10,7 +10,7 @@ from rookery.base.lockfiles import lockfile_of
 from rookery.merge import service
 from rookery.merge.landing import candidate
 from rookery.merge.landing.eligibility import Survey, protected_paths, why_refused
-from rookery.merge.landing.history import landed_branches
+from rookery.merge.landing.history import Unclear, landed_branches
 from rookery.merge.merger import Merger
 from rookery.merge.model import (
     AGENT,
@@ -40,7 +40,7 @@ def predict_survey(merger: Merger, base: str, surveyed: Survey, *, force: bool) 
     predicted = predict_all(merger, [entry for entry in drafts if not refusals[entry.branch]])
     skipped = [(branch, reason) for branch, reason in refusals.items() if reason]
     skipped += [(skip.branch, skip.reason) for skip in surveyed.skipped]
-    return [*predicted, *(_predicted(branch, base, SKIPPED, reason) for branch, reason in skipped)]
+    return [*predicted, *(Predicted(branch, base, SKIPPED, reason) for branch, reason in skipped)]
 
 
 def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
@@ -55,7 +55,7 @@ def predict_all(merger: Merger, entries: Sequence[Entry]) -> list[Predicted]:
             on_trial.merging = trial
             return _predict_stack(on_trial, entries, landed)
     except (CannotMerge, ProgramFailed) as error:
-        return [_predicted(entry.branch, base, UNKNOWN, error.message) for entry in entries]
+        return [Predicted(entry.branch, base, UNKNOWN, error.message) for entry in entries]
 
 
 def _predict_stack(merger: Merger, entries: Sequence[Entry], landed: set[str]) -> list[Predicted]:
@@ -66,37 +66,40 @@ def _predict_stack(merger: Merger, entries: Sequence[Entry], landed: set[str]) -
     for entry in entries:
         branch = entry.branch
         if branch in landed:
-            predicted[branch] = _predicted(branch, base, LANDED, f"{base} contains it")
+            predicted[branch] = Predicted(branch, base, LANDED, f"{base} contains it")
             continue
-        merged = candidate.merge(merger, entry, onto)
-        if not merged.is_clean:
+        try:
+            case = candidate.merge(merger, entry, onto)
+        except Unclear as error:
+            predicted[branch] = Predicted(branch, base, UNKNOWN, f"{error.message}; {error.hint}")
+            continue
+        if not case.is_settled:
             conflicting.append(entry)
             continue
-        predicted[branch] = _predict_clean(merger, entry, onto, merged.tree, "it does not conflict")
+        predicted[branch] = _predict_clean(merger, case, "it does not conflict")
         if len(entries) > 1 and predicted[branch].tier == CLEAN:
-            onto = merger.merging.commit(merged.tree, [onto, entry.tip], "rook: a trial")
+            onto = merger.merging.commit(case.tree, [onto, entry.tip], "rook: a trial")
     # Branches that conflict come last, as in the queue.
     predicted |= {entry.branch: _predict_last(merger, entry, onto) for entry in conflicting}
     return [predicted[entry.branch] for entry in entries]
 
 
 def _predict_last(merger: Merger, entry: Entry, onto: str) -> Predicted:
-    merged = candidate.merge(merger, entry, onto)
-    if merged.is_clean:
-        return _predict_clean(merger, entry, onto, merged.tree, "it does not conflict with those before it")
-    tier, reason = _tier(merger, Case(entry, onto, merged.tree, merged.conflicts))
-    paths = tuple(conflict.path for conflict in merged.conflicts)
-    kinds = tuple({"path": conflict.path, "kind": conflict.kind} for conflict in merged.conflicts)
-    return _predicted(entry.branch, entry.base, tier, reason, paths, kinds)
+    case = candidate.merge(merger, entry, onto)
+    if case.is_settled:
+        return _predict_clean(merger, case, "it does not conflict with those before it")
+    tier, reason = _tier(merger, case)
+    kinds = tuple({"path": conflict.path, "kind": conflict.kind} for conflict in case.conflicts)
+    return Predicted(entry.branch, entry.base, tier, reason, case.paths, kinds)
 
 
-def _predict_clean(merger: Merger, entry: Entry, onto: str, tree: str, reason: str) -> Predicted:
-    changed = merger.merging.changed_paths([(onto, tree)])[0]
+def _predict_clean(merger: Merger, case: Case, reason: str) -> Predicted:
+    branch, base = case.entry.branch, case.entry.base
+    changed = merger.merging.changed_paths([(case.onto, case.tree)])[0]
     protected = protected_paths(changed)
     if protected:
-        reason = "it changes Rookery's own folder, so it does not land"
-        return _predicted(entry.branch, entry.base, PROTECTED, reason, protected)
-    return _predicted(entry.branch, entry.base, CLEAN, reason, changed)
+        return Predicted(branch, base, PROTECTED, "it changes Rookery's own folder, so it does not land", protected)
+    return Predicted(branch, base, CLEAN, reason, changed)
 
 
 def _tier(merger: Merger, case: Case) -> tuple[str, str]:
@@ -112,15 +115,3 @@ def _tier(merger: Merger, case: Case) -> tuple[str, str]:
     locks = [conflict.path for conflict in case.conflicts if lockfile_of(conflict.path) is not None]
     reason = f"lock files would be made again: {', '.join(locks)}" if locks else "rules settle every conflict"
     return MECHANICAL, reason
-
-
-def _predicted(
-    branch: str,
-    base: str,
-    tier: str,
-    reason: str,
-    files: tuple[str, ...] = (),
-    conflicts: tuple[dict[str, str], ...] = (),
-) -> Predicted:
-    needs_agent = None if tier == UNKNOWN else tier in (AGENT, REIMAGINE)
-    return Predicted(branch, base, tier, files, conflicts, needs_agent, reason)

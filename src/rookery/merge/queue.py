@@ -12,7 +12,7 @@ from rookery.merge import lease as leases
 from rookery.merge import service, store, undo
 from rookery.merge.landing import cleanup, completion, land, rebase_requests
 from rookery.merge.landing.eligibility import survey
-from rookery.merge.lease import Holder, Lease
+from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import MergeBusy, NothingToLand, Outcome
 from rookery.merge.run import Run
@@ -27,12 +27,12 @@ def land_branch(merger: Merger, name: str, base: str, *, force: bool = False) ->
     onto = merger.merging.tip(base)
     if onto is not None:  # git merges it while it compares it with the base: both are needed soon
         merger.merging.foresee(onto, draft.tip)
-    planned = service.plan(merger, [draft])
+    reverted = service.find_reverted(merger, [draft])
     seen = leases.read_state(merger, base)
     with merger.ctx.db.write():
-        only = {entry.id for entry in service.insert(merger, planned)}
+        only = {entry.id for entry in service.insert(merger, [draft], reverted)}
         taken = leases.take(merger, base, seen)
-    return work(merger, base, only, None if isinstance(taken, Holder) else leases.fenced(merger, taken))
+    return work(merger, base, only, leases.fenced(merger, taken) if isinstance(taken, Lease) else None)
 
 
 def land_finished(merger: Merger, base: str) -> Outcome:
@@ -77,19 +77,19 @@ def _await_lease(merger: Merger, base: str, only: Collection[str]) -> Lease | No
     with Commits(merger.ctx.db.path) as commits:
         while True:
             lease = leases.acquire(merger, base)
-            if not isinstance(lease, Holder):
+            if isinstance(lease, Lease):
                 return lease
             if only and not any(store.get(merger.ctx.db, merge_id).is_open for merge_id in only):
                 return None
             if not only or time.monotonic() > deadline:
-                raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {base} just now")
+                raise MergeBusy(f"{lease.actor} (process {lease.process.pid}) lands on {base} just now")
             commits.wait(_LOOK_AGAIN)
 
 
 def recover(merger: Merger, base: str) -> None:
     """Finish or put back what a killed merger left on a base; nothing where a merger is at work."""
     lease = leases.acquire(merger, base)
-    if isinstance(lease, Holder):
+    if not isinstance(lease, Lease):
         return
     try:
         land.recover(merger, lease)

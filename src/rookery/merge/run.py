@@ -19,7 +19,7 @@ from rookery.merge import store
 from rookery.merge.gates import service as gates
 from rookery.merge.gates.service import GateReport
 from rookery.merge.landing import land, messages, rebase_requests
-from rookery.merge.landing.candidate import Candidate, Clash, build
+from rookery.merge.landing.candidate import Candidate, build
 from rookery.merge.landing.eligibility import Withdrawn, protected_paths, why_refused
 from rookery.merge.landing.history import Unclear, landed_branches
 from rookery.merge.landing.land import Held
@@ -42,6 +42,7 @@ from rookery.merge.model import (
     GateRun,
 )
 from rookery.merge.tiers import ladder as resolving
+from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
 from rookery.vcs.model import RefMoved
 from rookery.vcs.ref_names import LANDINGS
@@ -74,7 +75,6 @@ class Run:
         self._held: set[str] = set()
         self._rebuilds = 0
         self._size = self._sized_at = 0
-        self._beat = leases.Renewal(merger, lease)
 
     def carry_out(self) -> None:
         """Go on until nothing is left that could land."""
@@ -122,10 +122,10 @@ class Run:
         sessions = agents.sessions(self.merger.ctx.db, branch=entry.branch) if entry.agent is not None else []
         return all(session.base_commit != tip for session in sessions)
 
-    def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Clash]]:
+    def _stack(self, entries: list[Entry]) -> tuple[list[Candidate], list[Case]]:
         """The first branches that do not conflict, each on top of the one before; and those that do."""
         stack: list[Candidate] = []
-        clashes: list[Clash] = []
+        clashes: list[Case] = []
         onto = self.merger.merging.tip(self.lease.base)
         assert onto is not None  # noqa: S101 - it was there when the lease was taken
         size = self._batch_size()
@@ -135,7 +135,7 @@ class Run:
             except Unclear as error:
                 self._fail(entry, EMPTY, f"{error.message}; {error.hint}")
                 continue
-            if isinstance(built, Clash):
+            if isinstance(built, Case):
                 clashes.append(built)
             elif not self._brings_nothing(built, is_on_base=not stack) and not self._refuse_protected(built):
                 stack.append(built)
@@ -193,7 +193,7 @@ class Run:
     def _gate(self, stack: list[Candidate], *, retries: int = 0) -> GateReport:
         """What the gates say of the last of a stack, that is of all of it."""
         commit, at = stack[-1].commit, stack[0].onto
-        report = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries, beat=self._beat)
+        report = gates.run_gates(self.merger, commit, base=self.lease.base, at=at, retries=retries)
         self.flaky.update((run.name, None) for run in report.runs if run.verdict == FLAKY and not run.is_cached)
         steps.reached("gated")
         return report
@@ -238,14 +238,12 @@ class Run:
             if store.get(self.merger.ctx.db, candidate.entry.id).state in (TESTING, LANDING):
                 self._change(candidate.entry.id, "put back")
 
-    def _resolve(self, clash: Clash) -> None:
+    def _resolve(self, clash: Case) -> None:
         """Bring in a branch that conflicts: one tier after the other, each result gated."""
         merger = self.merger
         entry = store.get(merger.ctx.db, clash.entry.id)
-        clash = clash.replace(entry=entry)
         output = gate_reason = ""
-        for case in resolving.attempts(merger, clash, self._beat):
-            candidate = Candidate(entry, clash.onto, case.commit, case.tier)
+        for candidate, case in resolving.attempts(merger, clash.replace(entry=entry)):
             if self._refuse_protected(candidate):
                 return
             failed = self._gate([candidate], retries=merger.ctx.config.merge.retries).failed
@@ -256,7 +254,7 @@ class Run:
             case.refuse(merger, failed)
             output = failed.last_lines
             gate_reason = f", and what resolved it did not pass {failed.name}"
-        kinds = ", ".join(dict.fromkeys(conflict.kind for conflict in clash.merged.conflicts))
+        kinds = ", ".join(dict.fromkeys(conflict.kind for conflict in clash.conflicts))
         reason = f"it conflicts with {self.lease.base} in {_files(clash.paths)} ({kinds}){gate_reason}"
         self._fail(entry, CONFLICT, reason, clash.paths, output, tier=HUMAN)
 
@@ -296,7 +294,6 @@ class Run:
 
     def _withdraw(self, entry: Entry, reason: str) -> None:
         """Take an entry out of the queue that may not land any more."""
-        self.seen[entry.id] = None
         self._change(entry.id, "cancel", reason=reason)
         self.merger.say(f"{entry.branch} does not land: {reason}\n")
 
@@ -308,7 +305,6 @@ class Run:
         self, entry: Entry, kind: str, reason: str, files: tuple[str, ...] = (), output: str = "", **more: str
     ) -> None:
         """Take a branch out of the queue, and tell its agent and lead why."""
-        self.seen[entry.id] = None
         changes = {"tier": None, "candidate": None, "base_before": None, **more, "files": files[:_MOST_FILES]}
         with self.merger.ctx.db.write():
             failed = self._change(entry.id, "fail", kind=kind, reason=reason, attempts=entry.attempts + 1, **changes)
@@ -316,6 +312,7 @@ class Run:
         self.merger.say(f"{failed.branch} could not land: {reason}\n")
 
     def _change(self, merge_id: str, step: str, **changes: object) -> Entry:
+        self.seen[merge_id] = None
         with leases.writing(self.merger, self.lease) as db:
             return self.merger.change(store.get(db, merge_id), step, **changes)
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from rookery.base.errors import InvalidId, InvalidInput, InvalidState, NotFound
 from rookery.base.ids import MERGE, new_id
-from rookery.base.record import Record
+from rookery.base.page import Page
+from rookery.db.database import Database
 from rookery.events import store as events
 from rookery.merge import store
 from rookery.merge.landing.eligibility import objection, why_refused
 from rookery.merge.landing.history import landed_branches
 from rookery.merge.merger import Merger
-from rookery.merge.model import LANDED, LANDING, TESTING, UNDONE, Entry, Explained, GateRun
+from rookery.merge.model import LANDED, UNDONE, Entry, Explained, GateRun
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import DEFAULT_PRIORITY, check_priority
@@ -64,53 +64,40 @@ def enqueue(
     merger: Merger, names: Sequence[str], base: str, *, priority: int | None = None, force: bool = False
 ) -> list[Entry]:
     """Queue branches to land on a base. One that is queued, or has landed as it is, keeps the entry that it has."""
-    planned = plan(merger, [draft(merger, name, base, priority=priority, force=force) for name in names])
+    drafts = [draft(merger, name, base, priority=priority, force=force) for name in names]
+    reverted = find_reverted(merger, drafts)
     with merger.ctx.db.write():
-        return insert(merger, planned)
+        return insert(merger, drafts, reverted)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan(Record):
-    """What is about to be queued, and what was known of it when git was asked."""
+def find_reverted(merger: Merger, drafts: Sequence[Entry]) -> set[str]:
+    """The last entries of branches for one base that landed and that git does not find there any more.
 
-    drafts: tuple[Entry, ...]
-    before: dict[str, Entry | None]
-    """The newest entry of every branch."""
-    landed: set[str]
-    """The branches whose whole work is on the base."""
-
-
-def plan(merger: Merger, drafts: Sequence[Entry]) -> Plan:
-    """What queueing branches for one base would write; raises if one of them may not land."""
+    Raises if one of the branches may not land.
+    """
     for entry in drafts:
         _check_allowed(merger, entry)
-    before = {entry.branch: store.newest(merger.ctx.db, entry.branch, entry.base) for entry in drafts}
+    newest = filter(None, [store.newest(merger.ctx.db, entry.branch, entry.base) for entry in drafts])
     landed = landed_branches(merger, {entry.branch: entry.tip for entry in drafts}, drafts[0].base) if drafts else set()
-    return Plan(tuple(drafts), before, landed)
+    return {entry.id for entry in newest if entry.state == LANDED and entry.branch not in landed}
 
 
-def insert(merger: Merger, planned: Plan) -> list[Entry]:
-    """Within a transaction: queue what was planned."""
+def insert(merger: Merger, drafts: Sequence[Entry], reverted: Collection[str]) -> list[Entry]:
+    """Within a transaction: queue branches, but for those that are queued, or have landed as they are.
+
+    Also what another process has landed since we asked which entries were reverted counts as landed.
+    """
     queued = []
-    for entry in planned.drafts:
+    for entry in drafts:
         newest = store.newest(merger.ctx.db, entry.branch, entry.base)
-        if newest is None or not (newest.is_open or _has_landed(newest, entry, planned)):
+        has_landed = newest is not None and newest.state == LANDED and newest.tip == entry.tip
+        if newest is None or not (newest.is_open or (has_landed and newest.id not in reverted)):
             store.insert(merger.ctx.db, entry)
             newest = entry
         elif entry.forced and newest.is_open and not newest.forced:
             newest = store.force(merger.ctx.db, newest, actor=merger.actor, at=merger.ctx.now())
         queued.append(newest)
     return queued
-
-
-def _has_landed(newest: Entry, wanted: Entry, planned: Plan) -> bool:
-    """True if the last entry of a branch landed, and the branch has not changed since.
-
-    Either git has just found it on the base, or another process landed it since we asked.
-    """
-    if newest.state != LANDED or newest.tip != wanted.tip:
-        return False
-    return wanted.branch in planned.landed or newest != planned.before[wanted.branch]
 
 
 def _check_allowed(merger: Merger, entry: Entry) -> None:
@@ -165,13 +152,13 @@ def find_undoable(merger: Merger, text: str) -> Entry:
     return next((entry for entry in landed if entry.base_before is not None), None) or find(merger, text)
 
 
-def listing(merger: Merger, *, everything: bool = False, limit: int = 50) -> list[Entry]:
+def listing(db: Database, *, everything: bool, limit: int, cursor: str | None) -> Page[Entry]:
     """What is open, in the order in which it lands; with `everything` also what is settled, the newest first."""
-    db = merger.ctx.db
-    entries = [*reversed(store.select(db, states=(TESTING, LANDING))), *store.queue(db)]
-    if not everything:
-        return entries
-    return [*entries, *(entry for entry in store.select(db, limit=limit) if not entry.is_open)][:limit]
+    if limit < 0:
+        raise InvalidInput("the limit is negative", hint="0 lists all")
+    entries = store.page(db, everything=everything, limit=limit, cursor=cursor)
+    shown = entries[: limit or None]
+    return Page(shown, shown[-1].id if len(shown) < len(entries) else None)
 
 
 def explain(merger: Merger, text: str) -> Explained:

@@ -7,27 +7,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rookery.base.ids import MERGE, resolve_id
+from rookery.base.page import rows_for
 from rookery.config.project import from_stored, root_of, to_stored
 from rookery.db.database import Database
-from rookery.db.dialect import equals, marks
+from rookery.db.dialect import equals, ids_between, marks
 from rookery.events.store import publish
-from rookery.merge.model import FAILED, LANDED, OPEN, QUEUED, UNDONE, WAITING, Entry, FileOutcome, GateRun, next_state
+from rookery.merge.model import (
+    FAILED,
+    LANDED,
+    OPEN,
+    QUEUED,
+    STATES,
+    UNDONE,
+    WAITING,
+    Entry,
+    FileOutcome,
+    GateRun,
+    next_state,
+)
 from rookery.merge.model import MERGE as MERGE_STRATEGY
 
 _COLUMNS = ", ".join(Entry.field_names())
 _ORDER = "priority + attempts, created_at, id"
 """Urgent first, then old; every failed attempt counts as one step less urgent."""
+_PART = "CASE WHEN state IN ('testing', 'landing') THEN 0 WHEN state IN ('queued', 'waiting') THEN 1 ELSE 2 END"
+_PLACE = f"{_PART}, CASE {_PART} WHEN 0 THEN seq WHEN 1 THEN priority + attempts ELSE -seq END, created_at, id"
+"""Where an entry stands in a list: what lands now, then the queue in its order, then what is settled, newest first."""
 
 
 def resolve(db: Database, text: str) -> str:
     """The id that the text names, whole or by its beginning."""
-    return resolve_id(
-        MERGE,
-        text,
-        lambda low, high: [
-            row[0] for row in db.all("SELECT id FROM merges WHERE id >= ? AND id < ? LIMIT 2", (low, high))
-        ],
-    )
+    return resolve_id(MERGE, text, ids_between(db, "merges"))
 
 
 def find(db: Database, merge_id: str) -> Entry | None:
@@ -106,6 +116,16 @@ def select(db: Database, *, states: Sequence[str] = (), limit: int = -1, **colum
         where.append(f"state IN ({marks(len(states))})")
     condition = " AND ".join(where) or "1 = 1"
     return list(_entries(db, f"{condition} ORDER BY seq DESC LIMIT ?", *values, *states, limit))
+
+
+def page(db: Database, *, everything: bool, limit: int, cursor: str | None) -> list[Entry]:
+    """One page of what is open, with `everything` also of what is settled, and the first entry after the page."""
+    states = STATES if everything else OPEN
+    condition, values = f"state IN ({marks(len(states))})", [*states]
+    if cursor is not None:
+        condition += f" AND ({_PLACE}) > (SELECT {_PLACE} FROM merges WHERE id = ?)"
+        values.append(resolve(db, cursor))
+    return list(_entries(db, f"{condition} ORDER BY {_PLACE} LIMIT ?", *values, rows_for(limit)))
 
 
 def queue(db: Database, base: str | None = None) -> list[Entry]:

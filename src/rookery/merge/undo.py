@@ -16,7 +16,7 @@ from rookery.merge import store
 from rookery.merge.gates import service as gates
 from rookery.merge.landing import completion, messages
 from rookery.merge.landing.land import checkouts_following
-from rookery.merge.lease import Holder, Lease
+from rookery.merge.lease import Lease
 from rookery.merge.merger import Merger
 from rookery.merge.model import LANDED, UNDOING, Entry, MergeBusy
 from rookery.vcs.git.landed import UNDO_TRAILER
@@ -51,8 +51,9 @@ def undo(merger: Merger, entries: Sequence[Entry]) -> list[Undone]:
     undone: list[Undone] = []
     for entry in sorted(entries, key=lambda entry: (entry.landed_at or "", entry.id), reverse=True):
         lease = leases.acquire(merger, entry.base)
-        if isinstance(lease, Holder):
-            raise MergeBusy(f"{lease.name} (process {lease.pid}) lands on {entry.base} just now", hint="try again soon")
+        if not isinstance(lease, Lease):
+            holder = f"{lease.actor} (process {lease.process.pid})"
+            raise MergeBusy(f"{holder} lands on {entry.base} just now", hint="try again soon")
         try:
             undone.append(_undo(merger, lease, entry))
         finally:
@@ -68,7 +69,7 @@ def _undo(merger: Merger, lease: Lease, entry: Entry) -> Undone:
     can_move_back = tip == entry.candidate and not _is_elsewhere(merger, entry)
     new, how = (str(entry.base_before), MOVED_BACK) if can_move_back else (_revert(merger, entry, tip), REVERTED)
     if how == REVERTED or _is_within_a_batch(merger, new):
-        _gate(merger, lease, entry, new, tip)
+        _gate(merger, entry, new, tip)
     rescue = RESCUE_UNDO + entry.id
     keep_refs(merging.store, {rescue: tip, UNDOINGS + entry.id: new, undone_name(entry.branch): entry.tip})
     with leases.writing(merger, lease) as db:
@@ -137,11 +138,10 @@ def _is_within_a_batch(merger: Merger, commit: str) -> bool:
     return not any(run.is_ok for run in store.gate_runs(merger.ctx.db, tree=merger.merging.tree(commit)))
 
 
-def _gate(merger: Merger, lease: Lease, entry: Entry, new: str, tip: str) -> None:
+def _gate(merger: Merger, entry: Entry, new: str, tip: str) -> None:
     """Raise unless the gates pass on what the base would be."""
-    beat = leases.Renewal(merger, lease)
     retries = merger.ctx.config.merge.retries
-    failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries, beat=beat).failed
+    failed = gates.run_gates(merger, new, base=entry.base, at=tip, retries=retries).failed
     if failed is not None:
         raise InvalidState(
             f"without {entry.branch}, {entry.base} does not pass {failed.name}; nothing was changed",

@@ -26,6 +26,8 @@ SERVES = "ROOKERY_SERVES"
 SLING = "ROOKERY_SLING"
 """What makes the worktree of an agent carries it, with the session: it outlives a sling that is killed, and is ended
 before that is undone."""
+SCRATCH = "ROOKERY_SCRATCH"
+"""What runs in a scratch folder carries it, with the folder's path, and ends with the folder."""
 
 _DEAD = "ZXx"
 _STOPPED = "Tt"

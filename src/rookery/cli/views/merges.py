@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rookery.base.text import one_line
-from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, line, short, some, text
+from rookery.cli.document import SHORT, Block, Cell, Fields, Paragraph, Table, line, next_page, short, some, text
 from rookery.cli.views.gates import failed_output, runs
 from rookery.merge.model import (
     AGENT,
@@ -66,7 +66,7 @@ def _landed(result: Outcome) -> Iterator[Block]:
 
 def listing(entries: list[Entry], _values: dict[str, Any]) -> list[Block]:
     """The queue."""
-    return [_table(entries)]
+    return [_table(entries), *next_page(entries)]
 
 
 def one(entry: Entry, _values: dict[str, Any]) -> list[Block]:

@@ -20,6 +20,7 @@ from rookery.environment.masking import Mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.merge.model import FAILED_GATE, OVERRAN, PASSED, TIMEOUT
 from rookery.processes.child import Child, ended_with_block, start
+from rookery.processes.proctable import SCRATCH
 from rookery.vcs.folders import tree_size
 
 _MEGABYTE = 1_000_000
@@ -39,8 +40,6 @@ class Order(Record):
     cage: list[str]
     folder: str
     env: dict[str, str]
-    mark: list[str]
-    """What everything that runs there carries in its environment."""
     timeout: float
     disk: int
     """How many megabytes it may write."""
@@ -65,7 +64,7 @@ def work(order: Order) -> dict[str, Any]:
         output.add(error.message.encode())
         verdict, status = FAILED_GATE, None
     else:
-        with ended_with_block(child, (order.mark[0], order.mark[1])):
+        with ended_with_block(child, (SCRATCH, order.env[SCRATCH])):
             verdict, status = _follow(order, child, output)
     output.close()
     seconds = round(time.monotonic() - began, 3)

@@ -24,7 +24,7 @@ def run_job(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     job = memory_file.read(int(sys.argv[3]))
     writer, me = journal.Writer(file), holder.myself()
     writer.add(journal.RUNNER, at=stamp(now()), pid=me.pid, start=me.text)
-    end = work(job.get("order", job))  # without `order`: from a merger of an earlier version
+    end = work(job["order"])
     writer.add(journal.ENDED, at=stamp(now()), **end)
     writer.finish()
     if holder.is_gone(holder.read(*job["owner"])):  # the merger that started it

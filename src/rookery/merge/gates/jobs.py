@@ -55,13 +55,8 @@ class Taken(Record):
         os.close(self.file)
 
 
-def name_of(kind: str, *parts: object) -> str:
-    """The name of a job, from all that its work depends on."""
-    return f"{kind}-{digest(*parts)}"
-
-
 def digest(*parts: object) -> str:
-    """A short name for some values together."""
+    """A short name for some values together, such as all that the work of a job depends on."""
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
@@ -91,7 +86,7 @@ def start(root: str, name: str, module: str, order: dict[str, Any], about: dict[
     return True
 
 
-def wait(root: str, name: str, tick: Callable[[], None], *, every: float, log: str = "") -> None:
+def wait(root: str, name: str, tick: Callable[[], object], *, every: float, log: str = "") -> None:
     """Wait for the end of a job's runner, and while another process settles it.
 
     `tick` is called when a file in the folder `log` has grown, and at least every so many seconds.
@@ -131,8 +126,7 @@ def take(root: str, name: str) -> Taken | None:
 
 def end(root: str, name: str) -> None:
     """End a job's runner, so that it reports nothing. What it has started carries the mark of its scratch folder."""
-    entry = journal.find(root, name, journal.RUNNER) if journal.is_running(root, name) else None
-    runner = None if entry is None else holders.process_of(holders.read(entry["pid"], entry["start"]))
+    runner = journal.find_runner(root, name)
     if runner is not None:
         end_tree(runner, None, 0)
 

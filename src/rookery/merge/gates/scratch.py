@@ -18,10 +18,10 @@ from rookery.config.model import VcsConfig
 from rookery.environment.service import project_environ
 from rookery.merge.gates import jobs
 from rookery.merge.merger import Merger
-from rookery.merge.tiers import spending
 from rookery.ops.context import Context
 from rookery.processes import owned_folders
 from rookery.processes.holder import HolderId
+from rookery.processes.proctable import SCRATCH
 from rookery.processes.proctree import end_tree
 from rookery.sandbox.model import OFF, ON, NoSandbox
 from rookery.sandbox.probe import probe
@@ -29,9 +29,6 @@ from rookery.vcs.folders import delete_tree
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.model import GIT
 from rookery.worktrees.provision import provision
-
-MARK = "ROOKERY_SCRATCH"
-"""What everything that is started in a scratch folder carries in its environment; it ends with the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +39,7 @@ class Scratch(Record):
     folder: str
     """Its files: a checkout that shares nothing with the project's but git's objects."""
     env: dict[str, str]
-    """The whole environment for what runs in it."""
-    mark: tuple[str, str]
-    """What everything that runs in it carries in its environment."""
+    """The whole environment for what runs in it, with its mark."""
     cage: tuple[str, ...] = ()
     """Words in front of a program that keep it from writing into the project; nothing where there is no sandbox."""
 
@@ -67,7 +62,7 @@ def open_scratch(merger: Merger, name: str, commit: str, *, base: str, at: str) 
             session_folder=private,
             hides=lambda paths: git_scratch.hide(folder, paths),
         )
-        yield Scratch(name, folder, _environ(merger, top, folder, temporary, provided), _mark(top), _cage(merger, top))
+        yield Scratch(name, folder, _environ(merger, top, folder, temporary, provided), _cage(merger, top))
     finally:
         _delete(top)
 
@@ -109,11 +104,9 @@ def names(ctx: Context) -> list[str]:
 
 
 def drop_left(merger: Merger, name: str) -> None:
-    """Delete a folder whose owner is gone, once what was spent there is counted."""
+    """Delete a folder whose owner is gone."""
     top = merger.scratch(name)
     if is_left(merger.ctx, name):
-        end_tree(None, _mark(top), 0)
-        spending.end(merger, name)
         _delete(top)
 
 
@@ -136,7 +129,7 @@ def drop_all(top: str) -> None:
 
 def _mark(top: str) -> tuple[str, str]:
     """By the folder's path: a copy of the project has folders of the same name."""
-    return MARK, os.path.realpath(top)
+    return SCRATCH, os.path.realpath(top)
 
 
 def _delete(top: str) -> None:

@@ -28,6 +28,7 @@ from rookery.merge.gates.jobs import Taken
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import FAILED_GATE, FLAKY, PASSED, GateRun
+from rookery.merge.tiers import spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,8 @@ def run_gates(
     retries: int = 0,
     fresh: bool = False,
     only: Sequence[str] = (),
-    beat: Callable[[], None] = lambda: None,
 ) -> GateReport:
-    """Run every gate whose paths have changed since `at`. `beat` is called all the while, to keep the lease."""
+    """Run every gate whose paths have changed since `at`."""
     if not merger.ctx.config.gates:
         return GateReport(commit, ())
     tree = merger.merging.tree(commit)
@@ -82,7 +82,7 @@ def run_gates(
             return stack.enter_context(scratch.open_scratch(merger, name, commit, base=base, at=tip))
 
         for gate in todo:
-            runs.append(_GateOnTree(merger, gate, tree, unique() if fresh else "", place, beat).run(retries))
+            runs.append(_GateOnTree(merger, gate, tree, unique() if fresh else "", place).run(retries))
             if not runs[-1].is_ok:
                 break
     return GateReport(commit, tuple(runs))
@@ -135,7 +135,6 @@ class _GateOnTree:
     tree: str
     fresh: str
     place: Callable[[], Scratch]
-    beat: Callable[[], None]
     taken: list[Taken] = field(default_factory=list)
 
     @property
@@ -160,7 +159,7 @@ class _GateOnTree:
                 run = run.replace(verdict=FLAKY) if run.verdict == PASSED else run
             _remember(merger, self.command, run)
             while self.taken:
-                _drop(merger, self.taken[0])
+                drop(merger, self.taken[0])
                 del self.taken[0]
         finally:
             for taken in self.taken:
@@ -173,7 +172,7 @@ class _GateOnTree:
     def _run_once(self, attempt: int) -> GateRun:
         """The result of one job, which we or another process started."""
         merger, root = self.merger, self.merger.ctx.root
-        name = jobs.name_of("gate", self.tree, self.command, attempt, self.fresh)
+        name = f"gate-{jobs.digest(self.tree, self.command, attempt, self.fresh)}"
         merger.gate_runs += 1
         merger.say(f"gate {self.gate.name}: {self.gate.run}\n")
         is_own, began = False, merger.ctx.now()
@@ -181,15 +180,7 @@ class _GateOnTree:
             if not jobs.is_there(root, name):
                 is_own = self._start(name, self.place())
                 steps.reached("gate started")
-            try:
-                self._wait(name)
-            except BaseException:
-                if is_own or _is_left(merger, name):
-                    jobs.end(root, name)
-                    with suppress(RookError):  # a full disk: the loop does it later
-                        settle_left(merger, name)
-                raise
-            taken = jobs.take(root, name)
+            taken = self._wait(name, is_own=is_own)
             if taken is None:
                 known = store.last_gate_run(merger.ctx.db, self.tree, self.command)
                 if known is not None and known.at >= began:
@@ -198,12 +189,12 @@ class _GateOnTree:
             if taken.end is not None:
                 self.taken.append(taken)
                 return _run_of(taken)
-            _drop(merger, taken)  # its runner was killed
+            drop(merger, taken)  # its runner was killed
             if is_own:
                 now, reason = merger.ctx.now(), "its process was killed"
                 return GateRun(self.gate.name, self.tree, FAILED_GATE, None, 0.0, self.log, now, last_lines=reason)
 
-    def _wait(self, name: str) -> None:
+    def _wait(self, name: str, *, is_own: bool) -> Taken | None:
         """Wait for its end, and show what it prints. Its log may not be there yet."""
         decoder = getincrementaldecoder("utf-8")("replace")
         shown = 0
@@ -219,11 +210,11 @@ class _GateOnTree:
 
         def tick() -> None:
             show()
-            self.beat()
+            self.merger.beat()
 
-        every = self.merger.ctx.config.merge.lease / 8
-        jobs.wait(self.merger.ctx.root, name, tick, every=every, log=os.path.dirname(self.log))
+        taken = take_ended(self.merger, name, tick, is_own=is_own, log=os.path.dirname(self.log))
         show()
+        return taken
 
     def _start(self, name: str, place: Scratch) -> bool:
         merger, gate = self.merger, self.gate
@@ -236,7 +227,6 @@ class _GateOnTree:
             cage=list(place.cage),
             folder=place.folder,
             env=place.env,
-            mark=list(place.mark),
             timeout=gate.timeout,
             disk=merger.ctx.config.merge.gate_disk,
             output=merger.ctx.config.merge.gate_output,
@@ -247,25 +237,41 @@ class _GateOnTree:
         return jobs.start(merger.ctx.root, name, "rookery.merge.gates.gate_runner", order.as_dict(), about)
 
 
+def take_ended(merger: Merger, name: str, tick: Callable[[], object], *, is_own: bool, log: str = "") -> Taken | None:
+    """Wait for the end of a job, and take it; None if another process has settled it.
+
+    An interrupt ends the job if it is our own, or if the merger that started it is gone: no other process waits for it.
+    """
+    root = merger.ctx.root
+    try:
+        jobs.wait(root, name, tick, every=merger.ctx.config.merge.lease / 8, log=log)
+    except BaseException:
+        about = jobs.about(root, name)
+        if is_own or not about or scratch.is_left(merger.ctx, about["place"]):
+            jobs.end(root, name)
+            with suppress(RookError):  # a full disk: the loop does it later
+                settle_left(merger, name)
+        raise
+    return jobs.take(root, name)
+
+
 def settle_left(merger: Merger, name: str) -> None:
-    """Keep the result of a gate whose merger was killed, so that the next merger need not run it again."""
+    """Drop a job that no merger waits for. The result of a gate is kept, so that the next need not run it again."""
     taken = jobs.take(merger.ctx.root, name)
     if taken is None:
         return
-    if taken.end is not None:
+    if taken.end is not None and "gate" in taken.about:
         _remember(merger, taken.about["command"], _run_of(taken))
-    _drop(merger, taken)
+    drop(merger, taken)
 
 
-def _is_left(merger: Merger, name: str) -> bool:
-    """True if no other process waits for a job: the merger that started it is gone."""
-    about = jobs.about(merger.ctx.root, name)
-    return not about or scratch.is_left(merger.ctx, about["place"])
+def drop(merger: Merger, taken: Taken) -> None:
+    """Delete a job once what an agent used is counted, with its scratch folder if the process that made it is gone.
 
-
-def _drop(merger: Merger, taken: Taken) -> None:
-    """Delete a job, with its scratch folder if the process that made it is gone. After a kill, the loop does it."""
+    After a kill, the loop does it.
+    """
     if taken.about:
+        spending.count(merger, taken)
         scratch.drop_left(merger, taken.about["place"])
     taken.drop()
 

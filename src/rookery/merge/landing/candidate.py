@@ -12,11 +12,12 @@ from rookery.mail import store as mail
 from rookery.merge.landing.history import Start, start_of
 from rookery.merge.merger import Merger
 from rookery.merge.model import CLEAN, REBASE, SQUASH, Entry
+from rookery.merge.tiers.case import Case
 from rookery.sessions import store as agents
 from rookery.tasks import store as tasks
 from rookery.tasks.model import APPROVED
 from rookery.vcs.git.landed import reverted_commits
-from rookery.vcs.git.merge_tree import Conflict, Merged
+from rookery.vcs.git.merge_tree import Conflict
 from rookery.vcs.git.merging import Merging
 
 _SUBJECT = 72
@@ -33,61 +34,50 @@ class Candidate(Record):
     tier: str = CLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class Clash(Record):
-    """A branch that conflicts with the commit that it would land on."""
-
-    entry: Entry
-    onto: str
-    merged: Merged
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that conflict."""
-        return tuple(conflict.path for conflict in self.merged.conflicts)
-
-
-def build(merger: Merger, entry: Entry, onto: str) -> Candidate | Clash:
+def build(merger: Merger, entry: Entry, onto: str) -> Candidate | Case:
     """The commit that lands a branch onto another commit, or what conflicts."""
-    start = start_of(merger, entry.branch, entry.tip, entry.base)
-    merged = merge(merger, entry, onto, start)
-    if not merged.is_clean:
-        return Clash(entry, onto, merged)
-    return Candidate(entry, onto, commit_tree(merger, entry, onto, merged.tree, start=start))
+    case = merge(merger, entry, onto)
+    return Candidate(entry, onto, commit_case(merger, case)) if case.is_settled else case
 
 
-def merge(merger: Merger, entry: Entry, onto: str, start: Start | None = None) -> Merged:
-    """A branch merged onto a commit, from where its own work begins.
+def merge(merger: Merger, entry: Entry, onto: str) -> Case:
+    """A branch merged onto a commit, from where its own work begins; raises Unclear if nothing says where that is.
 
     Git sees no trace of squashed or rebased work in the history, and takes reverted work for merged. So what was
     reverted is put on again first, and git is given the files with the history that counts.
     """
-    start = start or start_of(merger, entry.branch, entry.tip, entry.base)
-    merging, tree = merger.merging, onto
+    start = start_of(merger, entry.branch, entry.tip, entry.base)
+    ours = _redone(merger.merging, onto, start)
+    if ours is None:  # in one merge from before all of it, so that a tier that resolves a conflict sees both sides
+        ours = merger.merging.pose(onto, *start.known(onto))
+    merged = merger.merging.merge(ours, entry.tip)
+    return Case(entry, onto, start, merged.tree, merged.conflicts)
+
+
+def _redone(merging: Merging, onto: str, start: Start) -> str | None:
+    """A commit with what was reverted put on again, or None if that conflicts, or if it is not known what it was."""
+    tree = onto
     for redo in start.redo:
         again = merging.merge_trees(redo.old, tree, redo.new)
         if not again.is_clean:
-            break
+            return None
         tree = again.tree
-    else:
-        if start.redo or start.before is None:
-            known = (onto, *start.hidden, *(redo.brings for redo in start.redo))
-            return merging.merge(onto if known == (onto,) else merging.pose(tree, *known), entry.tip)
-    # In one merge from before all of it, so that a tier that resolves a conflict sees both sides.
-    return merging.merge(merging.pose(onto, *start.known(onto)), entry.tip)
+    if start.before is not None and not start.redo:
+        return None
+    known = (*start.hidden, *(redo.brings for redo in start.redo))
+    return merging.pose(tree, onto, *known) if known else onto
 
 
-def commit_tree(
-    merger: Merger, entry: Entry, onto: str, tree: str, *, tier: str = CLEAN, start: Start | None = None
-) -> str:
-    """The commit that gives the base a tree, by the strategy that the configuration names."""
+def commit_case(merger: Merger, case: Case, *, tier: str = CLEAN) -> str:
+    """The commit that gives the base the tree of a settled case, by the strategy that the configuration names."""
     merging, strategy = merger.merging, merger.ctx.config.merge.strategy
+    entry, onto, tree = case.entry, case.onto, case.tree
     task = tasks.existing(merger.ctx.db, entry.task_id)
     title = entry.branch if task is None else one_line(task.title, _SUBJECT)
     trailers = _trailers(merger, entry, tier)
     if strategy not in (SQUASH, REBASE):
         return merging.commit_landing(tree, [onto, entry.tip], f"Merge: {title}\n\n{trailers}")
-    known = (start or start_of(merger, entry.branch, entry.tip, entry.base)).known(onto)
+    known = case.start.known(onto)
     if strategy == REBASE and tier == CLEAN:
         replayed = replay(merging, onto, merging.own_commits(known, entry.tip), trailers)
         # Commits that do not apply one by one, though their sum does, land as that sum.

@@ -47,11 +47,7 @@ def _touched_agents(merger: Merger, base: str, landed: Sequence[Entry]) -> list[
     pairs = [(entry.base_before, entry.candidate) for entry in landed if entry.base_before and entry.candidate]
     changed = {path for paths in merger.merging.changed_paths(pairs) for path in paths}
     own = {entry.branch for entry in landed}
-    touched = []
-    for branch in radar.unlanded_branches(merger):
-        if branch.name in own or not branch.is_alive:
-            continue
-        overlap = changed if asks_all else changed & radar.changed_files(merger, [branch], base)[branch.name]
-        if overlap:
-            touched.append((branch.agent, branch.name, sorted(overlap)))
-    return touched
+    branches = [branch for branch in radar.unlanded_branches(merger) if branch.is_alive and branch.name not in own]
+    files = {} if asks_all else radar.changed_files(merger, branches, base)
+    overlaps = [(branch, changed & files.get(branch.name, changed)) for branch in branches]
+    return [(branch.agent, branch.name, sorted(overlap)) for branch, overlap in overlaps if overlap]

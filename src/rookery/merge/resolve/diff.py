@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 Block = tuple[int, int, int]
 """Where a run of common lines begins in the one and in the other, and how long it is."""
-Span = tuple[int, int, int, int]
-"""A stretch of both: from and to in the one, from and to in the other."""
 
 _FREQUENT = 512
 """A line that a stretch has more often anchors nothing: a long file of few different lines would take minutes."""
@@ -23,13 +21,13 @@ def matching(left: Sequence[str], right: Sequence[str]) -> list[Block]:
     spans = [(0, len(left), 0, len(right))]
     while spans:
         a_from, a_to, b_from, b_to = spans.pop()
-        size = _run_after(left, right, (a_from, a_to, b_from, b_to))
+        size = _run_after(left, right, a_from, a_to, b_from, b_to)
         blocks.append((a_from, b_from, size))
         a_from, b_from = a_from + size, b_from + size
-        size = _run_before(left, right, (a_from, a_to, b_from, b_to))
+        size = _run_before(left, right, a_from, a_to, b_from, b_to)
         a_to, b_to = a_to - size, b_to - size
         blocks.append((a_to, b_to, size))
-        anchor = _anchor(left, right, (a_from, a_to, b_from, b_to))
+        anchor = _anchor(left, right, a_from, a_to, b_from, b_to)
         if anchor is not None:
             i, j, size = anchor
             blocks.append(anchor)
@@ -37,27 +35,24 @@ def matching(left: Sequence[str], right: Sequence[str]) -> list[Block]:
     return _slide_down(left, right, sorted(block for block in blocks if block[2]))
 
 
-def _run_after(a: Sequence[str], b: Sequence[str], span: Span) -> int:
+def _run_after(a: Sequence[str], b: Sequence[str], a_from: int, a_to: int, b_from: int, b_to: int) -> int:
     """How many lines are the same from the beginning of a stretch on."""
-    a_from, a_to, b_from, b_to = span
     size, most = 0, min(a_to - a_from, b_to - b_from)
     while size < most and a[a_from + size] == b[b_from + size]:
         size += 1
     return size
 
 
-def _run_before(a: Sequence[str], b: Sequence[str], span: Span) -> int:
+def _run_before(a: Sequence[str], b: Sequence[str], a_from: int, a_to: int, b_from: int, b_to: int) -> int:
     """How many lines are the same at the end of a stretch."""
-    a_from, a_to, b_from, b_to = span
     size, most = 0, min(a_to - a_from, b_to - b_from)
     while size < most and a[a_to - size - 1] == b[b_to - size - 1]:
         size += 1
     return size
 
 
-def _anchor(a: Sequence[str], b: Sequence[str], span: Span) -> Block | None:
+def _anchor(a: Sequence[str], b: Sequence[str], a_from: int, a_to: int, b_from: int, b_to: int) -> Block | None:
     """The longest run around the rarest common line of a stretch."""
-    a_from, a_to, b_from, b_to = span
     places: dict[str, list[int]] = {}
     for i in range(a_from, a_to):
         places.setdefault(a[i], []).append(i)
@@ -71,8 +66,8 @@ def _anchor(a: Sequence[str], b: Sequence[str], span: Span) -> Block | None:
         for i in here if len(here) <= rarest else ():
             if i < passed:
                 continue
-            before = _run_before(a, b, (a_from, i, b_from, j))
-            size = before + _run_after(a, b, (i, a_to, j, b_to))
+            before = _run_before(a, b, a_from, i, b_from, j)
+            size = before + _run_after(a, b, i, a_to, j, b_to)
             first, other = i - before, j - before
             rare = min(len(places[line]) for line in a[first : first + size])
             passed = first + size

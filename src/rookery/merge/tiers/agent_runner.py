@@ -15,6 +15,7 @@ from rookery.base.record import Record
 from rookery.environment.masking import Mask, mask, secret_values
 from rookery.merge.gates.job_runner import run_job
 from rookery.processes.child import ended_with_block, start
+from rookery.processes.proctable import SCRATCH
 from rookery.runtimes.model import RESULT
 from rookery.runtimes.registry import open_runtime
 from rookery.turns.collector import EventCollector
@@ -35,8 +36,6 @@ class Order(Record):
     private: str
     """Where the program keeps its transcripts."""
     env: dict[str, str]
-    mark: list[str]
-    """What everything that runs there carries in its environment."""
     timeout: float
     log: str
 
@@ -63,7 +62,7 @@ def _run(order: Order, events: EventCollector, hiding: Mask) -> str:
     runtime = open_runtime(order.runtime)
     stdin = None if order.talks else order.stdin
     child = start(order.argv, cwd=order.folder, env=order.env, stdin=stdin, talks=order.talks)
-    with ended_with_block(child, (order.mark[0], order.mark[1])), open(order.log, "wb") as log:
+    with ended_with_block(child, (SCRATCH, order.env[SCRATCH])), open(order.log, "wb") as log:
         if order.talks:
             child.send(order.stdin or "")
         try:

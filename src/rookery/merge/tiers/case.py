@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.record import Record
 from rookery.merge import store
+from rookery.merge.landing.history import Start
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, REFUSED, RESOLVED, VERDICTS, Entry, FileOutcome, GateRun
 from rookery.merge.resolve.markers import has_markers, parses
@@ -23,12 +24,11 @@ class Case(Record):
 
     entry: Entry
     onto: str
+    start: Start
     tree: str
     conflicts: tuple[Conflict, ...]
     """What is left."""
     outcomes: tuple[FileOutcome, ...] = ()
-    tier: str = ""
-    commit: str = ""
     notes: str = ""
     """Why an earlier attempt failed, for the next one."""
 
@@ -36,6 +36,11 @@ class Case(Record):
     def is_settled(self) -> bool:
         """True if nothing is left."""
         return not self.conflicts
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that conflict."""
+        return tuple(conflict.path for conflict in self.conflicts)
 
     def note(self, *outcomes: FileOutcome) -> Case:
         """The same, with more on record."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rookery.base.draft import unique
 from rookery.base.errors import ProgramFailed
@@ -21,6 +21,7 @@ from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, MECHANICAL, RESOLVED, FileOutcome
 from rookery.merge.tiers.case import Case, why_unfinished
 from rookery.processes.child import ended_with_block, start
+from rookery.processes.proctable import SCRATCH
 from rookery.vcs.git import scratch as git_scratch
 from rookery.vcs.git.merge_tree import REGULAR, Conflict, Side
 
@@ -45,16 +46,11 @@ _UNSET = frozenset({"CI", "VIRTUAL_ENV"})
 
 def can_regenerate(merger: Merger, path: str) -> bool:
     """True if the program that owns a lock file is here."""
-    lock = lockfile_of(path)
-    if lock is None:
-        return False
-    search = own_environ(merger.ctx.root).get("PATH", os.defpath)
-    return shutil.which(lock.program, path=search) is not None
+    lock, search = lockfile_of(path), own_environ(merger.ctx.root).get("PATH", os.defpath)
+    return lock is not None and shutil.which(lock.program, path=search) is not None
 
 
-def regenerate(
-    merger: Merger, case: Case, locks: Sequence[Conflict], beat: Callable[[], None]
-) -> tuple[dict[str, Side], list[FileOutcome]]:
+def regenerate(merger: Merger, case: Case, locks: Sequence[Conflict]) -> tuple[dict[str, Side], list[FileOutcome]]:
     """The new lock files by their paths, and what was done to each."""
     # Where the two sides conflict, the program begins with the base's own file.
     begin = merger.merging.replace_files(case.tree, {lock.path: lock.ours for lock in locks})
@@ -69,7 +65,7 @@ def regenerate(
             assert lock is not None  # noqa: S101 - the caller has asked
             command = " ".join(lock.command)
             try:
-                content = _make(merger, lock, conflict.path, place, {other.path for other in locks}, beat)
+                content = _make(merger, lock, conflict.path, place, {other.path for other in locks})
             except ProgramFailed as error:
                 outcomes.append(outcome.replace(why=f"`{command}` could not make it again: {error.message}"))
                 continue
@@ -79,16 +75,14 @@ def regenerate(
     return settled, outcomes
 
 
-def _make(
-    merger: Merger, lock: Lockfile, path: str, place: Scratch, locks: set[str], beat: Callable[[], None]
-) -> bytes:
+def _make(merger: Merger, lock: Lockfile, path: str, place: Scratch, locks: set[str]) -> bytes:
     """The content of a lock file after its program has run; raises ProgramFailed."""
     folder = os.path.join(place.folder, os.path.dirname(path))
     if not any(os.path.isfile(os.path.join(folder, manifest)) for manifest in lock.manifests):
         raise ProgramFailed(f"{' or '.join(lock.manifests)} is not beside it")
     timeout = merger.ctx.config.vcs.timeout
     before = git_scratch.changed_files(place.folder, timeout)
-    _run(lock, folder, place, beat)
+    _run(merger, lock, folder, place)
     others = git_scratch.changed_files(place.folder, timeout) - before - locks
     if others:
         raise ProgramFailed(f"it would change {', '.join(sorted(others)[:_SHOWN])}, too")
@@ -103,7 +97,7 @@ def _make(
     return content
 
 
-def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) -> None:
+def _run(merger: Merger, lock: Lockfile, folder: str, place: Scratch) -> None:
     """Run the program to its end, within the bounds of a gate; raises ProgramFailed."""
     env = {name: value for name, value in place.env.items() if name not in _UNSET} | _ENVIRON
     if shutil.which(lock.program, path=env.get("PATH")) is None:
@@ -111,9 +105,9 @@ def _run(lock: Lockfile, folder: str, place: Scratch, beat: Callable[[], None]) 
     deadline = time.monotonic() + _TIMEOUT
     child = start((*place.cage, *lock.command), cwd=folder, env=env)
     output = b""
-    with ended_with_block(child, place.mark):
+    with ended_with_block(child, (SCRATCH, env[SCRATCH])):
         for chunk in child.chunks(lambda: _TICK):
-            beat()
+            merger.beat()
             output = (output + chunk)[-_MOST_OUTPUT:]
             if time.monotonic() > deadline:
                 raise ProgramFailed(f"it did not end within {_TIMEOUT:g} s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rookery.base.lockfiles import lockfile_of
 from rookery.merge.merger import Merger
@@ -18,12 +18,12 @@ _TEXT = (CONTENT, ADD_ADD)
 """What rules on text may settle. An edit against a deletion is never among it: a person meant one of the two."""
 
 
-def attempt(merger: Merger, case: Case, beat: Callable[[], None]) -> Case:
+def attempt(merger: Merger, case: Case) -> Case:
     """Settle every file that the rules can settle."""
     locks, others = _split(case)
     case = _settle(merger, case, *_resolve(merger, case, others))
     if locks and len(case.conflicts) == len(locks):  # a lock file is made from manifests, so these come first
-        case = _settle(merger, case, *lockfiles.regenerate(merger, case, locks, beat))
+        case = _settle(merger, case, *lockfiles.regenerate(merger, case, locks))
     return case
 
 

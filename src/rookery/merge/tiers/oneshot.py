@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ from rookery.environment.service import search_path
 from rookery.environment.store import EnvironmentUnusable
 from rookery.merge import store
 from rookery.merge.gates import jobs, scratch
-from rookery.merge.gates.jobs import Taken
+from rookery.merge.gates import service as gates
 from rookery.merge.gates.scratch import Scratch
 from rookery.merge.merger import Merger
 from rookery.merge.model import DECLINED, RESOLVED, FileOutcome
@@ -67,27 +66,33 @@ def attempt(
     tier: str,
     commit: str,
     prompt: str,
-    touched: Callable[[str], list[Conflict]],
-    beat: Callable[[], None],
+    *,
+    conflicts: Sequence[Conflict] = (),
+    paths: Collection[str] = (),
 ) -> Case:
-    """Let an agent work on a commit; its tree is taken if every file that is `touched` in it passes the checks."""
-    job = jobs.name_of("agent", f"{tier}-{case.entry.id}", merger.merging.tree(commit), prompt)
+    """Let an agent work on a commit; its tree is taken if every file that matters passes the checks.
+
+    These are the conflicts, the files at the paths, and all that the agent changed: each is compared with both sides.
+    """
+    job = f"agent-{jobs.digest(f'{tier}-{case.entry.id}', merger.merging.tree(commit), prompt)}"
     try:
         _end_others(merger, case, tier, job)
         # A merger before us may have started it.
-        answer = _wait(merger, job, commit, beat) if jobs.is_there(merger.ctx.root, job) else None
-        answer = answer or _start(merger, case, tier, job, commit, prompt, beat)
+        answer = _wait(merger, job, commit) if jobs.is_there(merger.ctx.root, job) else None
+        answer = answer or _start(merger, case, tier, job, commit, prompt)
     except EnvironmentUnusable:
         raise  # the branch is not to blame
     except RookError as error:
         return case.decline(tier, error.message)
-    outcomes = _verify(merger, case, tier, answer, touched(answer.tree))
+    touched = {*paths, *merger.merging.changed_paths([(commit, answer.tree)])[0]}
+    beyond = touched - {conflict.path for conflict in conflicts}
+    outcomes = _verify(merger, case, tier, answer, [*conflicts, *_conflicts_at(merger, case, beyond)])
     case = case.note(*outcomes)
     is_settled = all(outcome.outcome == RESOLVED for outcome in outcomes)
     return case.replace(tree=answer.tree, conflicts=()) if is_settled else case
 
 
-def conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Conflict]:
+def _conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Conflict]:
     """What each side has at some paths, also where it does not conflict."""
     if not paths:
         return []
@@ -101,39 +106,29 @@ def conflicts_at(merger: Merger, case: Case, paths: Collection[str]) -> list[Con
     ]
 
 
-def _start(
-    merger: Merger, case: Case, tier: str, job: str, commit: str, prompt: str, beat: Callable[[], None]
-) -> Resolution:
+def _start(merger: Merger, case: Case, tier: str, job: str, commit: str, prompt: str) -> Resolution:
     name = f"{tier}-{case.entry.id}-{unique()}"
     runtime = open_runtime(merger.ctx.config.merge.runtime or merger.ctx.config.agents.runtime)
     runtime.check_installed(section(merger.ctx.config, runtime.NAME), search_path(merger.ctx.root))
     with scratch.open_scratch(merger, name, commit, base=case.entry.base, at=case.onto) as place:
         launch = _prepare(merger, case, runtime, place)
         order = _order(merger, case, tier, runtime, place, launch, prompt)
-        spending.begin(merger, case.entry, tier, name, runtime.NAME, launch)
         about = {"agent": tier, "entry": case.entry.id, "place": name}
+        about |= spending.describe(merger, case.entry, tier, runtime.NAME, launch)
         jobs.start(merger.ctx.root, job, "rookery.merge.tiers.agent_runner", order.as_dict(), about)
         steps.reached("agent started")
-        answer = _wait(merger, job, commit, beat)
+        answer = _wait(merger, job, commit)
     if answer is None:
         raise ProgramFailed("its process was killed")
     return answer
 
 
-def _wait(merger: Merger, job: str, commit: str, beat: Callable[[], None]) -> Resolution | None:
+def _wait(merger: Merger, job: str, commit: str) -> Resolution | None:
     """The agent's answer, once it has ended; None if its runner was killed, or another process has settled the job.
 
     Raises ProgramFailed if the agent failed.
     """
-    root = merger.ctx.root
-    try:
-        jobs.wait(root, job, beat, every=merger.ctx.config.merge.lease / 8)
-    except BaseException:
-        jobs.end(root, job)
-        with suppress(RookError):  # a full disk: the loop does it later
-            settle_left(merger, job)
-        raise
-    taken = jobs.take(root, job)
+    taken = gates.take_ended(merger, job, merger.beat, is_own=True)
     if taken is None:
         return None
     answer = None
@@ -143,19 +138,10 @@ def _wait(merger: Merger, job: str, commit: str, beat: Callable[[], None]) -> Re
         git_scratch.hide(folder, [ignore_line(ANSWER)])
         tree = git_scratch.write_tree(merger.merging.store, folder, commit)
         answer = answer.replace(tree=_without(merger, tree, answer.deleted))
-    _settle(merger, taken)
+    gates.drop(merger, taken)
     if taken.end is not None and taken.end["failure"]:
         raise ProgramFailed(taken.end["failure"])
     return answer
-
-
-def _settle(merger: Merger, taken: Taken) -> None:
-    """Keep what an agent has used, and drop its job. If we are killed in between, the loop does it."""
-    if taken.about:
-        name = taken.about["place"]
-        spending.end(merger, name, None if taken.end is None else taken.end["usage"])
-        scratch.drop_left(merger, name)
-    taken.drop()
 
 
 def _end_others(merger: Merger, case: Case, tier: str, job: str) -> None:
@@ -165,14 +151,7 @@ def _end_others(merger: Merger, case: Case, tier: str, job: str) -> None:
         about = jobs.about(root, other)
         if other != job and (about.get("agent"), about.get("entry")) == (tier, case.entry.id):
             jobs.end(root, other)
-            settle_left(merger, other)
-
-
-def settle_left(merger: Merger, job: str) -> None:
-    """Drop the job of an agent whose answer is no longer needed."""
-    taken = jobs.take(merger.ctx.root, job)
-    if taken is not None:
-        _settle(merger, taken)
+            gates.settle_left(merger, other)
 
 
 def _prepare(merger: Merger, case: Case, runtime: Runtime, place: Scratch) -> Launch:
@@ -216,7 +195,6 @@ def _order(
         folder=place.folder,
         private=launch.folder,
         env=place.env | command.env | fixed,
-        mark=list(place.mark),
         timeout=merger.ctx.config.merge.agent_timeout,
         log=log,
     )
@@ -328,7 +306,7 @@ def prompt_of(merger: Merger, case: Case, wish: str, *changes: str) -> str:
         f"{wish}What the branch is for: {fenced(task.title if task else case.entry.branch, 500)}",
         fenced(task.description, 8_000) if task and task.description else "",
         *changes,
-        _past(merger, [conflict.path for conflict in case.conflicts]),
+        _past(merger, case.paths),
         case.notes,
         _CONTRACT,
     ]

@@ -78,14 +78,10 @@ def write_bracket(ours: Statement, theirs: Statement, last_comma: str) -> Lines 
 def ordered(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     """All names in the order that both lists keep; where they keep none, the first's, then what the second adds."""
     names = dict.fromkeys((*first, *second))
-    for order in (_exact, _folded, _by_case):
+    for order in (str, _folded, _by_case):
         if all(list(some) == sorted(some, key=order) for some in (first, second)):
             return tuple(sorted(names, key=order))
     return tuple(names)
-
-
-def _exact(name: str) -> str:
-    return name
 
 
 def _folded(name: str) -> str:
