@@ -133,7 +133,7 @@ def stop(
     """Stop an agent with its whole process tree, and every agent below it. Its work is kept."""
     caller = ctx.caller.name
     ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
-    cleaned = clean_worktrees(ctx, names=[session.agent for session in ended]) if clean else []
+    cleaned = clean_worktrees(ctx, names=[session.agent for session in ended], actor=caller) if clean else []
     return Stopped(tuple(ended), tuple(worktree.path for worktree in cleaned))
 
 
