@@ -53,7 +53,7 @@ def sling(ctx: Context, request: Request) -> Session:
         return _carry_out(ctx, session)
     except BaseException as error:
         reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
-        undo(ctx, store.session(ctx.db, session.id), reason)
+        undo(ctx, session, reason)
         raise
 
 
@@ -75,10 +75,16 @@ def _carry_out(ctx: Context, session: Session) -> Session:
 
 
 def undo(ctx: Context, session: Session, reason: str) -> None:
-    """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
+    """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept.
+
+    Safe to repeat; the loop and a command may both do it.
+    """
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
-    with removal.alone(ctx.root):  # the loop and a command may both undo it
+    with removal.alone(ctx.root):
+        session = store.session(ctx.db, session.id)
+        if not session.is_alive:
+            return  # another process has undone it, and the next agent may have its name
         leftover = worktrees.undo(
             ctx.root,
             ctx.config.vcs,
@@ -88,8 +94,8 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
             session_folder=ctx.session_folder(session.id),
             is_new=session.step == RESERVED and session.settings.is_new,
         )
-    steps.reached("undone")
-    end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
+        steps.reached("undone")
+        end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 
 
 def _record(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
