@@ -124,8 +124,13 @@ def close_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd) -> None
     publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
 
 
-def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
-    """End a session once, with the turn that it may be in; a second caller gets the ended session."""
+def end_session(
+    ctx: Context, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True, is_swept: bool = True
+) -> Session:
+    """End a session once, with the turn that it may be in; a second caller gets the ended session.
+
+    `is_swept`: no process is left; else the loop ends them.
+    """
     session, turn = store.session(ctx.db, session_id), store.running_turn(ctx.db, session_id)
     work, usage = _read_work(ctx, session), [] if turn is None else read_usage(ctx, session, turn.id)
     with ctx.db.write() as db:
@@ -133,7 +138,7 @@ def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tel
         if session.state == ENDED:
             return session
         running = store.running_turn(db, session_id)
-        session = _end(ctx, session, outcome, reason, work, tell_parent=tell_parent)
+        session = _end(ctx, session, outcome, reason, work, tell_parent=tell_parent, is_swept=is_swept)
         if running is not None:
             close_turn(ctx, session, running, TurnEnd(TURN_LOST, usage=usage))
     if turn is not None:
