@@ -21,6 +21,7 @@ from rookery.status import service as look
 from rookery.status.panes import StatusWatch
 from rookery.terminal.tmux import Tmux, socket_path
 from rookery.turns import interactive
+from rookery.turns.settlement import take_snapshot
 from support import wait_until
 
 
@@ -84,7 +85,6 @@ def test_two_that_settle_a_dead_terminal_agree_on_how_it_ended(den: Den, monkeyp
     db = den.rook.open()
     ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
     session = store.sessions(db, alive=True)[0]
-    take_snapshot = interactive.take_snapshot
 
     def settle_meanwhile(ctx: Context, session: Session) -> str | None:
         monkeypatch.setattr(interactive, "take_snapshot", take_snapshot)
