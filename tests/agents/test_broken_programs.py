@@ -47,10 +47,16 @@ def test_one_that_dies_before_it_reads_its_prompt(den: Den) -> None:
 @pytest.mark.slow
 def test_one_that_dies_in_its_terminal(den: Den) -> None:
     play(den, "echo 'no such model'; exit 7")
-    refused = den.rook.json("sling", den.task("Die"), "--name", "bee", "--tmux").error
+    task = den.task("Die")
+    refused = den.rook.json("sling", task, "--name", "bee", "--tmux").error
     assert "no such model" in refused["message"]
     assert "7" in refused["message"]
     den.assert_tidy(worktrees=0, branches=0)
+    play(den, "sleep 0.3; echo 'no such key'; exit 8")
+    refused = den.rook.json("sling", task, "--name", "bee", "--tmux").error
+    assert "no such key" in refused["message"]
+    assert "8" in refused["message"]
+    assert Tmux(socket_path(str(den.folder))).list() == {}
 
 
 @pytest.mark.slow

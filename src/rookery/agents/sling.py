@@ -19,7 +19,7 @@ from rookery.config.loader import section
 from rookery.environment.service import record_sling, sling_path
 from rookery.ops.context import Context
 from rookery.ops.location import check_can_run_agents
-from rookery.processes.proctable import MARK, SLING
+from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
 from rookery.roles.catalog import find_role, read_role
 from rookery.runtimes.model import HEADLESS, Command
@@ -34,6 +34,7 @@ from rookery.tasks import service
 from rookery.turns import instructions
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
+from rookery.turns.stop import end_processes
 from rookery.worktrees import provision, removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
@@ -79,7 +80,7 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
 
     Safe to repeat; the loop and a command may both do it.
     """
-    end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
+    end_processes(ctx, session)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     with removal.alone(ctx.root):
         session = store.session(ctx.db, session.id)

@@ -64,13 +64,12 @@ def start_terminal(ctx: Context, session: Session) -> HolderId:
     command = runtime.terminal_command(launch_of(ctx, session), first_prompt(session))
     tmux = Tmux(ctx.tmux_socket)
     name = session.terminal
-    if not tmux.has(name):
-        provided = provided_environ(ctx, session)
-        env = agent_environ(ctx, session, provided) | command.env
-        argv = wrap(ctx, session, command, env, provided, terminal=True)
-        if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
-            argv = adopting(argv, session.worktree, env)
-        tmux.new_session(name, session.worktree, argv, env)
+    provided = provided_environ(ctx, session)
+    env = agent_environ(ctx, session, provided) | command.env
+    argv = wrap(ctx, session, command, env, provided, terminal=True)
+    if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
+        argv = adopting(argv, session.worktree, env)
+    tmux.new_session(name, session.worktree, argv, env)
     deadline = time.monotonic() + ctx.config.agents.boot_timeout
     if not command.has_prompt:
         _wait_until(ctx, session, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
