@@ -8,10 +8,10 @@ from rookery.ops.context import Context
 from rookery.processes.proctable import MARK
 from rookery.processes.proctree import end_tree
 from rookery.sessions import store
-from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
+from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, TurnEnd, is_stopping
 from rookery.terminal.tmux import Tmux
 from rookery.turns.opening import BEGIN, MAIL, deliver_mail, open_turn
-from rookery.turns.settlement import TurnEnd, close_turn, end_session, read_usage, settle_turn, take_snapshot
+from rookery.turns.settlement import close_turn, end_session, read_usage, settle_turn, take_snapshot
 from rookery.turns.stop import sweep
 
 YOU_HAVE_MAIL = "You have mail."

@@ -8,9 +8,8 @@ is read before the transaction.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.errors import Refused, StorageFailed
@@ -39,6 +38,7 @@ from rookery.sessions.model import (
     TURN_RUNNING,
     Session,
     Turn,
+    TurnEnd,
 )
 from rookery.status.identity import renew_identity
 from rookery.tasks import lifecycle
@@ -47,21 +47,6 @@ from rookery.tasks.model import IN_PROGRESS
 from rookery.tasks.store import Author
 from rookery.worktrees import service as worktrees
 from rookery.worktrees import snapshots
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd(Record):
-    """How a turn ended."""
-
-    state: str
-    exit_status: int | None = None
-    last_words: str | None = None
-    """The last lines of its output, or the error that it reported."""
-    interrupted_by: str = ""
-    problem: dict[str, Any] = field(default_factory=dict)
-    """What is known of a failure beyond its text."""
-    usage: Sequence[dict[str, Any]] = ()
-    snapshot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
