@@ -9,6 +9,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any
 
 from rookery.base.draft import write_whole
@@ -86,15 +87,10 @@ def _entry(name: str) -> dict[str, Any]:
 
 def _split(settings: dict[str, Any]) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Our hooks, by event, and the settings without them: an event that had only ours is left out."""
-    ours: dict[str, list[Any]] = {}
-    others: dict[str, list[Any]] = {}
-    hooks = settings.get("hooks", {})
-    for name, entries in hooks.items():
-        own = [entry for entry in entries if _is_ours(entry)]
-        if own:
-            ours[name] = own
-        if len(own) < len(entries) or not own:
-            others[name] = [entry for entry in entries if entry not in own]
+    hooks: dict[str, list[Any]] = settings.get("hooks", {})
+    ours = {name: own for name, entries in hooks.items() if (own := list(filter(_is_ours, entries)))}
+    others = {name: list(filterfalse(_is_ours, entries)) for name, entries in hooks.items()}
+    others = {name: entries for name, entries in others.items() if entries or name not in ours}
     rest = {name: value for name, value in settings.items() if name != "hooks"}
     return ours, rest | ({"hooks": others} if others or settings.get("hooks") == {} else {})
 

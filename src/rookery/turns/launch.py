@@ -114,5 +114,5 @@ def _wait_until(ctx: Context, session: Session, deadline: float, holds: Callable
 
 
 def _last_lines(tmux: Tmux, name: str) -> str:
-    screen = tmux.capture(name) if tmux.has(name) else ""
+    screen = tmux.capture_all([name]).get(name, "")
     return "\n".join(screen.rstrip().splitlines()[-_LAST_LINES:])
