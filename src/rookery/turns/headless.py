@@ -73,17 +73,16 @@ def start_turn(ctx: Context, session_id: str) -> None:
     project_environ(ctx.root)
     turn_id = new_id(TURN)
     file = journal.create(ctx.root, turn_id)
-    is_open = False
+    opened = None
     try:
         opened = _open(ctx, session_id, turn_id)
         if opened is None:
             return
-        is_open = True
         steps.reached("turn opened")
         _run(ctx, *opened, file)
     finally:
         os.close(file)
-        if not is_open:
+        if opened is None:
             journal.remove(ctx.root, turn_id)
     steps.reached("runner started")
 
@@ -155,17 +154,14 @@ def _start_runner(ctx: Context, session: Session, turn_id: str, prompt: str, fil
     )
     if not is_recorded(ctx.root):
         write_record(ctx.root, session, turn_id, LogEntry("note", "environment", data={"text": _UNRECORDED}))
-    handle = memory_file.write(order.as_dict())
-    try:
+    with open(memory_file.write(order.as_dict()), "rb") as words:
         start_detached(
-            [*module_command("rookery.turns.runner"), ctx.root, str(file), str(handle)],
+            [*module_command("rookery.turns.runner"), ctx.root, str(file), str(words.fileno())],
             cwd=ctx.root,
             env=own_environ(ctx.root) | {RUNNER: session.id},
             output=os.path.join(ctx.session_folder(session.id), layout.SESSION_RUNNER_LOG),
-            keep=[file, handle],
+            keep=[file, words.fileno()],
         )
-    finally:
-        os.close(handle)
 
 
 def read_journal(ctx: Context, session_id: str, turn_id: str) -> None:

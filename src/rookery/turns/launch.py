@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed, Refused
-from rookery.config import layout
 from rookery.config.loader import section
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
@@ -40,9 +38,7 @@ def launch_of(ctx: Context, session: Session) -> Launch:
         folder=ctx.runtime_folder(session.id),
         model=session.model,
         runtime_session=session.runtime_session,
-        settings=section(ctx.config, session.runtime)
-        | {"instructions": os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS)}
-        | ({"spec": session.settings.spec} if session.settings.spec else {}),
+        settings=section(ctx.config, session.runtime),
         task_id=session.task_id,
         parent=session.parent,
         may_write=_may_write(ctx, session),
