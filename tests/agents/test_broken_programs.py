@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def test_one_that_dies_in_its_terminal(den: Den) -> None:
     assert "no such key" in refused["message"]
     assert "8" in refused["message"]
     assert Tmux(socket_path(str(den.folder))).list() == {}
+
+
+@pytest.mark.slow
+def test_a_terminal_without_tmux(den: Den, tmp_path: Path) -> None:
+    play(den, "exit 0")
+    (tmp_path / "bin").mkdir()
+    for program in ("git", "sh"):
+        (tmp_path / "bin" / program).symlink_to(str(shutil.which(program)))
+    refused = den.rook.json("sling", den.task("Sit"), "--tmux", env={"PATH": str(tmp_path / "bin")}).error
+    assert refused["message"] == "tmux is not installed"
+    den.assert_tidy(worktrees=0, branches=0)
 
 
 @pytest.mark.slow

@@ -7,11 +7,12 @@ if the agent has begun to work already.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from rookery.agents.reservation import Request, reserve
 from rookery.base.draft import write_whole
-from rookery.base.errors import RookError
+from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.json import dumps
 from rookery.config import layout, steps
 from rookery.config.environ import HUMAN, marked_children
@@ -80,7 +81,8 @@ def undo(ctx: Context, session: Session, reason: str) -> None:
 
     Safe to repeat; the loop and a command may both do it.
     """
-    end_processes(ctx, session)
+    with suppress(ProgramFailed):  # there may be no tmux, which is then the real cause
+        end_processes(ctx, session)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
     with removal.alone(ctx.root):
         session = store.session(ctx.db, session.id)
@@ -124,7 +126,7 @@ def _provision(ctx: Context, session: Session) -> Session:
         ports=ports,
         enclose=_enclosing(ctx, session),
     )
-    _write_private(ctx, session, layout.SESSION_ENVIRONMENT, dumps(provided))
+    write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT), dumps(provided))
     return _record(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 
 
@@ -147,7 +149,7 @@ def instruct(ctx: Context, session: Session) -> None:
     text = instructions.compose(session, role, root=ctx.root, view=view, spec=_read_spec(ctx, session))
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
-    _write_private(ctx, session, layout.SESSION_INSTRUCTIONS, text)
+    write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS), text)
     runtime.prepare(launch_of(ctx, session))
 
 
@@ -157,7 +159,3 @@ def _read_spec(ctx: Context, session: Session) -> str | None:
         return None
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
-
-
-def _write_private(ctx: Context, session: Session, name: str, text: str) -> None:
-    write_whole(os.path.join(ctx.session_folder(session.id), name), text)
