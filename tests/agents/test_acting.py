@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Rook
+from den import Den
 from living import Agent
 from rookery.ops import index
 from support import add, everything
@@ -104,3 +105,13 @@ def test_an_agent_acts_as_nobody_else_by_its_environment(rook: Rook, ada: Agent,
             refused = rook.json(*words, env=env)
             assert (refused.status, refused.error["code"]) == (1, "forged_sender"), (env, refused)
     assert state(rook) == before
+
+
+def test_a_worktree_that_an_agent_cleans_is_cleaned_by_that_agent(repo: Path) -> None:
+    den = Den(repo)
+    queen = Agent(repo, "queen", "lead")
+    den.sling(den.task("Rest", [{"hang": True}], "--parent", queen.task), "--name", "bee", "--parent", "queen")
+    assert den.rook("stop", "bee", "--clean", env=queen.env).status == 0
+    db = den.rook.open()
+    assert db.value("SELECT actor FROM events WHERE type = 'worktree.cleaned'") == "queen"
+    db.close()

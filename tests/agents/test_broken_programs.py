@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,9 +48,26 @@ def test_one_that_dies_before_it_reads_its_prompt(den: Den) -> None:
 @pytest.mark.slow
 def test_one_that_dies_in_its_terminal(den: Den) -> None:
     play(den, "echo 'no such model'; exit 7")
-    refused = den.rook.json("sling", den.task("Die"), "--name", "bee", "--tmux").error
+    task = den.task("Die")
+    refused = den.rook.json("sling", task, "--name", "bee", "--tmux").error
     assert "no such model" in refused["message"]
     assert "7" in refused["message"]
+    den.assert_tidy(worktrees=0, branches=0)
+    play(den, "sleep 0.3; echo 'no such key'; exit 8")
+    refused = den.rook.json("sling", task, "--name", "bee", "--tmux").error
+    assert "no such key" in refused["message"]
+    assert "8" in refused["message"]
+    assert Tmux(socket_path(str(den.folder))).list() == {}
+
+
+@pytest.mark.slow
+def test_a_terminal_without_tmux(den: Den, tmp_path: Path) -> None:
+    play(den, "exit 0")
+    (tmp_path / "bin").mkdir()
+    for program in ("git", "sh"):
+        (tmp_path / "bin" / program).symlink_to(str(shutil.which(program)))
+    refused = den.rook.json("sling", den.task("Sit"), "--tmux", env={"PATH": str(tmp_path / "bin")}).error
+    assert refused["message"] == "tmux is not installed"
     den.assert_tidy(worktrees=0, branches=0)
 
 

@@ -16,12 +16,15 @@ from rookery.config.environ import read_environ
 from rookery.config.loader import load_config
 from rookery.flows import sessions
 from rookery.ops.context import Context
+from rookery.processes.proctable import read_one
 from rookery.processes.proctree import Identity, is_alive
 from rookery.sessions import store
 from rookery.sessions.model import Session
 from rookery.turns import stop
 from rookery.turns.headless import start_turn
+from rookery.turns.settlement import end_session
 from rookery.vcs.git.processes import at_work
+from rookery.worktrees import removal
 from support import INTERRUPTS, child_environ, rook_argv, run_interrupted, wait_until
 
 _WORK = [
@@ -118,6 +121,68 @@ def test_a_stop_that_is_interrupted_is_finished(den: Den, step: str, how: str) -
     assert den.rook("loop", "run").status == 0
     assert den.wait_for("bee", "stopped")["outcome"] == "stopped"
     den.assert_no_process()
+
+
+@pytest.mark.slow
+def test_two_processes_undo_a_killed_sling_one_after_the_other(den: Den) -> None:
+    task = den.task("Task", _WORK)
+    den.killed_alone("instructed", "sling", task, "--name", "bee")
+    first = _start_undo(den, {"ROOKERY_TEST_STOP": "worktree undone"})
+    wait_until(lambda: _is_stopped(first))
+    second = _start_undo(den)
+    wait_until(lambda: _is_waiting(second))
+    assert git(den.folder, "branch", "--list", "rook/*")
+
+    os.kill(first.pid, signal.SIGCONT)
+
+    assert (first.wait(60), second.wait(60)) == (0, 0)
+    assert den.agent("bee")["reason"] == "the command that slung it was killed"
+    den.assert_tidy(worktrees=0, branches=0)
+
+
+@pytest.mark.slow
+def test_an_undo_that_comes_late_leaves_the_next_agent_of_that_name_alone(den: Den) -> None:
+    task = den.task("Task", [{"hang": True}])
+    den.killed_alone("instructed", "sling", task, "--name", "bee")
+    with removal.alone(str(den.folder)):
+        late = _start_undo(den)
+        wait_until(lambda: _is_waiting(late))
+        db = den.rook.open()
+        git(den.folder, "worktree", "remove", "--force", ".rookery/worktrees/bee")
+        git(den.folder, "branch", "-D", f"rook/bee/{task}")
+        end_session(Context.at(str(den.folder), db), store.sessions(db, alive=True)[0].id, "failed", "undone")
+        db.close()
+        den.sling(task, "--name", "bee")
+    assert late.wait(60) == 0
+    assert (den.folder / ".rookery/worktrees/bee").is_dir()
+    den.wait_for("bee", "working")
+    den.rook("stop", "bee", "--clean")
+
+
+_UNDO = """
+from rookery.flows import sessions
+from rookery.ops.context import Context
+from rookery.sessions import store
+ctx = Context()
+sessions.ACTIONS["undo sling"](ctx, store.sessions(ctx.db, alive=True)[0].id)
+"""
+
+
+def _start_undo(den: Den, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", _UNDO], cwd=den.folder, env=child_environ(env))
+
+
+def _is_stopped(child: subprocess.Popen[bytes]) -> bool:
+    assert child.poll() is None, "it did not stop"
+    row = read_one(child.pid)
+    return row is not None and row.is_stopped
+
+
+def _is_waiting(child: subprocess.Popen[bytes]) -> bool:
+    """True once it waits for the lock of a file; fails if it has ended."""
+    assert child.poll() is None, "it did not wait"
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any(words[1] == "->" and str(child.pid) in words for words in locks)
 
 
 @pytest.mark.slow

@@ -16,9 +16,12 @@ from rookery.flows.loop_process import react
 from rookery.ops.context import Context
 from rookery.processes.proctree import end_tree
 from rookery.sessions import store
+from rookery.sessions.model import Session
 from rookery.status import service as look
 from rookery.status.panes import StatusWatch
 from rookery.terminal.tmux import Tmux, socket_path
+from rookery.turns import interactive
+from rookery.turns.settlement import take_snapshot
 from support import wait_until
 
 
@@ -74,6 +77,29 @@ def test_an_interactive_agent_whose_terminal_dies_is_seen(den: Den) -> None:
     assert "4" in ended["reason"]
     den.wait_for("queen", "completed")
     den.assert_no_process()
+
+
+@pytest.mark.slow
+def test_two_that_settle_a_dead_terminal_agree_on_how_it_ended(den: Den, monkeypatch: pytest.MonkeyPatch) -> None:
+    den.sling(den.task("Hang", [{"hang": True}]), "--name", "bee", "--tmux")
+    db = den.rook.open()
+    ctx = Context.at(str(den.folder), db, load_config(str(den.folder), read_environ({}), {}).config)
+    session = store.sessions(db, alive=True)[0]
+
+    def settle_meanwhile(ctx: Context, session: Session) -> str | None:
+        monkeypatch.setattr(interactive, "take_snapshot", take_snapshot)
+        interactive.end_terminal(ctx, session.id)
+        return take_snapshot(ctx, session)
+
+    monkeypatch.setattr(interactive, "take_snapshot", settle_meanwhile)
+    with den.without_loop():
+        end_tree(None, ("ROOKERY_SESSION", session.id), 0)
+        interactive.end_terminal(ctx, session.id)
+
+    ended = store.session(db, session.id)
+    assert (ended.outcome, ended.reason) == ("crashed", "exited with status -9")
+    assert not Tmux(ctx.tmux_socket).has(session.terminal)
+    db.close()
 
 
 @pytest.mark.slow

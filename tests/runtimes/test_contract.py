@@ -11,6 +11,7 @@ from conftest import git
 from process_tools import Mark, wait_until, written_pid
 from rookery.base.errors import ProgramFailed
 from rookery.processes import proctree
+from rookery.processes.proctable import identity_of
 from rookery.processes.proctree import end_tree, is_alive
 from rookery.runtimes import model
 from rookery.runtimes.model import Launch, Runtime
@@ -202,7 +203,8 @@ def test_an_interrupt_in_a_terminal_leads_back_to_the_prompt(bench: Bench, repo:
     if model.TMUX not in runtime.MODES:
         pytest.skip(f"{runtime.NAME} runs headless only")
     command = runtime.terminal_command(launch)
-    pane = tmux.new_session("ada", str(repo), command.argv, {**mark.env, **command.env})
+    tmux.new_session("ada", str(repo), command.argv, {**mark.env, **command.env})
+    pane = identity_of(tmux.list()["ada"].pid)
     wait_until(lambda: runtime.is_ready(tmux.capture("ada")))
     tmux.send_text("ada", "Do the work.")
     submit(tmux, (repo / "busy.pid").exists)

@@ -266,10 +266,11 @@ class TestTerminal:
         tmux.send_key("ada", "C-c")
         wait_until(lambda: tmux.capture("ada") == scripted.PROMPT)
         tmux.send_text("ada", "\n".join(f"line {n}" for n in range(400)))
-        wait_until(lambda: tmux.capture("ada").endswith("line 0 [+399 lines]"))
+        wait_until(lambda: tmux.capture("ada").endswith("line 399"))
         tmux.enter("ada")
         wait_until(lambda: "begun" in tmux.capture("ada"))
         self.ready(tmux)
+        assert tmux.capture("ada", 1000).count("at work") == 1
 
     def test_failures_lead_back_to_the_prompt_and_exit_leaves(self, actor: Actor, tmux: Tmux) -> None:
         self.begin(actor, tmux, "- fail: no tokens\n- spend: {input: 9}")

@@ -133,7 +133,7 @@ def stop(
     """Stop an agent with its whole process tree, and every agent below it. Its work is kept."""
     caller = ctx.caller.name
     ended = stop_agent(ctx, name, reason or f"stopped by {caller}", by=caller)
-    cleaned = Cleaner(ctx).clean([session.agent for session in ended]) if clean else []
+    cleaned = Cleaner(ctx, actor=caller).clean([session.agent for session in ended]) if clean else []
     return Stopped(tuple(ended), tuple(worktree.path for worktree in cleaned))
 
 

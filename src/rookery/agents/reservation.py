@@ -197,26 +197,16 @@ def _new_run(ctx: Context, task: Task, caller: str) -> Run:
 
 def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
     config, db = ctx.config.agents, ctx.db
-    _check_cap(
-        store.count(db, alive=True),
-        config.max_concurrent,
-        "{} agents are alive",
-        "wait until one has finished, or raise agents.max_concurrent",
-    )
-    _check_cap(
-        store.count(db, run_id=run.id),
-        config.max_per_run,
-        "this run has slung {} agents",
-        "`rook run complete` ends it, or raise agents.max_per_run",
-    )
+    alive, in_run = store.count(db, alive=True), store.count(db, run_id=run.id)
+    hint = "wait until one has finished, or raise agents.max_concurrent"
+    _check_cap(alive, config.max_concurrent, f"{alive} agents are alive", hint)
+    hint = "`rook run complete` ends it, or raise agents.max_per_run"
+    _check_cap(in_run, config.max_per_run, f"this run has slung {in_run} agents", hint)
     if parent is None:
         return
-    _check_cap(
-        store.count(db, alive=True, parent=parent.agent),
-        config.max_per_lead,
-        f"{parent.agent} has {{}} living agents",
-        "wait until one has finished (config: agents.max_per_lead)",
-    )
+    living = store.count(db, alive=True, parent=parent.agent)
+    hint = "wait until one has finished (config: agents.max_per_lead)"
+    _check_cap(living, config.max_per_lead, f"{parent.agent} has {living} living agents", hint)
     budget, children = parent.settings.max_agents, store.sessions(db, parent=parent.agent)
     if budget is not None and sum(child.created_at >= parent.created_at for child in children) >= budget:
         message = f"{parent.agent} may sling {budget} agents in all, and has"
@@ -225,4 +215,4 @@ def _check_caps(ctx: Context, parent: Session | None, run: Run) -> None:
 
 def _check_cap(number: int, most: int, state: str, hint: str) -> None:
     if number >= most:
-        raise CapReached(f"{state.format(number)}, and {most} is the most", hint=hint)
+        raise CapReached(f"{state}, and {most} is the most", hint=hint)

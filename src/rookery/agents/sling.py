@@ -7,11 +7,12 @@ if the agent has begun to work already.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from rookery.agents.reservation import Request, reserve
 from rookery.base.draft import write_whole
-from rookery.base.errors import RookError
+from rookery.base.errors import ProgramFailed, RookError
 from rookery.base.json import dumps
 from rookery.config import layout, steps
 from rookery.config.environ import HUMAN, marked_children
@@ -19,7 +20,7 @@ from rookery.config.loader import section
 from rookery.environment.service import record_sling, sling_path
 from rookery.ops.context import Context
 from rookery.ops.location import check_can_run_agents
-from rookery.processes.proctable import MARK, SLING
+from rookery.processes.proctable import SLING
 from rookery.processes.proctree import end_tree
 from rookery.roles.catalog import find_role, read_role
 from rookery.runtimes.model import HEADLESS, Command
@@ -34,6 +35,7 @@ from rookery.tasks import service
 from rookery.turns import instructions
 from rookery.turns.launch import launch_of, start_terminal
 from rookery.turns.settlement import end_session
+from rookery.turns.stop import end_processes
 from rookery.worktrees import provision, removal
 from rookery.worktrees import service as worktrees
 from rookery.worktrees.provision import Enclose
@@ -53,7 +55,7 @@ def sling(ctx: Context, request: Request) -> Session:
         return _carry_out(ctx, session)
     except BaseException as error:
         reason = error.message if isinstance(error, RookError) else f"{type(error).__name__}: {error}"
-        undo(ctx, store.session(ctx.db, session.id), reason)
+        undo(ctx, session, reason)
         raise
 
 
@@ -73,13 +75,20 @@ def _carry_out(ctx: Context, session: Session) -> Session:
 
 
 def undo(ctx: Context, session: Session, reason: str) -> None:
-    """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept."""
-    end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
+    """Undo a sling that did not succeed: processes, worktree, branch, ports, task. Work, if any, is kept.
+
+    Safe to repeat; the loop and a command may both do it.
+    """
+    with suppress(ProgramFailed):  # there may be no tmux, which is then the real cause
+        end_processes(ctx, session)
     end_tree(None, (SLING, session.id), 0)  # a git that outlives a killed sling would go on with the worktree
-    with removal.alone(ctx.root):  # the loop and a command may both undo it
+    with removal.alone(ctx.root):
+        session = store.session(ctx.db, session.id)
+        if not session.is_alive:
+            return  # another process has undone it, and the next agent may have its name
         leftover = worktrees.undo(ctx, session)
-    steps.reached("undone")
-    end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
+        steps.reached("undone")
+        end_session(ctx, session.id, FAILED, reason + (f" ({leftover})" if leftover else ""), tell_parent=False)
 
 
 def _record(ctx: Context, session: Session, step: str, **changes: Any) -> Session:
@@ -107,7 +116,7 @@ def _provision(ctx: Context, session: Session) -> Session:
         ports=ports,
         enclose=_enclosing(ctx, session),
     )
-    _write_private(ctx, session, layout.SESSION_ENVIRONMENT, dumps(provided))
+    write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT), dumps(provided))
     return _record(ctx, session, PROVISIONED, settings=session.settings.replace(ports=ports))
 
 
@@ -130,7 +139,7 @@ def instruct(ctx: Context, session: Session) -> None:
     text = instructions.compose(session, role, root=ctx.root, view=view, spec=_read_spec(ctx, session))
     runtime = open_runtime(session.runtime)
     worktrees.write_instructions(ctx.config.vcs, session.worktree, runtime.INSTRUCTIONS, text)
-    _write_private(ctx, session, layout.SESSION_INSTRUCTIONS, text)
+    write_whole(os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS), text)
     runtime.prepare(launch_of(ctx, session))
 
 
@@ -140,7 +149,3 @@ def _read_spec(ctx: Context, session: Session) -> str | None:
         return None
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
-
-
-def _write_private(ctx: Context, session: Session, name: str, text: str) -> None:
-    write_whole(os.path.join(ctx.session_folder(session.id), name), text)

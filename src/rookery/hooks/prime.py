@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from rookery.base.files import read_text
 from rookery.base.text import one_line
 from rookery.config import layout
 from rookery.mail import store as mail_store
@@ -25,7 +26,7 @@ def prime(ctx: Context, agent: str | None, *, compact: bool = False) -> str:
 
 
 def _for_person(ctx: Context, compact: bool) -> str:
-    parts = [] if compact else [_read(os.path.join(os.path.dirname(__file__), "session.md"))]
+    parts = [] if compact else [(read_text(os.path.join(os.path.dirname(__file__), "session.md")) or "").strip()]
     parts.append(_section("## Agents", _agents(ctx), "No agent is at work."))
     ready = service.next_ready(ctx.db, ctx.now())
     tasks = [f"`{ready.task.id}` {one_line(ready.task.title, _WIDTH)}"] if ready else []
@@ -55,7 +56,7 @@ def _for_agent(ctx: Context, agent: str, compact: bool) -> str:
     if unread:
         parts.append(f"Mail for you: {unread} new. `rook mail check`")
     if not compact:
-        parts.append(_read(path) or read_role(ctx.root, session.role).prompt.strip())
+        parts.append((read_text(path) or read_role(ctx.root, session.role).prompt).strip())
     return "\n\n".join(parts)
 
 
@@ -72,10 +73,3 @@ def _section(title: str, lines: list[str], nothing: str = "") -> str:
     shown = [f"- {line}" for line in lines[:_MOST]] or [nothing]
     more = [f"- and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return "\n".join([title, "", *shown, *more])
-
-
-def _read(path: str) -> str:
-    if not os.path.isfile(path):
-        return ""
-    with open(path, encoding="utf-8") as file:
-        return file.read().strip()

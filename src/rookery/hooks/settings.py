@@ -9,10 +9,12 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
+from rookery.base.files import read_text
 from rookery.base.json import loads
 from rookery.base.record import Record
 from rookery.config import layout
@@ -38,7 +40,7 @@ class Installed(Record):
 def status(root: str) -> Installed:
     """Which of our hooks are there."""
     path = os.path.join(root, PERSONAL_SETTINGS)
-    ours, _ = _split(_parse(_read(path), path))
+    ours, _ = _split(_parse(read_text(path), path))
     return Installed(path, tuple(ours), ours == {name: [_entry(name)] for name in EVENTS})
 
 
@@ -47,13 +49,13 @@ def install(root: str) -> Installed:
     before = status(root)
     if before.is_current:
         return before
-    original = _read(before.path)
+    original = read_text(before.path)
     _, rest = _split(_parse(original, before.path))
     hooks = rest.setdefault("hooks", {})
     for name in EVENTS:
         hooks.setdefault(name, []).append(_entry(name))
     if not before.events:  # keep the file as it was before us
-        _write(layout.path(root, layout.SETTINGS_BEFORE), original)
+        _write(layout.path(root, layout.SETTINGS_BEFORE), original or "")
     _write(before.path, _format(rest))
     return status(root).replace(changed=True)
 
@@ -63,9 +65,9 @@ def uninstall(root: str) -> Installed:
     before = status(root)
     if not before.events:
         return before
-    _, rest = _split(_parse(_read(before.path), before.path))
+    _, rest = _split(_parse(read_text(before.path), before.path))
     copy = layout.path(root, layout.SETTINGS_BEFORE)
-    original = _read(copy) if os.path.exists(copy) else None
+    original = read_text(copy)
     is_original = original is not None and _parse(original, copy) == rest
     text = original if is_original else _format(rest) if rest else ""
     if text:
@@ -85,31 +87,21 @@ def _entry(name: str) -> dict[str, Any]:
 
 def _split(settings: dict[str, Any]) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Our hooks, by event, and the settings without them: an event that had only ours is left out."""
-    ours: dict[str, list[Any]] = {}
-    others: dict[str, list[Any]] = {}
-    hooks = settings.get("hooks", {})
-    for name, entries in hooks.items():
-        own = [entry for entry in entries if _is_ours(entry)]
-        if own:
-            ours[name] = own
-        if len(own) < len(entries) or not own:
-            others[name] = [entry for entry in entries if entry not in own]
+    hooks: dict[str, list[Any]] = settings.get("hooks", {})
+    ours = {name: own for name, entries in hooks.items() if (own := list(filter(_is_ours, entries)))}
+    others = {name: list(filterfalse(_is_ours, entries)) for name, entries in hooks.items()}
+    others = {name: entries for name, entries in others.items() if entries or name not in ours}
     rest = {name: value for name, value in settings.items() if name != "hooks"}
     return ours, rest | ({"hooks": others} if others or settings.get("hooks") == {} else {})
 
 
 def _is_ours(entry: dict[str, Any]) -> bool:
-    for hook in entry.get("hooks", ()):
-        arguments = hook.get("args")
-        words = [hook.get("command"), *(arguments if isinstance(arguments, list) else ())]
-        if any(MODULE in str(word) for word in words):
-            return True
-    return False
+    return any(MODULE in f"{hook.get('command')} {hook.get('args')}" for hook in entry.get("hooks", ()))
 
 
-def _parse(text: str, path: str) -> dict[str, Any]:
+def _parse(text: str | None, path: str) -> dict[str, Any]:
     """The settings; raises InvalidState, so that nothing of a file that we do not understand is changed."""
-    if not text.strip():
+    if text is None or not text.strip():
         return {}
     try:
         settings: dict[str, Any] = loads(text)
@@ -120,14 +112,6 @@ def _parse(text: str, path: str) -> dict[str, Any]:
     if not is_known:
         raise InvalidState(f"the hooks in {path} have a form that is not known", hint="the file was not touched")
     return settings
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
 
 
 def _format(settings: dict[str, Any]) -> str:

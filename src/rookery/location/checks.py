@@ -8,11 +8,11 @@ from contextlib import closing
 from functools import partial
 
 from rookery.base.check import OK, WARNING, Finding, Place
-from rookery.base.errors import RookError
-from rookery.config.project import database_path, is_project
+from rookery.config.project import database_path
 from rookery.db.database import Database
 from rookery.location.settle import settle
 from rookery.ops import location
+from rookery.ops.checks import open_for_checks
 from rookery.ops.location import COPIED, HERE, SHARED
 from rookery.vcs.git import relocate as git_relocate
 
@@ -21,15 +21,11 @@ _CATEGORY = "location"
 
 def check_location(place: Place) -> Iterator[Finding]:
     """The state is where it was made, and the worktrees and the repository lead to each other."""
-    if place.root is None or not is_project(place.root):
-        return
-    try:
-        db = Database.open(database_path(place.root))
-    except RookError:
-        return  # the database's own checks say so
-    with closing(db):
-        seen = location.compare(place.root, db)
-    root, before = os.path.realpath(place.root), seen.before
+    with open_for_checks(place) as ctx:
+        if ctx is None:
+            return
+        seen = location.compare(ctx.root, ctx.db)
+    root, before = os.path.realpath(ctx.root), seen.before
     if seen.verdict == HERE or before is None:
         yield Finding(_CATEGORY, "place", OK, root)
         yield from _worktrees(root)

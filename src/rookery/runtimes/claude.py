@@ -76,14 +76,10 @@ def _command(launch: Launch, mode: str) -> tuple[str, ...]:
         words += ["--model", launch.model]
     if launch.runtime_session:
         words += ["--resume", launch.runtime_session]
-    words += _permissions(launch)
-    return (*words, *launch.settings.get("args", ()))
-
-
-def _permissions(launch: Launch) -> list[str]:
-    """Allow nothing here: our hook allows each call by name, and without its answer none runs."""
+    # Nothing is allowed here: our hook allows each call by name, and without its answer none runs.
     denied = _NOT_OURS if launch.may_write else (*_NOT_OURS, *_WRITING)
-    return ["--permission-mode", "default", "--disallowedTools", ",".join(denied)]
+    words += ["--permission-mode", "default", "--disallowedTools", ",".join(denied)]
+    return (*words, *launch.settings.get("args", ()))
 
 
 def _environment(launch: Launch) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rookery.base.draft import write_whole
+from rookery.base.files import read_text
 
 Entry = dict[str, Any]
 
@@ -131,8 +132,7 @@ def _sum_up(messages: Iterable[Entry]) -> list[Entry]:
 def _read_state(path: str) -> dict[str, Any]:
     """How far was read, and for which turn. An error of the disk is raised: to begin again would count twice."""
     try:
-        with open(path, encoding="utf-8") as file:
-            state = json.load(file)
-    except (FileNotFoundError, ValueError):
+        state = json.loads(read_text(path) or "{}")
+    except ValueError:
         return {}
     return state if isinstance(state, dict) else {}

@@ -6,6 +6,7 @@ import os
 import sys
 
 from rookery.base.draft import write_whole
+from rookery.base.files import read_text
 from rookery.base.json import loads
 from rookery.config import layout
 from rookery.environment.service import project_environ
@@ -45,11 +46,8 @@ def agent_environ(ctx: Context, session: Session, provided: dict[str, str]) -> d
 
 def provided_environ(ctx: Context, session: Session) -> dict[str, str]:
     """The variables that provisioning made for the agent."""
-    try:
-        with open(os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT), encoding="utf-8") as file:
-            variables: dict[str, str] = loads(file.read())
-    except FileNotFoundError:
-        return {}
+    text = read_text(os.path.join(ctx.session_folder(session.id), layout.SESSION_ENVIRONMENT))
+    variables: dict[str, str] = loads(text or "{}")
     return variables
 
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from rookery.base.files import read_text
 from rookery.base.json import dumps, loads
 from rookery.base.record import Record
 from rookery.base.text import one_line
@@ -69,14 +70,6 @@ def _bounded(value: Any) -> Any:
 
 def read_secrets(root: str, folder: str) -> tuple[str, ...]:
     """The secrets that we know: the agent's token, those in the files that it was provided with, credentials."""
-    token = _content(folder, layout.SESSION_TOKEN)
-    provided = _content(folder, layout.SESSION_MANIFEST)
+    token = read_text(os.path.join(folder, layout.SESSION_TOKEN))
+    provided = read_text(os.path.join(folder, layout.SESSION_MANIFEST), errors="surrogateescape")
     return (*([token] if token else []), *(loads(provided)["secrets"] if provided else ()), *environment.secrets(root))
-
-
-def _content(folder: str, name: str) -> str:
-    try:
-        with open(os.path.join(folder, name), "rb") as file:
-            return file.read().decode(errors="surrogateescape")
-    except FileNotFoundError:
-        return ""

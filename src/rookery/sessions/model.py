@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,6 +166,21 @@ class Turn(Record):
     snapshot: str | None
     started_at: str
     ended_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd(Record):
+    """How a turn ended."""
+
+    state: str
+    exit_status: int | None = None
+    last_words: str | None = None
+    """The last lines of its output, or the error that it reported."""
+    interrupted_by: str = ""
+    problem: dict[str, Any] = field(default_factory=dict)
+    """What is known of a failure beyond its text."""
+    usage: Sequence[dict[str, Any]] = ()
+    snapshot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from rookery.config import layout
 from rookery.processes.process import Finished, run
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import Identity, identify, send
+from rookery.processes.spawning import find_program
 
 # macOS allows 103 bytes, Linux 107.
 _LONGEST_SOCKET = 103
@@ -85,15 +86,12 @@ class Tmux:
     def __init__(self, socket: str) -> None:
         self.socket = socket
 
-    def new_session(self, name: str, cwd: str, argv: Sequence[str], env: Mapping[str, str]) -> Identity:
-        """Start a program in a terminal of its own, with `env` and nothing else; one that ends at once raises."""
+    def new_session(self, name: str, cwd: str, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        """Start a program in a terminal of its own, with `env` and nothing else."""
         check_session_name(name)
         if not os.path.isdir(cwd):  # tmux would start it somewhere else and say nothing
             raise ProgramFailed(f"the folder {cwd} is gone")
-        path = env.get("PATH", os.defpath)
-        if shutil.which(argv[0], path=path) is None:
-            hint = f"install {argv[0]}, or add it to PATH"
-            raise ProgramFailed(f"{argv[0]} is not installed", hint=hint, code="program_missing")
+        find_program(argv[0], cwd, env)
         folder = cwd.replace("#", "##")  # tmux reads it as a format
         words = ["new-session", "-d", "-s", name, "-x", str(_WIDTH), "-y", str(_HEIGHT), "-c", folder]
         for key, value in env.items():
@@ -104,23 +102,14 @@ class Tmux:
         line = _quoted([*words, "--", *program]) + "\n"
         for _ in range(2):
             # Tmux replaces PATH, and nothing else, by that of the client that asks.
-            done = self._run(*_setup(self.socket), ";", "source-file", "-", stdin=line, path=path)
+            done = self._run(
+                *_setup(self.socket), ";", "source-file", "-", stdin=line, path=env.get("PATH", os.defpath)
+            )
             # The server ends with its last session, and may still have taken our call: the next one starts another.
             if done.ok or "server exited" not in done.last_output:
                 break
         if not done.ok:
             raise ProgramFailed(f"tmux could not start {name}: {done.last_output}")
-        return self._identify(name, argv)
-
-    def _identify(self, name: str, argv: Sequence[str]) -> Identity:
-        pane = self.list().get(name)
-        process = None if pane is None or pane.dead else identify(pane.pid)
-        if process is not None:
-            return process
-        output = self.capture(name, 20) if pane is not None else ""
-        status = "" if pane is None else f" with {pane.exit_status}"
-        self.kill(name)
-        raise ProgramFailed(f"{argv[0]} ended at once{status}: {output}")
 
     def has(self, name: str) -> bool:
         """True if there is a session of that name; its program may have ended."""

@@ -20,7 +20,6 @@ from rookery.environment.store import EnvironmentUnusable
 from rookery.events.telemetry import Telemetry
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
-from rookery.processes import holder as holders
 from rookery.processes import memory_file
 from rookery.processes.proctable import RUNNER
 from rookery.processes.proctree import end_tree
@@ -37,19 +36,19 @@ from rookery.sessions.model import (
     READY,
     TURN_DONE,
     TURN_FAILED,
-    TURN_INTERRUPTED,
     TURN_LOST,
     TURN_RUNNING,
     WAITING,
     Session,
     Turn,
+    TurnEnd,
     is_stopping,
 )
 from rookery.sessions.records import write_record
 from rookery.turns.launch import launch_of
 from rookery.turns.opening import find_cause, open_turn, prompt_of, render_mail
 from rookery.turns.runner import Order
-from rookery.turns.settlement import TurnEnd, read_usage, settle_turn, take_snapshot
+from rookery.turns.settlement import read_usage, settle_turn, take_snapshot
 from rookery.vcs.git.locks import of_worktree, remove_dead
 
 MOST_LOST = 3
@@ -74,17 +73,16 @@ def start_turn(ctx: Context, session_id: str) -> None:
     project_environ(ctx.root)
     turn_id = new_id(TURN)
     file = journal.create(ctx.root, turn_id)
-    is_open = False
+    opened = None
     try:
         opened = _open(ctx, session_id, turn_id)
         if opened is None:
             return
-        is_open = True
         steps.reached("turn opened")
         _run(ctx, *opened, file)
     finally:
         os.close(file)
-        if not is_open:
+        if opened is None:
             journal.remove(ctx.root, turn_id)
     steps.reached("runner started")
 
@@ -100,8 +98,8 @@ def _run(ctx: Context, session: Session, turn: Turn, prompt: str, file: int) -> 
         _lose(ctx, session, turn)
         journal.remove(ctx.root, turn.id)
     except RookError as error:
-        end = {"status": -1, "last_words": error.message, "is_ok": False, "interrupted_by": "", "problem": {}}
-        journal.Writer(file).add(journal.ENDED, at=ctx.now(), usage=[], **end)
+        end = TurnEnd(TURN_FAILED, -1, error.message)
+        journal.Writer(file).add(journal.ENDED, at=ctx.now(), **end.as_dict())
 
 
 def _start_again(ctx: Context, session: Session, turn: Turn) -> None:
@@ -156,17 +154,14 @@ def _start_runner(ctx: Context, session: Session, turn_id: str, prompt: str, fil
     )
     if not is_recorded(ctx.root):
         write_record(ctx.root, session, turn_id, LogEntry("note", "environment", data={"text": _UNRECORDED}))
-    handle = memory_file.write(order.as_dict())
-    try:
+    with open(memory_file.write(order.as_dict()), "rb") as words:
         start_detached(
-            [*module_command("rookery.turns.runner"), ctx.root, str(file), str(handle)],
+            [*module_command("rookery.turns.runner"), ctx.root, str(file), str(words.fileno())],
             cwd=ctx.root,
             env=own_environ(ctx.root) | {RUNNER: session.id},
             output=os.path.join(ctx.session_folder(session.id), layout.SESSION_RUNNER_LOG),
-            keep=[file, handle],
+            keep=[file, words.fileno()],
         )
-    finally:
-        os.close(handle)
 
 
 def read_journal(ctx: Context, session_id: str, turn_id: str) -> None:
@@ -222,18 +217,15 @@ def finish_turn(ctx: Context, session_id: str) -> None:
     turn = store.running_turn(ctx.db, session_id)
     if turn is None or journal.is_held(ctx.root, turn.id):
         return
-    has_runner = journal.find(ctx.root, turn.id, journal.RUNNER) is not None
-    if not has_runner and turn.pid is not None and not holders.is_gone(holders.read(turn.pid, turn.pid_start)):
-        return  # the runner of an earlier Rookery is at work, which kept no journal
     session = store.session(ctx.db, session_id)
     if not session.is_alive or is_stopping(session):
         return
     read_journal(ctx, session_id, turn.id)
     report = journal.find(ctx.root, turn.id, journal.ENDED)
-    if report is None and turn.pid is None and not has_runner:
+    if report is None and turn.pid is None and not journal.find(ctx.root, turn.id, journal.RUNNER):
         _start_again(ctx, session, turn)
         return
-    if report is None or not report["is_ok"]:
+    if report is None or report["state"] != TURN_DONE:
         end_tree(None, (_MARK, turn.id), ctx.config.agents.stop_grace)  # a killed runner could not
     remove_dead(of_worktree(ctx.root, session.worktree))
     if report is None:
@@ -241,7 +233,10 @@ def finish_turn(ctx: Context, session_id: str) -> None:
     else:
         snapshot = take_snapshot(ctx, session, turn)
         steps.reached("turn snapshotted")
-        settle_turn(ctx, session, turn, _read_end(ctx, session, turn, report, snapshot))
+        end = TurnEnd(**{name: report[name] for name in TurnEnd.field_names()})
+        transcribed = read_usage(ctx, session, turn.id)
+        usage = [price(entry, session.model, ctx.config) for entry in end.usage] or transcribed
+        settle_turn(ctx, session, turn, end.replace(usage=usage, snapshot=snapshot))
     steps.reached("turn settled")
     journal.remove(ctx.root, turn.id)
 
@@ -249,17 +244,3 @@ def finish_turn(ctx: Context, session_id: str) -> None:
 def _lose(ctx: Context, session: Session, turn: Turn) -> None:
     """The turn was cut off: the mail that it has seen is new again, and the next turn goes on."""
     settle_turn(ctx, session, turn, TurnEnd(TURN_LOST, usage=read_usage(ctx, session, turn.id)))
-
-
-def _read_end(ctx: Context, session: Session, turn: Turn, report: dict[str, Any], snapshot: str | None) -> TurnEnd:
-    """How a turn ended, as its runner reports it."""
-    by, transcribed = str(report["interrupted_by"]), read_usage(ctx, session, turn.id)
-    return TurnEnd(
-        state=TURN_DONE if report["is_ok"] else TURN_INTERRUPTED if by else TURN_FAILED,
-        exit_status=report["status"],
-        last_words=f"interrupted by {by}" if by else report["last_words"],
-        interrupted_by=by,
-        problem={} if by else report["problem"],
-        usage=[price(entry, session.model, ctx.config) for entry in report["usage"]] or transcribed,
-        snapshot=snapshot,
-    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from rookery.mail import store as mail_store
 from rookery.ops.context import Context
+from rookery.processes.proctable import MARK
+from rookery.processes.proctree import end_tree
 from rookery.sessions import store
-from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, is_stopping
+from rookery.sessions.model import COMPLETED, CRASHED, TURN_DONE, WAITING, Session, TurnEnd, is_stopping
 from rookery.terminal.tmux import Tmux
 from rookery.turns.opening import BEGIN, MAIL, deliver_mail, open_turn
-from rookery.turns.settlement import TurnEnd, close_turn, end_session, read_usage, settle_turn, take_snapshot
-from rookery.turns.stop import end_processes
+from rookery.turns.settlement import close_turn, end_session, read_usage, settle_turn, take_snapshot
+from rookery.turns.stop import sweep
 
 YOU_HAVE_MAIL = "You have mail."
 
@@ -58,15 +60,19 @@ def announce_mail(ctx: Context, session_id: str) -> None:
 
 
 def end_terminal(ctx: Context, session_id: str) -> None:
-    """End the session of a program that has ended in its terminal; nothing if it runs."""
+    """End the session of a program that has ended in its terminal; nothing if it runs.
+
+    The terminal is closed last: it tells how the program ended, also after a kill and to a process that comes second.
+    """
     session = store.session(ctx.db, session_id)
     if not session.is_alive or is_stopping(session):
         return
     pane = Tmux(ctx.tmux_socket).list().get(session.terminal)
     if pane is not None and not pane.dead:
         return
-    end_processes(ctx, session)
+    end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     take_snapshot(ctx, session)
     reason = "its terminal is gone" if pane is None else f"exited with status {pane.exit_status}"
     is_finished = mail_store.terminal_message(ctx.db, session) is not None
-    end_session(ctx, session.id, COMPLETED if is_finished else CRASHED, reason)
+    end_session(ctx, session.id, COMPLETED if is_finished else CRASHED, reason, is_swept=False)
+    sweep(ctx, session.id)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from types import FrameType
 
 from rookery.base.errors import ProgramFailed
+from rookery.base.files import read_text
 from rookery.processes.child import Child
 from rookery.processes.proctree import send
 
@@ -61,8 +62,7 @@ class InterruptListener:
     def _read(self) -> str:
         """Who asks for this very turn to be interrupted; empty if nothing does."""
         try:
-            with open(self._path, encoding="utf-8") as file:
-                request = json.load(file)
-        except (FileNotFoundError, ValueError):
+            request = json.loads(read_text(self._path) or "{}")
+        except ValueError:
             return ""
-        return str(request["by"]) if request["turn_id"] == self._turn_id else ""
+        return str(request["by"]) if request.get("turn_id") == self._turn_id else ""

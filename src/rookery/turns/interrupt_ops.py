@@ -19,10 +19,10 @@ from rookery.processes.proctree import send
 from rookery.runtimes.model import HEADLESS
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import journal, store
-from rookery.sessions.model import TURN_INTERRUPTED, Session, Turn
+from rookery.sessions.model import TURN_INTERRUPTED, Session, Turn, TurnEnd
 from rookery.terminal.tmux import Tmux
 from rookery.turns.interrupt import SIGNAL
-from rookery.turns.settlement import TurnEnd, read_usage, settle_turn, take_snapshot
+from rookery.turns.settlement import read_usage, settle_turn, take_snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed, Refused
-from rookery.config import layout
 from rookery.config.loader import section
 from rookery.environment.service import project_environ
 from rookery.ops.context import Context
@@ -40,9 +38,7 @@ def launch_of(ctx: Context, session: Session) -> Launch:
         folder=ctx.runtime_folder(session.id),
         model=session.model,
         runtime_session=session.runtime_session,
-        settings=section(ctx.config, session.runtime)
-        | {"instructions": os.path.join(ctx.session_folder(session.id), layout.SESSION_INSTRUCTIONS)}
-        | ({"spec": session.settings.spec} if session.settings.spec else {}),
+        settings=section(ctx.config, session.runtime),
         task_id=session.task_id,
         parent=session.parent,
         may_write=_may_write(ctx, session),
@@ -64,13 +60,12 @@ def start_terminal(ctx: Context, session: Session) -> HolderId:
     command = runtime.terminal_command(launch_of(ctx, session), first_prompt(session))
     tmux = Tmux(ctx.tmux_socket)
     name = session.terminal
-    if not tmux.has(name):
-        provided = provided_environ(ctx, session)
-        env = agent_environ(ctx, session, provided) | command.env
-        argv = wrap(ctx, session, command, env, provided, terminal=True)
-        if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
-            argv = adopting(argv, session.worktree, env)
-        tmux.new_session(name, session.worktree, argv, env)
+    provided = provided_environ(ctx, session)
+    env = agent_environ(ctx, session, provided) | command.env
+    argv = wrap(ctx, session, command, env, provided, terminal=True)
+    if argv == tuple(command.argv):  # in a sandbox, its own init takes in what is left behind
+        argv = adopting(argv, session.worktree, env)
+    tmux.new_session(name, session.worktree, argv, env)
     deadline = time.monotonic() + ctx.config.agents.boot_timeout
     if not command.has_prompt:
         _wait_until(ctx, session, deadline, lambda: runtime.is_ready(tmux.capture(name)), "was not ready")
@@ -115,5 +110,5 @@ def _wait_until(ctx: Context, session: Session, deadline: float, holds: Callable
 
 
 def _last_lines(tmux: Tmux, name: str) -> str:
-    screen = tmux.capture(name) if tmux.has(name) else ""
+    screen = tmux.capture_all([name]).get(name, "")
     return "\n".join(screen.rstrip().splitlines()[-_LAST_LINES:])

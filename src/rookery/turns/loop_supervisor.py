@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import random
 import threading
 import time
@@ -61,8 +60,5 @@ def _supervise(root: str) -> None:
 
 def _wait_for_end(path: str) -> None:
     """Wait until no process holds the lock."""
-    file = locks.open_file(path)
-    try:
+    with open(locks.open_file(path), "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-    finally:
-        os.close(file)

@@ -27,6 +27,7 @@ from rookery.runtimes.model import ERROR, RESULT, SESSION, TurnEvent
 from rookery.runtimes.registry import open_runtime
 from rookery.sessions import journal, log
 from rookery.sessions.log import LogEntry
+from rookery.sessions.model import TURN_DONE, TURN_FAILED, TURN_INTERRUPTED, TurnEnd
 from rookery.turns.collector import EventCollector
 from rookery.turns.interrupt import InterruptListener, ignore_interrupts
 from rookery.turns.loop_supervisor import start_loop, supervise_loop
@@ -34,6 +35,7 @@ from rookery.turns.loop_supervisor import start_loop, supervise_loop
 _LAST_SECONDS = 10
 _LINGERING_SECONDS = 60
 """How long a program may take to end after it has given its result."""
+_LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,11 @@ class Runner:
         end_tree(above, (MARK, self._order.session_id), self._order.grace)
         if adopts_orphans():
             collect_orphans()
-        self._add(journal.ENDED, **end)
+        self._add(journal.ENDED, **log.clean(end.as_dict(), self._secrets))
         self._journal.finish()
         steps.reached("turn ran")
 
-    def _run_child(self) -> dict[str, Any]:
+    def _run_child(self) -> TurnEnd:
         order, events = self._order, self._events
         talks = order.interrupt is not None
         try:
@@ -127,18 +129,14 @@ class Runner:
                 child.close_input()
                 child.hasten(_LINGERING_SECONDS)
 
-    def _end(self, status: int, last_words: str, interrupted_by: str) -> dict[str, Any]:
+    def _end(self, status: int, last_words: str, by: str) -> TurnEnd:
         events = self._events
-        is_ok = status == 0 and not events.failure
-        end = {
-            "status": status,
-            "last_words": (events.failure or last_words)[-4000:],
-            "is_ok": is_ok,
-            "interrupted_by": "" if is_ok else interrupted_by,
-            "problem": events.problem,
-            "usage": events.usage,
-        }
-        return log.clean(end, self._secrets)
+        if status == 0 and not events.failure:
+            return TurnEnd(TURN_DONE, status, last_words[-_LONGEST:], problem=events.problem, usage=events.usage)
+        if by:
+            return TurnEnd(TURN_INTERRUPTED, status, f"interrupted by {by}", by, usage=events.usage)
+        last_words = (events.failure or last_words)[-_LONGEST:]
+        return TurnEnd(TURN_FAILED, status, last_words, problem=events.problem, usage=events.usage)
 
     def _begin(self, conversation: str) -> None:
         self._add(journal.CONVERSATION, id=conversation)

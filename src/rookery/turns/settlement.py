@@ -8,9 +8,8 @@ is read before the transaction.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rookery.base.errors import Refused, StorageFailed
@@ -39,6 +38,7 @@ from rookery.sessions.model import (
     TURN_RUNNING,
     Session,
     Turn,
+    TurnEnd,
 )
 from rookery.status.identity import renew_identity
 from rookery.tasks import lifecycle
@@ -47,21 +47,6 @@ from rookery.tasks.model import IN_PROGRESS
 from rookery.tasks.store import Author
 from rookery.worktrees import service as worktrees
 from rookery.worktrees import snapshots
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd(Record):
-    """How a turn ended."""
-
-    state: str
-    exit_status: int | None = None
-    last_words: str | None = None
-    """The last lines of its output, or the error that it reported."""
-    interrupted_by: str = ""
-    problem: dict[str, Any] = field(default_factory=dict)
-    """What is known of a failure beyond its text."""
-    usage: Sequence[dict[str, Any]] = ()
-    snapshot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +107,13 @@ def close_turn(ctx: Context, session: Session, turn: Turn, end: TurnEnd) -> None
     publish(db, "turn.ended", session.agent, data, actor=session.agent, at=now)
 
 
-def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True) -> Session:
-    """End a session once, with the turn that it may be in; a second caller gets the ended session."""
+def end_session(
+    ctx: Context, session_id: str, outcome: str, reason: str, *, tell_parent: bool = True, is_swept: bool = True
+) -> Session:
+    """End a session once, with the turn that it may be in; a second caller gets the ended session.
+
+    `is_swept`: no process is left; else the loop ends them.
+    """
     session, turn = store.session(ctx.db, session_id), store.running_turn(ctx.db, session_id)
     work, usage = _read_work(ctx, session), [] if turn is None else read_usage(ctx, session, turn.id)
     with ctx.db.write() as db:
@@ -131,7 +121,7 @@ def end_session(ctx: Context, session_id: str, outcome: str, reason: str, *, tel
         if session.state == ENDED:
             return session
         running = store.running_turn(db, session_id)
-        session = _end(ctx, session, outcome, reason, work, tell_parent=tell_parent)
+        session = _end(ctx, session, outcome, reason, work, tell_parent=tell_parent, is_swept=is_swept)
         if running is not None:
             close_turn(ctx, session, running, TurnEnd(TURN_LOST, usage=usage))
     if turn is not None:

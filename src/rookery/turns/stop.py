@@ -81,9 +81,7 @@ def end_processes(ctx: Context, session: Session) -> None:
         _end_runner(ctx, session, turn)  # first, so that it does not take the killed child for a crash
     end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     if session.mode == TMUX:
-        tmux = Tmux(ctx.tmux_socket)
-        if tmux.has(session.terminal):
-            tmux.kill(session.terminal)
+        Tmux(ctx.tmux_socket).kill(session.terminal)
         end_tree(None, (MARK, session.id), ctx.config.agents.stop_grace)
     clear_sockets(socket_folder(session.id))  # the host of its sandbox was killed before it could
 

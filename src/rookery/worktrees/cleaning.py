@@ -18,7 +18,6 @@ from rookery.config import layout, steps
 from rookery.ops.context import Context
 from rookery.sessions import store
 from rookery.sessions.model import COMPLETED, NoSuchAgent, Session
-from rookery.vcs.backend import Vcs
 from rookery.vcs.detect import detect, open_vcs
 from rookery.vcs.folders import aside_of, tree_size
 from rookery.vcs.git.checkout import Git

@@ -14,7 +14,7 @@ import sys
 from rookery.base.errors import INTERRUPTED, REFUSED, RookError
 from rookery.processes.process import run
 from rookery.runtimes.scripted_agent.agent import Agent
-from rookery.runtimes.scripted_agent.prompt import Prompt
+from rookery.runtimes.scripted_agent.prompt import read_prompt
 from rookery.runtimes.scripted_agent.steps import rook_command
 from rookery.runtimes.scripted_agent.voice import Voice
 
@@ -63,17 +63,15 @@ def _take_turn(options: argparse.Namespace, voice: Voice) -> int:
 
 def _serve_terminal(options: argparse.Namespace) -> int:
     """Read prompts and take turns until there are no more."""
-    with Prompt() as prompt, open(os.path.join(options.folder, TRANSCRIPT), "a", encoding="utf-8") as transcript:
+    with open(os.path.join(options.folder, TRANSCRIPT), "a", encoding="utf-8") as transcript:
         voice = Voice(transcript, on_screen=True)
-        while True:
-            text = prompt.read()
-            if text is None or text.strip() == "/exit":
-                return 0
+        while (text := read_prompt()) is not None and text.strip() != "/exit":
             sys.stdout.write("· at work; Ctrl-C interrupts\r\n")
             sys.stdout.flush()
             _call_hook("prompt", {"prompt": text}, options)
             status = _take_turn(options, voice)
             _call_hook("stop", {"status": status}, options)
+    return 0
 
 
 def _call_hook(name: str, fields: dict[str, object], options: argparse.Namespace) -> None:

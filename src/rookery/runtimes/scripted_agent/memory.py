@@ -8,6 +8,7 @@ from typing import Any
 
 from rookery.base.draft import write_whole
 from rookery.base.errors import InvalidState
+from rookery.base.files import read_text
 
 FILE = "scripted.json"
 
@@ -30,11 +31,9 @@ class Memory:
         self.current: str | None = saved.get("current")
 
     def _load(self) -> dict[str, Any]:
+        text = read_text(self._path)
         try:
-            with open(self._path, encoding="utf-8") as file:
-                saved = json.load(file)
-        except FileNotFoundError:
-            return {}
+            saved = {} if text is None else json.loads(text)
         except ValueError as error:
             raise InvalidState(f"{self._path} is damaged", hint="remove it, and the script begins again") from error
         return saved if isinstance(saved, dict) else {}

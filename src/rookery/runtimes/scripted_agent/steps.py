@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rookery.base.errors import Refused
+from rookery.base.files import read_text
 from rookery.config.environ import child_environ
 from rookery.processes.process import run
 from rookery.processes.python import module_command
@@ -54,7 +55,7 @@ def say(agent: Agent, value: str) -> None:
 
 def edit(agent: Agent, value: Mapping[str, Any]) -> None:
     path = os.path.join(agent.worktree, value["path"])
-    before = _read(path)
+    before = read_text(path)
     if "replace" in value:
         old, new = value["replace"]
         if before is None or old not in before:
@@ -66,14 +67,6 @@ def edit(agent: Agent, value: Mapping[str, Any]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(after)
     agent.voice.tell("file", path=value["path"], change="created" if before is None else "modified")
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
 
 
 def commit(agent: Agent, value: str) -> None:
