@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from rookery import __version__
@@ -25,7 +26,6 @@ from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import ForkServer
 from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest, read_hello
 from rookery.daemon.listener import Listener
-from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.processes import limits, proctable
 from rookery.processes.spawning import collect_ended
@@ -56,7 +56,7 @@ class Daemon:
         self._fingerprint = loaded
         self.can_be_replaced = True
         """False in the host of a sandbox, which serves its agent until it ends."""
-        self._threads = Threads(_MOST_THREADS)
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "call")
         self.connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
@@ -199,10 +199,11 @@ class Daemon:
 
     def _begin(self, connection: Connection, guest: Guest | None) -> None:
         try:
-            self._threads.run(lambda: self._receive(connection, guest))
-        except RuntimeError as error:  # no thread can be started: its client asks again, or runs it itself
-            self._log(f"a call was dropped: {error}")
-            connection.close()
+            self._threads.submit(self._receive, connection, guest)
+        except RuntimeError as error:  # no thread can be started: one that serves another call takes it next
+            if not self.is_busy:  # there is none: its client asks again, or runs it itself
+                self._log(f"a call was dropped: {error}")
+                connection.close()
 
     def _receive(self, connection: Connection, guest: Guest | None) -> None:
         """A thread's work for one connection, from its first byte to its last."""
