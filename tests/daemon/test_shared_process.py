@@ -41,7 +41,7 @@ KEEPS = {
     "rookery.ops.operation._declared": "the operations",
     "rookery.config.steps._times": "for tests alone",
     "rookery.processes.proctable._boots": "one boot",
-    "rookery.base.call._threads": "calls that are being served",
+    "rookery.base.call._ids": "calls that are being served",
     "rookery.processes.spawning._started": "children that run",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -33,8 +32,7 @@ def start(root: str, connections: Pool, log: Callable[[str], None]) -> Reactor:
         nonlocal notice
         with acting_alone():
             environ = own_environ(root)
-        streams = io.StringIO(), io.StringIO(), io.StringIO()
-        call = Call(environ=environ, cwd=root, umask=_UMASK, pid=os.getpid(), streams=streams, connections=connections)
+        call = Call(environ=environ, cwd=root, umask=_UMASK, pid=os.getpid(), connections=connections)
         with serving(call), open_project(root) as ctx:
             # The loop is often the first to see that a project was copied or moved; a person's call reports it later.
             before, notice = notice, read_notice(root)

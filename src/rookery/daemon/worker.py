@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from io import StringIO
 
 from rookery.base.call import Call, serving
 from rookery.client.frames import AGAIN, HEAD, TAKEN
@@ -61,8 +60,7 @@ def main() -> None:
 def prepare_copy(root: str) -> Callable[[str, int, int], None]:
     """What serves a call in a copy of the fork server. Most calls need the database, so we open it before."""
     kept = KeptConnection()
-    streams = StringIO(), StringIO(), StringIO()
-    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=streams, connections=kept)
+    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), connections=kept)
     with suppress(Exception), serving(call):  # the call itself reports what is wrong with it
         db = open_if_ready(root)
         if db is not None:
