@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import selectors
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -66,6 +65,7 @@ class Daemon:
         self._silent: dict[Connection, float] = {}
         """Clients that have sent nothing yet, and when to hang up. They get no thread: hundreds would take them all."""
         self._events = selectors.DefaultSelector()
+        """Every file that is watched, with what to do when it can be read."""
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._watch(self._bell, lambda: os.eventfd_read(self._bell))
         self._is_leaving = False
@@ -127,7 +127,7 @@ class Daemon:
     def use_forkserver(self, server: ForkServer) -> None:
         """Copy workers from it. If it is killed, the daemon leaves too: another one has both."""
         self._forkserver = server
-        self._watch(server, self._lose_forkserver)
+        self._watch(server, partial(self._lose_forkserver, server))
 
     def stop(self, reason: str, *, for_good: bool = False) -> None:
         """Take no more calls. May be called from anywhere, also from a signal's handler.
@@ -161,13 +161,12 @@ class Daemon:
         return bool(self._clients.served)
 
     def _attend(self, seconds: float | None) -> None:
+        """Wait for something that can be read, and act on it."""
         for key, _ in self._events.select(seconds):
             key.data()
 
-    def _lose_forkserver(self) -> None:
-        if self._forkserver is not None:
-            self._unwatch(self._forkserver)
-            self._forkserver = None
+    def _lose_forkserver(self, server: ForkServer) -> None:
+        self._unwatch(server)
         if not self._is_leaving:
             self.needs_successor = True
             self.stop("its fork server was killed")
@@ -195,6 +194,7 @@ class Daemon:
             self._look_at = min(self._look_at, time.monotonic() + _SILENT_SECONDS)
 
     def _hear(self, connection: Connection) -> None:
+        """A silent client has sent something, or has hung up."""
         self._unwatch(connection)
         if self._silent.pop(connection, None) is not None:  # else the daemon closes everything
             self._begin(connection)
@@ -272,10 +272,10 @@ class Daemon:
                 self._watch(connection, partial(self._feed, connection))
                 calls.run_command(connection, call)
         else:
-            code = self._fingerprint.loaded if self.can_be_replaced else sys.maxsize
             # Marked as the daemon is: if an agent's runner adopts it, it does not end with that agent.
             env = {**self.environ, proctable.SERVES: self.root}
-            worker.hand_over(connection, code, env, self._forkserver)
+            if not worker.hand_over(connection, env, self._forkserver):
+                self._send_to_next(connection)  # without its fork server the daemon leaves
 
     def _send_to_next(self, connection: Connection) -> None:
         """Let the client ask the next daemon, as soon as that can start."""

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from rookery.base.call import Call, serving
-from rookery.client.frames import AGAIN, HEAD, TAKEN
+from rookery.client.frames import HEAD, TAKEN
 from rookery.daemon import calls
 from rookery.daemon.client_connection import Connection
-from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import ForkServer
 from rookery.daemon.hello import pack_hello, read_hello
 from rookery.db.pool import KeptConnection
@@ -31,8 +30,8 @@ _NONE = "-"
 """Instead of the session of an agent in a sandbox, for every other caller."""
 
 
-def hand_over(connection: Connection, code: int, env: Mapping[str, str], server: ForkServer | None) -> None:
-    """Let another process serve the call: a copy of the fork server if there is one. It sends TAKEN itself.
+def hand_over(connection: Connection, env: Mapping[str, str], server: ForkServer | None) -> bool:
+    """Let another process serve the call, which sends TAKEN itself; False if there is a fork server, and it is gone.
 
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
@@ -41,20 +40,18 @@ def hand_over(connection: Connection, code: int, env: Mapping[str, str], server:
     described = memory_file.write_bytes(pack_hello(connection.hello))
     try:
         files = (connection.fileno(), described)
-        if server is None or not server.start(session_id, files):
-            argv = [*module_command("rookery.daemon.worker", alone=True), session_id, *map(str, (*files, code))]
-            start_detached(argv, cwd="/", env=env, output=os.devnull, keep=files)
+        if server is not None:
+            return server.start(session_id, files)
+        argv = [*module_command("rookery.daemon.worker", alone=True), session_id, *map(str, files)]
+        start_detached(argv, cwd="/", env=env, output=os.devnull, keep=files)
+        return True
     finally:
         os.close(described)
 
 
 def main() -> None:
-    """Serve a call in a process that was started for it, and has loaded what lies on the disk now."""
-    line, described, code = (int(word) for word in sys.argv[2:5])
-    if Fingerprint().loaded > code:
-        Connection(socket.socket(fileno=line)).send(AGAIN)
-    else:
-        _serve(sys.argv[1], line, described)
+    """Serve a call in a process that was started for it."""
+    _serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
 
 
 def prepare_copy(root: str) -> Callable[[str, int, int], None]:
@@ -75,8 +72,7 @@ def _serve(session_id: str, line: int, described: int, kept: KeptConnection | No
     with open(described, "rb") as file:
         connection.hello = hello = read_hello(file.read()[HEAD:])
     if not connection.is_agents:
-        with suppress(OSError, ValueError):  # it has gone
-            limits.pass_on(connection.pid, os.getpid())
+        limits.pass_on(connection.pid, os.getpid())
     connection.send(TAKEN)
     with suppress(OSError):  # it is gone, and the command says so
         os.chdir(hello.folder)

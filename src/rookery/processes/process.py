@@ -183,7 +183,6 @@ def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: f
     try:
         outputs = _read_all(child, ending, time.monotonic() + timeout)
         child.wait(None if ending is not None else timeout)
-        _close_streams(child)
     except subprocess.TimeoutExpired as error:
         _kill(child)
         raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
@@ -193,19 +192,14 @@ def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: f
     finally:
         if ending is not None:
             os.close(ending)
-    return outputs
+    with child:  # closes its streams
+        return outputs
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    kill_group(child)
-    child.wait()
-    _close_streams(child)
-
-
-def _close_streams(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdout, child.stderr):
-        if stream is not None:
-            stream.close()
+    with child:  # closes its streams
+        kill_group(child)
+        child.wait()
 
 
 def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: float) -> tuple[bytes, bytes]:

@@ -123,8 +123,7 @@ def _give_limits(pid: int) -> None:
     """
     call = calls.current()
     if call is not None and call.session_id is None and not any(name in call.environ for name in _OF_AGENTS):
-        with suppress(OSError, ValueError):  # one of the two has ended
-            pass_on(call.pid, pid)
+        pass_on(call.pid, pid)
 
 
 def become(argv: Sequence[str], env: Mapping[str, str] | None = None) -> NoReturn:
