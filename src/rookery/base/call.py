@@ -127,17 +127,6 @@ class Call:
             return
         raise KeyboardInterrupt
 
-    def sleep(self, seconds: float) -> None:
-        """Wait, but not longer than until the next interrupt."""
-        deadline = time.monotonic() + seconds
-        while True:
-            self.check()
-            self.wait_while_stopped()
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            self.wait((), left)
-
 
 _served = local()
 _ids: set[str] = set()
@@ -206,12 +195,14 @@ def check_may_start(program: str) -> None:
 
 
 def sleep(seconds: float) -> None:
-    """Wait; an interrupt ends it."""
-    call = current()
-    if call is None:
-        time.sleep(seconds)
-    else:
-        call.sleep(seconds)
+    """Wait; an interrupt ends it. A call that is stopped meanwhile does not go on before it may."""
+    deadline = time.monotonic() + seconds
+    while True:
+        check_interrupted()
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        wait((), left)
 
 
 def wait(files: Collection[int] = (), seconds: float | None = None) -> set[int]:

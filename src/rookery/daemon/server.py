@@ -34,6 +34,7 @@ _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64
 _LOOK_SECONDS = 30.0
 _SILENT_SECONDS = 5.0
+"""How long a client may send nothing."""
 _HELLO_SECONDS = 5.0
 _CUT_SECONDS = 1.0
 
@@ -53,9 +54,8 @@ class Daemon:
         self._links: dict[Connection, Listener] = {}
         """The hosts of sandboxes, each with the socket of its agent."""
         self._address: address.Address | None = None
+        """None in the host of a sandbox, which has no lock file, and serves its agent until it ends."""
         self._fingerprint = loaded
-        self.can_be_replaced = True
-        """False in the host of a sandbox, which serves its agent until it ends."""
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "call")
         self.connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
@@ -335,14 +335,14 @@ class Daemon:
 
     def _leaves_to_higher_limits(self, connection: Connection) -> bool:
         """Leave, and return True, if a person has higher limits than this daemon can give to what it starts."""
-        if not self.can_be_replaced or connection.is_agents or not limits.are_higher(connection.pid):
+        if self._address is None or connection.is_agents or not limits.are_higher(connection.pid):
             return False
         self.stop("it was started with lower limits than the caller has", for_good=True)
         return True
 
     def _leaves_outdated(self) -> bool:
         """Leave, and return True, if its code was replaced on the disk by a newer one."""
-        if not self.can_be_replaced or not self._fingerprint.is_outdated():
+        if self._address is None or not self._fingerprint.is_outdated():
             return False
         self.stop("its code was replaced by a newer one")
         return True
@@ -357,7 +357,7 @@ class Daemon:
     def _keeps_address(self) -> bool:
         """Restore the socket and the lock file if need be; False if the project is gone, and the daemon leaves."""
         if self._address is None or self._leaves_moved_project():
-            return self._address is None  # the host of a sandbox has no lock file
+            return self._address is None
         if address.read_address(self.root) != self._address:
             self._log("the lock file was overwritten: written again")
             address.write_address(self._lock_file, self._address)
