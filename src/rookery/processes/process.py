@@ -134,9 +134,14 @@ def start_process(
     env: Mapping[str, str] | None,
     stdin: bytes | int | None,
     *,
+    stdout: int = subprocess.PIPE,
     stderr: IO[bytes] | int,
+    keep: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program that reads `stdin`: bytes, a stream as `subprocess` names it, or nothing."""
+    """Start a program that reads `stdin`: bytes, a stream as `subprocess` names it, or nothing.
+
+    `keep` are open files beyond the standard streams that it gets under the same numbers.
+    """
     calls.check_may_start(" ".join(argv))
     call = calls.current()
     if call is None:
@@ -150,8 +155,9 @@ def start_process(
         return subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else source,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=stderr,
+            pass_fds=keep,
             cwd=cwd,
             env=None if env is None else dict(env),
             umask=-1 if call is None else call.umask,
