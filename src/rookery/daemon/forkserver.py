@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from rookery.processes.proctable import read_file
 from rookery.processes.spawning import fork, split
 
 Run = Callable[[str, int, int], object]
@@ -152,6 +153,4 @@ def set_name(name: str) -> None:
 
 def name_of(pid: int) -> str:
     """What the kernel calls a process; empty if it is gone."""
-    with suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii", errors="replace") as file:
-        return file.read().rstrip("\n")
-    return ""
+    return read_file(pid, "comm").rstrip("\n")

@@ -16,7 +16,7 @@ from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
 from rookery.daemon import address
 from rookery.ops.state_owner import check_state
-from rookery.processes.proctable import SERVES, Identity
+from rookery.processes.proctable import SERVES, Identity, read_file
 from rookery.processes.proctree import send
 from rookery.processes.python import module_command
 from rookery.processes.spawning import has_ended, start_detached
@@ -119,10 +119,9 @@ def poke(root: str) -> None:
 
 
 def _handles(pid: int, number: int) -> bool:
-    with suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        caught = next((line.split()[1] for line in file if line.startswith("SigCgt:")), "0")
-        return bool(int(caught, 16) & 1 << (number - 1))
-    return False
+    lines = read_file(pid, "status").splitlines()
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) & 1 << (number - 1))
 
 
 def _take(lock: int) -> None:
