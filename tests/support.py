@@ -125,7 +125,7 @@ def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin
         root = find_root(str(folder), env.get("ROOKERY_ROOT"))
     except RookError:
         return None
-    if route(words, str(folder), root) != THREAD:
+    if route(words, str(folder), root)[0] != THREAD:
         return None
     if root not in own_daemons:
         own_daemons[root] = OwnDaemon(root)

@@ -170,4 +170,4 @@ def test_no_call_forks_or_opens_the_database_by_itself(project: Path) -> None:
     ],
 )
 def test_what_computes_or_waits_gets_a_process(words: list[str], where: str, project: Path) -> None:
-    assert route(words, str(project), str(project)) == where
+    assert route(words, str(project), str(project))[0] == where

@@ -255,8 +255,8 @@ class Daemon:
             self._run(connection)
 
     def _run(self, connection: Connection) -> None:
-        words, is_guests = connection.hello.words, connection.guest is not None
-        route = routing.route(words, connection.hello.folder, self.root)
+        is_guests = connection.guest is not None
+        route, only_reads = routing.route(connection.hello.words, connection.hello.folder, self.root)
         if route == routing.PROCESS and not is_guests and not limits.can_pass_on(connection.pid):
             if self._leaves_to_higher_limits(connection):
                 self._send_to_next(connection)
@@ -266,7 +266,7 @@ class Daemon:
             connection.send(YOURSELF)
         elif route == routing.THREAD:
             with self._commands:
-                connection.send(TAKEN, ONLY_READS if routing.only_reads(words) else b"")
+                connection.send(TAKEN, ONLY_READS if only_reads else b"")
                 call = connection.make_call(self.connections)
                 connection.room = self._commands
                 self._watch(connection, partial(self._feed, connection))
