@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 import signal
@@ -16,6 +15,7 @@ from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
 from rookery.daemon import address
 from rookery.ops.state_owner import check_state
+from rookery.processes import locks
 from rookery.processes.proctable import SERVES, Identity, read_file
 from rookery.processes.proctree import send
 from rookery.processes.python import module_command
@@ -127,10 +127,7 @@ def _handles(pid: int, number: int) -> bool:
 def _take(lock: int) -> None:
     """Wait for our turn: of many processes that find no daemon, one starts it."""
     deadline = time.monotonic() + _SECONDS
-    while True:
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+    while not locks.hold(lock):
         if time.monotonic() > deadline:
             raise CannotStart("another process has been starting it for very long")
         time.sleep(_PAUSE)
