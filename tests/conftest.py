@@ -31,7 +31,7 @@ from selection import pytest_sessionfinish as pytest_sessionfinish
 from selection import pytest_terminal_summary as pytest_terminal_summary
 from selection import pytest_testnodedown as pytest_testnodedown
 from selection import sample as sample
-from support import Ran, commands, own_daemons, run_rook
+from support import Ran, own_daemons, run_rook
 from templates import copy_database, copy_repository
 
 writing.install()
@@ -92,14 +92,6 @@ def _no_daemon_survives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     for each in left:
         send(each, signal.SIGKILL)
     assert not left, f"daemons were left behind: {left}"
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Let the reports say which tests ran commands: only these differ where commands run in a daemon."""
-    if commands:
-        item.user_properties.append(("commands", len(commands)))
-        commands.clear()
 
 
 _IN_MEMORY = "/dev/shm"

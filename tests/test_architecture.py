@@ -314,8 +314,11 @@ def readers_of_the_environment(known: dict[str, Module]) -> list[str]:
     ]
 
 
+_OF_THREADS = {"Future", "ThreadPoolExecutor"}
+
+
 def starters_of_processes(known: dict[str, Module]) -> list[str]:
-    """Modules that could start a child by themselves."""
+    """Modules that could start a child by themselves. Of the futures, those of threads start none."""
     forbidden = {"subprocess", "multiprocessing", "pty", "concurrent.futures", "asyncio.subprocess"}
     risky = ("system", "popen", "exec", "spawn", "posix_spawn", "fork")
     wrong = []
@@ -324,7 +327,8 @@ def starters_of_processes(known: dict[str, Module]) -> list[str]:
             continue
         for node in ast.walk(module.tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.ImportFrom) and not {each.name for each in node.names} <= _OF_THREADS:
+                names.append(node.module or "")
             wrong += [f"{module.name}:{node.lineno} imports {name}" for name in names if name in forbidden]  # type: ignore[attr-defined]
         wrong += [
             f"{module.name}:{line} uses os.{name}" for name, line in _uses(module, "os") if name.startswith(risky)
@@ -681,6 +685,12 @@ VIOLATIONS: dict[str, tuple[Callable[[dict[str, Module]], list[str]], dict[str, 
     "os.environ": (readers_of_the_environment, {"db/a.py": "import os\nos.environ['X']\n"}, "os.environ"),
     "getenv by name": (readers_of_the_environment, {"db/a.py": "from os import getenv\n"}, "os.getenv"),
     "subprocess": (starters_of_processes, {"vcs/a.py": "import subprocess\n"}, "subprocess"),
+    "futures": (starters_of_processes, {"vcs/a.py": "import concurrent.futures\n"}, "concurrent.futures"),
+    "processes as futures": (
+        starters_of_processes,
+        {"vcs/a.py": "from concurrent.futures import Future, ProcessPoolExecutor\n"},
+        "concurrent.futures",
+    ),
     "subprocess by name": (starters_of_processes, {"vcs/a.py": "from subprocess import run\n"}, "subprocess"),
     "os.execv": (starters_of_processes, {"cli/a.py": "import os\nos.execv('a', [])\n"}, "os.execv"),
     "time.time": (askers_of_the_clock, {"tasks/a.py": "import time\ntime.time()\n"}, "uses time.time"),

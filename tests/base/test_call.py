@@ -341,10 +341,10 @@ def test_what_waits_looks_again_when_it_is_woken() -> None:
 
 def test_a_call_that_has_ended_keeps_nothing_open_and_can_be_woken() -> None:
     before = len(os.listdir("/proc/self/fd"))
-    ended = make_call()
     for _ in range(3):
+        ended = make_call()
         Served(ended, lambda: call.sleep(0.001)).value()
-    ended.interrupt()
+        ended.interrupt()
     assert len(os.listdir("/proc/self/fd")) == before
 
 

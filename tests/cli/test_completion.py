@@ -78,7 +78,7 @@ def test_what_there_is_comes_from_the_project(plan: Plan) -> None:
 
 
 def test_the_daemon_answers_in_a_thread(project: Path) -> None:
-    assert route(["complete", "--", "task", "get", ""], str(project), str(project)) == THREAD
+    assert route(["complete", "--", "task", "get", ""], str(project), str(project))[0] == THREAD
 
 
 def test_outside_of_a_project_there_are_still_commands(tmp_path: Path) -> None:

@@ -204,7 +204,8 @@ def test_an_operation_stops_while_its_caller_does_not_read(tmp_path: Path) -> No
     ours, theirs = socket.socketpair()
     connection = Connection(theirs)
     frame = hello(frames.RUN, ["x"], tmp_path, {})
-    call = connection.make_call(read_hello(frame[frames.HEAD :]), os.getpid(), None)
+    connection.hello = read_hello(frame[frames.HEAD :])
+    call = connection.make_call()
     connection.room = threading.BoundedSemaphore(1)
     lines = 200_000
     written = 0

@@ -174,7 +174,7 @@ def test_an_agent_in_a_sandbox_has_so_many_calls_at_once_and_no_more(
 def test_those_who_say_nothing_are_hung_up_on_when_it_closes(project: Path) -> None:
     daemon = OwnDaemon(str(project))
     silent = [daemon.connect() for _ in range(3)]
-    wait_until(lambda: len(daemon.daemon._clients.silent) == 3)
+    wait_until(lambda: len(daemon.daemon._silent) == 3)
     daemon.close()
     for line in silent:
         with line:

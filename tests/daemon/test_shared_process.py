@@ -39,7 +39,7 @@ KEEPS = {
     "rookery.ops.operation._declared": "the operations",
     "rookery.config.steps._times": "for tests alone",
     "rookery.processes.proctable._boots": "one boot",
-    "rookery.base.call._threads": "calls that are being served",
+    "rookery.base.call._ids": "calls that are being served",
     "rookery.processes.spawning._started": "children that run",
 }
 
@@ -168,4 +168,4 @@ def test_no_call_forks_or_opens_the_database_by_itself(project: Path) -> None:
     ],
 )
 def test_what_computes_or_waits_gets_a_process(words: list[str], where: str, project: Path) -> None:
-    assert route(words, str(project), str(project)) == where
+    assert route(words, str(project), str(project))[0] == where

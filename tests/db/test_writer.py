@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rookery.base import call as calls
 from rookery.base.errors import StorageFailed
 from rookery.db import writer
 from rookery.db.database import Database
@@ -418,7 +419,7 @@ def test_who_is_stopped_with_the_turn_goes_on_until_others_can_write(crowd: Crow
         db.connection.set_busy_handler(None)
 
     def make_note(_db: Database) -> bool:
-        stopped.call.sleep(0.001)  # a stopped call would wait here, with the lock
+        calls.sleep(0.001)  # a stopped call would wait here, with the lock
         return stopped.call.is_writing
 
     stopped = crowd.serve(use)

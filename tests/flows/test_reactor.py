@@ -22,7 +22,7 @@ def test_without_watches_it_looks_every_second(project: Path, monkeypatch: pytes
         looks.append(look)
         return len(looks) == 3
 
-    loop = Reactor(str(project), lambda: open_project(str(project)), lambda work: work(), said.append)
+    loop = Reactor(str(project), lambda: open_project(str(project)), said.append)
     loop.open()
     try:
         loop.run(is_enough)  # else a minute would pass before the second

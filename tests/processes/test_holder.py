@@ -111,9 +111,6 @@ def test_each_call_is_a_holder_of_its_own() -> None:
         two = Served(make_call(), myself).value()
         assert one.call == first.id != two.call
         assert (is_gone(one), is_gone(two)) == (False, True)  # the second is no longer served
-        with serving(first):
-            assert myself() == one
-        assert not is_gone(one)
         assert process_of(one) is None  # a signal would end all calls
     assert is_gone(one)
 

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from threading import Lock, local
 from typing import Any, NoReturn, TextIO
 
@@ -29,50 +30,42 @@ _LOCK_PAUSE = 0.01
 _DAY = 86_400.0
 
 
+def _no_streams() -> tuple[TextIO, TextIO, TextIO]:
+    return io.StringIO(), io.StringIO(), io.StringIO()
+
+
+@dataclass(kw_only=True, eq=False)
 class Call:
     """One call of `rook`, or of a hook, with everything that it may know of the calling process."""
 
-    def __init__(
-        self,
-        *,
-        environ: Mapping[str, str],
-        cwd: str,
-        umask: int,
-        pid: int,
-        streams: tuple[TextIO, TextIO, TextIO],
-        size: Callable[[], tuple[int, int]] = lambda: (80, 24),
-        become: Callable[[Sequence[str]], NoReturn] | None = None,
-        session_id: str | None = None,
-        is_caller_alive: Callable[[], bool] = lambda: True,
-        connections: Any = None,
-    ) -> None:
+    environ: Mapping[str, str]
+    cwd: str
+    umask: int
+    pid: int
+    """The process that calls, as the kernel names it."""
+    streams: tuple[TextIO, TextIO, TextIO] = field(default_factory=_no_streams)
+    size: Callable[[], tuple[int, int]] = lambda: (80, 24)
+    """Columns and lines of the caller's terminal."""
+    become: Callable[[Sequence[str]], NoReturn] | None = None
+    """Lets the caller's process go on as another program, in its own terminal."""
+    session_id: str | None = None
+    """The session of the sandboxed agent whose socket the call came through; None at the project's own socket."""
+    is_caller_alive: Callable[[], bool] = lambda: True
+    """True if the calling process has not ended; also where the system does not tell."""
+    connections: Any = None
+    """The `db.pool.Pool` of a daemon that keeps connections for the next call."""
+    is_writing: bool = False
+    """It holds the database's write lock, and must not be stopped with it."""
+
+    def __post_init__(self) -> None:
         self.id = os.urandom(8).hex()
         """Unique among all calls on all hosts."""
-        self.environ = environ
-        self.cwd = cwd
-        self.umask = umask
-        self.pid = pid
-        """The process that calls, as the kernel names it."""
-        self.is_caller_alive = is_caller_alive
-        """True if the calling process has not ended; also where the system does not tell."""
-        self.session_id = session_id
-        """The session of the sandboxed agent whose socket the call came through; None at the project's own socket."""
-        self.connections = connections
-        """The `db.pool.Pool` of a daemon that keeps connections for the next call."""
-        self.stdin, self.stdout, self.stderr = streams
-        self.size = size
-        """Columns and lines of the caller's terminal."""
-        self.become = become
-        """Lets the caller's process go on as another program, in its own terminal."""
+        self.stdin, self.stdout, self.stderr = self.streams
         self._interrupts: list[None] = []
         self._is_stopped = False
-        self._bell = -1
-        """An eventfd that wakes whatever waits in this call."""
-        self._has_rung = False
-        """It was rung before it was open."""
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        """Wakes whatever waits in this call."""
         self._ringing = Lock()
-        self.is_writing = False
-        """It holds the database's write lock, and must not be stopped with it."""
 
     def interrupt(self) -> None:
         """Let the call raise KeyboardInterrupt where it next looks; each interrupt is raised once."""
@@ -94,28 +87,21 @@ class Call:
         with self._ringing:
             if self._bell >= 0:
                 os.eventfd_write(self._bell, 1)
-            else:
-                self._has_rung = True
 
     def wait(self, files: Collection[int] = (), seconds: float | None = None) -> set[int]:
         """Wait until one of the open files can be read, and return those that can; nothing when the time is up.
 
         An interrupt raises KeyboardInterrupt. It may return early, with nothing, when the call is stopped or woken.
         """
-        with self._ringing:
-            if self._bell < 0:
-                self._bell = os.eventfd(int(self._has_rung), os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-                self._has_rung = False
         ready = _wait((*files, self._bell), seconds)
         if self._bell in ready:
             ready.remove(self._bell)
-            with suppress(BlockingIOError):  # another thread of the call has read it
-                os.eventfd_read(self._bell)
+            os.eventfd_read(self._bell)
         self.check()
         return ready
 
     def close(self) -> None:
-        """Close what waiting has opened."""
+        """No thread serves it any more, and nothing wakes it."""
         with self._ringing:
             if self._bell >= 0:
                 os.close(self._bell)
@@ -141,22 +127,10 @@ class Call:
             return
         raise KeyboardInterrupt
 
-    def sleep(self, seconds: float) -> None:
-        """Wait, but not longer than until the next interrupt."""
-        deadline = time.monotonic() + seconds
-        while True:
-            self.check()
-            self.wait_while_stopped()
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            self.wait((), left)
-
 
 _served = local()
-_threads: dict[str, int] = {}
-"""How many threads of this process serve each call."""
-_counting = Lock()
+_ids: set[str] = set()
+"""The calls that threads of this process serve."""
 
 
 def current() -> Call | None:
@@ -166,30 +140,21 @@ def current() -> Call | None:
 
 @contextmanager
 def serving(call: Call) -> Iterator[Call]:
-    """Serve the call in this thread."""
+    """Serve the call in this thread, and no other; it is over then."""
     before = current()
-    _count(call, 1)
+    _ids.add(call.id)
     _served.call = call
     try:
         yield call
     finally:
         _served.call = before
-        _count(call, -1)
-
-
-def _count(call: Call, change: int) -> None:
-    with _counting:
-        threads = _threads.get(call.id, 0) + change
-        if threads:
-            _threads[call.id] = threads
-        else:
-            del _threads[call.id]
-            call.close()
+        _ids.discard(call.id)
+        call.close()
 
 
 def is_served(call_id: str) -> bool:
     """True while a thread of this process serves the call of that id."""
-    return call_id in _threads
+    return call_id in _ids
 
 
 def check_interrupted() -> float:
@@ -230,12 +195,14 @@ def check_may_start(program: str) -> None:
 
 
 def sleep(seconds: float) -> None:
-    """Wait; an interrupt ends it."""
-    call = current()
-    if call is None:
-        time.sleep(seconds)
-    else:
-        call.sleep(seconds)
+    """Wait; an interrupt ends it. A call that is stopped meanwhile does not go on before it may."""
+    deadline = time.monotonic() + seconds
+    while True:
+        check_interrupted()
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        wait((), left)
 
 
 def wait(files: Collection[int] = (), seconds: float | None = None) -> set[int]:

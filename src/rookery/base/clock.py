@@ -27,13 +27,10 @@ def seconds_of(text: str) -> float:
 
 def is_stamp(text: str) -> bool:
     """True if the text is a time as `stamp` writes it."""
-    if not text.isascii():  # other digits than 0 to 9 would parse, and not sort
-        return False
     try:
-        time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
+        return stamp(seconds_of(text)) == text
     except ValueError:
         return False
-    return len(text) == 24 and text[19] == "." and text[20:23].isdecimal() and text[23] == "Z"
 
 
 def parse_duration(text: str) -> float:

@@ -64,11 +64,7 @@ class Record:
         return handler.generate_schema(TypedDict(cls.__name__, types))  # type: ignore[operator]
 
 
-def _list_field_names(record: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(record))
-
-
-_field_names: Callable[[Any], tuple[str, ...]] = cache(_list_field_names)
+_field_names: Callable[[Any], tuple[str, ...]] = cache(lambda record: tuple(field.name for field in fields(record)))
 
 
 def _returned(property: Any) -> Any:

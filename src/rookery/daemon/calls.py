@@ -19,11 +19,11 @@ _INTERRUPTED = 130
 _CHUNK = 65536
 
 
-def run_command(connection: Connection, call: Call, words: list[str]) -> None:
+def run_command(connection: Connection, call: Call) -> None:
     """Run the command for its caller and tell it the exit status."""
     with serving(call):
         try:
-            status = main(words)
+            status = main(connection.hello.words)
             call.stdout.flush()
             call.stderr.flush()
         except Became:
@@ -35,10 +35,10 @@ def run_command(connection: Connection, call: Call, words: list[str]) -> None:
     connection.end(status)
 
 
-def answer_hook(connection: Connection, call: Call, event: str, message: bytes) -> None:
+def answer_hook(connection: Connection, call: Call, message: bytes) -> None:
     """Answer one event of an agent's program."""
     with serving(call):
-        status, out, err = answer(read_environ(), event, message)
+        status, out, err = answer(read_environ(), "".join(connection.hello.words), message)
     for stream, text in ((OUT, out), (ERR, err)):
         data = (text + "\n").encode("utf-8", "replace") if text else b""
         for at in range(0, len(data), _CHUNK):

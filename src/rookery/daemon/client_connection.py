@@ -33,7 +33,8 @@ from rookery.client.frames import (
     pack,
     pack_fields,
 )
-from rookery.daemon.hello import Hello, read_size
+from rookery.config.environ import read_environ
+from rookery.daemon.hello import Guest, Hello, read_size
 from rookery.db.pool import Pool
 
 _CHUNK = 65536
@@ -58,8 +59,17 @@ class Became(BaseException):
 class Connection:
     """One client. Its call's thread sends; the thread that watches the socket calls `feed`."""
 
-    def __init__(self, line: socket.socket) -> None:
+    hello: Hello
+    """What the client says of itself, or what the host of its sandbox has said."""
+
+    def __init__(self, line: socket.socket, guest: Guest | None = None) -> None:
         self._line = line
+        self.guest = guest
+        """The agent whose socket it came through."""
+        self.session_id = None if guest is None else guest.session_id
+        credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        self.pid, self.user, _ = _CREDENTIALS.unpack(credentials)
+        """The process and the user at the other end, as the kernel knows them."""
         self._lock = threading.Lock()
         self._rest = bytearray()
         self._input: queue.SimpleQueue[bytes | OSError] = queue.SimpleQueue()
@@ -95,10 +105,10 @@ class Connection:
             return not isinstance(error, BlockingIOError)
         return True
 
-    def peer(self) -> tuple[int, int]:
-        """The process and the user at the other end, as the kernel knows them."""
-        pid, uid, _ = _CREDENTIALS.unpack(self._line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return pid, uid
+    @property
+    def is_agents(self) -> bool:
+        """True if an agent calls, or what an agent has started."""
+        return self.session_id is not None or read_environ(self.hello.environ).is_agents_process
 
     def is_peer_alive(self) -> bool:
         """True if the process that connected has not ended, or if the kernel does not tell."""
@@ -250,18 +260,19 @@ class Connection:
         self._line.close()
         self.call = None
 
-    def make_call(self, hello: Hello, pid: int, session_id: str | None, connections: Pool | None = None) -> Call:
+    def make_call(self, connections: Pool | None = None) -> Call:
         """The call that a thread of ours, or a process, will serve."""
+        hello = self.hello
         self.size = hello.size
         self.call = Call(
             environ=hello.environ,
             cwd=hello.folder,
             umask=hello.umask,
-            pid=pid,
+            pid=self.pid,
             streams=self._streams(hello),
             size=lambda: self.size,
-            become=None if session_id else self.become,  # from a sandbox no call gets into a program out here
-            session_id=session_id,
+            become=None if self.session_id else self.become,  # from a sandbox no call gets into a program out here
+            session_id=self.session_id,
             is_caller_alive=self.is_peer_alive,
             connections=connections,
         )

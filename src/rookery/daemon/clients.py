@@ -1,70 +1,31 @@
-"""The clients of a daemon: those that are silent, those whose calls it serves, and how these end when it leaves."""
+"""The clients whose calls a daemon serves, and how these end when it leaves."""
 
 from __future__ import annotations
 
-import select
 import threading
-import time
 
 from rookery.daemon.client_connection import Connection
-from rookery.daemon.hello import Guest
 
-SILENT_SECONDS = 5.0
-"""How long a client may send nothing."""
 _DRAIN_SECONDS = 5.0
 _CUT_SECONDS = 1.0
 
 
 class Clients:
-    """Connections, each with the agent whose socket it came through.
+    """Connections whose calls are being served."""
 
-    A silent client has connected and not sent anything yet. It gets no thread, because hundreds would take all there
-    are: the daemon's epoll watches it.
-    """
-
-    def __init__(self, events: select.epoll) -> None:
-        self._events = events
-        self.silent: dict[int, tuple[Connection, Guest | None, float]] = {}
-        """By file number, with the time at which the daemon hangs up."""
-        self.served: dict[Connection, Guest | None] = {}
+    def __init__(self) -> None:
+        self.served: set[Connection] = set()
         self._changed = threading.Condition()
 
-    def count(self, guest: Guest) -> int:
-        """How many clients came through this agent's socket."""
-        guests = [*(known for _, known, _ in list(self.silent.values())), *list(self.served.values())]
-        return sum(known is guest for known in guests)
-
-    def add_silent(self, connection: Connection, guest: Guest | None) -> None:
-        """Watch one more silent client."""
-        self.silent[connection.fileno()] = (connection, guest, time.monotonic() + SILENT_SECONDS)
-        self._events.register(connection.fileno(), select.EPOLLIN)
-
-    def take_silent(self, number: int) -> tuple[Connection, Guest | None]:
-        """The silent client with this file number, which is no longer watched."""
-        self._events.unregister(number)  # raises while the daemon closes everything, and then `close` hangs up
-        connection, guest, _ = self.silent.pop(number)
-        return connection, guest
-
-    def drop_late(self) -> None:
-        """Hang up on those that have been silent for too long."""
-        for number, (_, _, deadline) in list(self.silent.items()):
-            if time.monotonic() >= deadline:
-                self.take_silent(number)[0].close()
-
-    def close(self) -> None:
-        """Hang up on all that are silent."""
-        while self.silent:
-            self.silent.popitem()[1][0].close()
-
-    def begin(self, connection: Connection, guest: Guest | None) -> None:
+    def begin(self, connection: Connection) -> None:
         """A call begins."""
         with self._changed:
-            self.served[connection] = guest
+            self.served.add(connection)
 
     def end(self, connection: Connection) -> None:
         """A call is over."""
         with self._changed:
-            self.served.pop(connection, None)
+            self.served.discard(connection)
             self._changed.notify_all()
 
     def drain(self) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
 
 import rookery
-from rookery.processes.inotify import ANY, Watch
+from rookery.processes.inotify import ANY, Watch, watch_folders
 
+_COMPILED = "__pycache__"
 _LOOK_AGAIN, _LOOK_ANYWAY = 1.0, 30.0
 """How often to look at most, and how often without a reported change: a link above the folder may lead elsewhere."""
 
@@ -28,12 +28,8 @@ class Fingerprint:
 
     def watch(self) -> None:
         """From now on let the system report changes: a look at every file takes as long as a short call."""
-        with suppress(OSError):  # the system allows no more of them
-            watch = Watch()
-            for folder, folders, _ in os.walk(self._folder):
-                folders[:] = [name for name in folders if name != "__pycache__"]
-                watch.add(folder, ANY)
-            self._watch = watch
+        folders = (folder for folder, _, _ in os.walk(self._folder) if os.path.basename(folder) != _COMPILED)
+        self._watch = watch_folders(dict.fromkeys(folders, ANY))
 
     def is_outdated(self) -> bool:
         """True if a file was changed since."""
@@ -58,7 +54,7 @@ def newest_change(folder: str) -> int:
     try:
         for entry in os.scandir(folder):
             if entry.is_dir(follow_symlinks=False):
-                if entry.name != "__pycache__":
+                if entry.name != _COMPILED:
                     newest = max(newest, newest_change(entry.path))
             elif entry.name.endswith((".py", ".sql", ".md")):
                 newest = max(newest, entry.stat().st_mtime_ns)

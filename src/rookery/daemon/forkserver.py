@@ -16,10 +16,11 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from rookery.processes.proctable import read_file
 from rookery.processes.spawning import fork, split
 
 Run = Callable[[str, int, int], object]
-"""Serves a call: it gets the words and the two files."""
+"""Serves a call: it gets a word and the two files."""
 
 NAME, SPARE_NAME, WORKER_NAME = "rook-forkserver", "rook-spare", "rook-worker"
 """What the kernel calls them. The words by which they were started are the daemon's."""
@@ -35,9 +36,9 @@ class ForkServer:
     def __init__(self, line: socket.socket) -> None:
         self._line = line
 
-    def start(self, words: str, files: tuple[int, int]) -> bool:
-        """Start a process that gets the words and the open files; False if the server is gone."""
-        return _send(self._line, words.encode(), files)
+    def start(self, word: str, files: tuple[int, int]) -> bool:
+        """Start a process that gets the word and the open files; False if the server is gone."""
+        return _send(self._line, word.encode(), files)
 
     def fileno(self) -> int:
         """A file that becomes readable when the server is gone: the server never sends anything."""
@@ -152,6 +153,4 @@ def set_name(name: str) -> None:
 
 def name_of(pid: int) -> str:
     """What the kernel calls a process; empty if it is gone."""
-    with suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii", errors="replace") as file:
-        return file.read().rstrip("\n")
-    return ""
+    return read_file(pid, "comm").rstrip("\n")

@@ -90,7 +90,6 @@ class Link:
 
     def _serve_here(self) -> None:
         daemon = Daemon(self._root, read_daemon_environ(), now, _say, Fingerprint())
-        daemon.can_be_replaced = False
         daemon.listen(self._path, self._guest)
         threading.Thread(target=daemon.serve, daemon=True).start()
 

@@ -33,11 +33,10 @@ class Listener:
         except OSError:
             self._socket.close()
             raise
-        self._number = self._socket.fileno()
 
     def fileno(self) -> int:
-        """The socket's number, also after it was closed."""
-        return self._number
+        """The socket's number; -1 once it is closed."""
+        return self._socket.fileno()
 
     def accept(self) -> Iterator[socket.socket]:
         """Every client that waits."""

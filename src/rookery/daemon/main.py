@@ -24,10 +24,9 @@ from rookery.base.errors import RookError
 from rookery.config import layout
 from rookery.config.environ import now, read_daemon_environ, read_environ
 from rookery.config.loader import read_config
-from rookery.daemon import forkserver, worker
+from rookery.daemon import forkserver, loop_thread, worker
 from rookery.daemon.address import log_path, shared_folder, sweep
 from rookery.daemon.fingerprint import Fingerprint
-from rookery.daemon.loop_thread import LoopThread
 from rookery.daemon.server import Daemon
 from rookery.flows.workload import is_anything_alive
 from rookery.ops.state import open_state
@@ -85,7 +84,6 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
         return server == forkserver.FAREWELL
     daemon.use_forkserver(server)
     loaded.watch()
-    loop = LoopThread(root, daemon.connections, _log)
     if not daemon.open():
         server.say_farewell()
         return True
@@ -94,9 +92,9 @@ def _serve(root: str, loaded: Fingerprint) -> bool:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: daemon.stop(signal.Signals(number).name, for_good=True))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: daemon.look())
+    loop = loop_thread.start(root, daemon.connections, _log)
     daemon.on_look = lambda: _leave_if_idle(daemon, lambda: loop.is_needed)
     daemon.on_leave = loop.stop
-    loop.start()
     daemon.serve()
     sweep(shared_folder(), now())
     if daemon.needs_successor:

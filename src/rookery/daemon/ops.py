@@ -19,7 +19,7 @@ from rookery.daemon import address
 from rookery.daemon.start import CannotStart, poke, start_daemon
 from rookery.ops.context import Context
 from rookery.ops.operation import FOLLOWS, NOTHING, PROCESS, Doc, op
-from rookery.processes.proctable import Identity, read_one
+from rookery.processes.proctable import Identity, read_file, read_one
 from rookery.processes.proctree import is_alive, send
 from rookery.sessions import journal
 
@@ -186,7 +186,7 @@ def _read_lines(path: str, at: int) -> tuple[list[LogLine], int]:
 
 def _describe_process(pid: int) -> dict[str, Any]:
     """What limits a process, as far as the system tells."""
-    fields = dict(line.partition(":")[::2] for line in _read(f"/proc/{pid}/status").splitlines())
+    fields = dict(line.partition(":")[::2] for line in read_file(pid, "status").splitlines())
     try:
         nice, most = os.getpriority(os.PRIO_PROCESS, pid), resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
     except OSError:
@@ -196,11 +196,5 @@ def _describe_process(pid: int) -> dict[str, Any]:
         "threads": int(fields.get("Threads", "0")),
         "nice": nice,
         "open_files_limit": "unlimited" if most == resource.RLIM_INFINITY else str(most),
-        "cgroup": _read(f"/proc/{pid}/cgroup").strip().rpartition("::")[2] or None,
+        "cgroup": read_file(pid, "cgroup").strip().rpartition("::")[2] or None,
     }
-
-
-def _read(path: str) -> str:
-    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-    return ""

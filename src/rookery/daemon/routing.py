@@ -23,37 +23,29 @@ _HELP = frozenset({"-h", "--help"})
 _DIRECTORY = ("-C", "--directory")
 
 
-def route(words: list[str], folder: str, root: str) -> str:
-    """Where the command runs."""
+def route(words: list[str], folder: str, root: str) -> tuple[str, bool]:
+    """Where the command runs; and whether it only reads, so that its client may ask again if this daemon dies."""
     try:
         settings, rest = read_globals(words)
     except UsageError:
-        return THREAD  # it says what is wrong
+        return THREAD, True  # it says what is wrong
     if rest[:1] and rest[0] in _IN_CLIENT:
-        return CLIENT
+        return CLIENT, False
     if any(word in _DIRECTORY or word.startswith("--directory=") for word in rest):
-        return CLIENT
+        return CLIENT, False
     if settings.directory and not _is_here(os.path.join(folder, settings.directory), root):
-        return CLIENT
+        return CLIENT, False
     operation, _ = index.find(rest)
     if operation is None:
-        return THREAD  # help
+        return THREAD, True  # help
     is_help = not _HELP.isdisjoint(rest[: rest.index("--")] if "--" in rest else rest)
-    return THREAD if is_help or not (operation.long or _goes_on(operation, rest)) else PROCESS
+    is_short = is_help or not (operation.long or _goes_on(operation, rest))
+    return THREAD if is_short else PROCESS, not operation.changes_state
 
 
 def _goes_on(operation: Op, words: list[str]) -> bool:
     """True if the operation runs until it is interrupted."""
     return operation.follows or any(FOLLOWS in param.marks and param.flag in words for param in operation.params)
-
-
-def only_reads(words: list[str]) -> bool:
-    """True if the command changes nothing, so that its client may ask another daemon when this one dies over it."""
-    try:
-        operation, _ = index.find(read_globals(words)[1])
-    except UsageError:
-        return True
-    return operation is None or not operation.changes_state
 
 
 def is_of(environ: Mapping[str, str], folder: str, root: str) -> bool:

@@ -6,26 +6,25 @@ It owns no fact. Everything is in the database, so it may be killed at any momen
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 from rookery import __version__
 from rookery.base.clock import Clock, stamp
 from rookery.client.frames import AGAIN, CALL, HOOK, INPUT, LISTEN, LONGEST_CALL, ONLY_READS, TAKEN, YOURSELF
-from rookery.config.environ import read_environ
 from rookery.daemon import address, calls, routing, worker
 from rookery.daemon.client_connection import Connection, Gone, HungUp
-from rookery.daemon.clients import SILENT_SECONDS, Clients
+from rookery.daemon.clients import Clients
 from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import ForkServer
-from rookery.daemon.hello import Guest, Hello, OtherVersion, as_guest, read_hello
+from rookery.daemon.hello import Guest, OtherVersion, as_guest, read_hello
 from rookery.daemon.listener import Listener
-from rookery.daemon.threads import Threads
 from rookery.db.pool import Pool
 from rookery.processes import limits, proctable
 from rookery.processes.spawning import collect_ended
@@ -34,6 +33,8 @@ from rookery.sandbox.model import socket_folder
 _MOST_THREADS = 512
 _MOST_AT_ONCE = _MOST_OF_GUEST = 64
 _LOOK_SECONDS = 30.0
+_SILENT_SECONDS = 5.0
+"""How long a client may send nothing."""
 _HELLO_SECONDS = 5.0
 _CUT_SECONDS = 1.0
 
@@ -49,23 +50,24 @@ class Daemon:
         self._clock = clock
         self._log = log
         self._lock_file = -1
-        self._listeners: dict[int, Listener] = {}
+        self._listeners: set[Listener] = set()
         self._links: dict[Connection, Listener] = {}
         """The hosts of sandboxes, each with the socket of its agent."""
         self._address: address.Address | None = None
+        """None in the host of a sandbox, which has no lock file, and serves its agent until it ends."""
         self._fingerprint = loaded
-        self.can_be_replaced = True
-        """False in the host of a sandbox, which serves its agent until it ends."""
-        self._threads = Threads(_MOST_THREADS)
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "call")
         self.connections = Pool()
         # Hooks are kept apart: a tool call must not wait behind sixty-four slow commands.
         self._commands = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._hooks = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        self._watched: dict[int, Connection] = {}
-        self._events = select.epoll()
-        self._clients = Clients(self._events)
-        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._events.register(self._wake_read, select.EPOLLIN)
+        self._clients = Clients()
+        self._silent: dict[Connection, float] = {}
+        """Clients that have sent nothing yet, and when to hang up. They get no thread: hundreds would take them all."""
+        self._events = selectors.DefaultSelector()
+        """Every file that is watched, with what to do when it can be read."""
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._watch(self._bell, lambda: os.eventfd_read(self._bell))
         self._is_leaving = False
         self._has_made_room = threading.Event()
         self._look_at, self._was_poked = 0.0, False
@@ -92,26 +94,25 @@ class Daemon:
     def listen(self, path: str, guest: Guest | None = None) -> Listener:
         """Take calls at a path: of the whole project, or those of an agent in a sandbox."""
         listener = Listener(path, guest)
-        self._listeners[listener.fileno()] = listener
-        self._events.register(listener.fileno(), select.EPOLLIN)
+        self._listeners.add(listener)
+        self._watch(listener, partial(self._accept, listener))
         return listener
 
     def _stop_listening(self, listener: Listener) -> None:
-        if self._listeners.pop(listener.fileno(), None) is not None:
-            self._events.unregister(listener.fileno())
+        self._listeners.discard(listener)
+        self._unwatch(listener)
         listener.close()
 
     def serve(self) -> None:
         """Serve until `stop` is called, then let running calls end."""
         while not self._is_leaving:
-            for number, _ in self._events.poll(max(0.0, self._look_at - time.monotonic())):
-                self._attend(number)
+            self._attend(max(0.0, self._look_at - time.monotonic()))
             if time.monotonic() >= self._look_at and not self._is_leaving:
                 collect_ended()
-                self._clients.drop_late()
+                self._drop_silent()
                 was_poked, self._was_poked = self._was_poked, False
                 if self._keeps_address() and not (was_poked and self._leaves_outdated()):
-                    most = min(SILENT_SECONDS if self._clients.silent else _LOOK_SECONDS, self._ask_when_to_look())
+                    most = min(_SILENT_SECONDS if self._silent else _LOOK_SECONDS, self._ask_when_to_look())
                     if not self._was_poked:  # else it happened while we looked
                         self._look_at = time.monotonic() + most
         self._drain()
@@ -126,7 +127,7 @@ class Daemon:
     def use_forkserver(self, server: ForkServer) -> None:
         """Copy workers from it. If it is killed, the daemon leaves too: another one has both."""
         self._forkserver = server
-        self._events.register(server.fileno(), select.EPOLLIN)
+        self._watch(server, partial(self._lose_forkserver, server))
 
     def stop(self, reason: str, *, for_good: bool = False) -> None:
         """Take no more calls. May be called from anywhere, also from a signal's handler.
@@ -144,71 +145,81 @@ class Daemon:
         """Look soon whether the socket is still there, and our code. May be called from a signal's handler."""
         self._look_at = 0.0
         self._was_poked = True
-        with suppress(BlockingIOError):
-            os.write(self._wake_write, b"x")
+        os.eventfd_write(self._bell, 1)
 
     def close(self) -> None:
         """Close everything that is open."""
         self.connections.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        os.close(self._bell)
         self._events.close()
-        self._clients.close()
+        while self._silent:
+            self._silent.popitem()[0].close()
 
     @property
     def is_busy(self) -> bool:
         """True while a call is being served."""
         return bool(self._clients.served)
 
-    def _attend(self, number: int) -> None:
-        if number == self._wake_read:
-            os.read(number, 64)
-        elif self._forkserver is not None and number == self._forkserver.fileno():
-            self._events.unregister(number)
-            self._forkserver = None
-            if not self._is_leaving:
-                self.needs_successor = True
-                self.stop("its fork server was killed")
-        elif number in self._listeners:
-            listener = self._listeners[number]
-            for line in listener.accept():
-                if listener.guest is not None and self._clients.count(listener.guest) >= _MOST_OF_GUEST:
-                    line.close()  # its client asks again
-                else:
-                    self.adopt(line, listener.guest)
-        elif number in self._clients.silent:
-            self._begin(*self._clients.take_silent(number))
-        else:
-            connection = self._watched.get(number)
-            if connection is not None and not connection.feed():
-                self._drop_link(connection)
+    def _attend(self, seconds: float | None) -> None:
+        """Wait for something that can be read, and act on it."""
+        for key, _ in self._events.select(seconds):
+            key.data()
+
+    def _lose_forkserver(self, server: ForkServer) -> None:
+        self._unwatch(server)
+        if not self._is_leaving:
+            self.needs_successor = True
+            self.stop("its fork server was killed")
+
+    def _accept(self, listener: Listener) -> None:
+        for line in listener.accept():
+            clients = [*self._silent, *self._clients.served] if listener.guest is not None else []
+            if sum(client.guest is listener.guest for client in clients) >= _MOST_OF_GUEST:
+                line.close()  # its client asks again
+            else:
+                self.adopt(line, listener.guest)
 
     def adopt(self, line: socket.socket, guest: Guest | None = None) -> None:
         """Serve a client that has connected."""
         line.setblocking(True)
-        connection = Connection(line)
-        if (user := connection.peer()[1]) != os.geteuid():
-            self._log(f"a call was dropped: it is user {user}")
+        connection = Connection(line, guest)
+        if connection.user != os.geteuid():
+            self._log(f"a call was dropped: it is user {connection.user}")
             connection.close()
-            return
-        if connection.has_data():
-            self._begin(connection, guest)
-            return
-        self._clients.add_silent(connection, guest)
-        self._look_at = min(self._look_at, time.monotonic() + SILENT_SECONDS)
+        elif connection.has_data():
+            self._begin(connection)
+        else:
+            self._silent[connection] = time.monotonic() + _SILENT_SECONDS
+            self._watch(connection, partial(self._hear, connection))
+            self._look_at = min(self._look_at, time.monotonic() + _SILENT_SECONDS)
 
-    def _begin(self, connection: Connection, guest: Guest | None) -> None:
+    def _hear(self, connection: Connection) -> None:
+        """A silent client has sent something, or has hung up."""
+        self._unwatch(connection)
+        if self._silent.pop(connection, None) is not None:  # else the daemon closes everything
+            self._begin(connection)
+
+    def _drop_silent(self) -> None:
+        """Hang up on those that have been silent for too long."""
+        for connection, deadline in list(self._silent.items()):
+            if time.monotonic() >= deadline:
+                self._unwatch(connection)
+                del self._silent[connection]
+                connection.close()
+
+    def _begin(self, connection: Connection) -> None:
         try:
-            self._threads.run(lambda: self._receive(connection, guest))
-        except RuntimeError as error:  # no thread can be started: its client asks again, or runs it itself
-            self._log(f"a call was dropped: {error}")
-            connection.close()
+            self._threads.submit(self._receive, connection)
+        except RuntimeError as error:  # no thread can be started: one that serves another call takes it next
+            if not self.is_busy:  # there is none: its client asks again, or runs it itself
+                self._log(f"a call was dropped: {error}")
+                connection.close()
 
-    def _receive(self, connection: Connection, guest: Guest | None) -> None:
+    def _receive(self, connection: Connection) -> None:
         """A thread's work for one connection, from its first byte to its last."""
-        self._clients.begin(connection, guest)
+        self._clients.begin(connection)
         try:
-            self._serve(connection, guest)
+            self._serve(connection)
         except HungUp:
             return  # it only looked whether a daemon listens, or gave up
         except OtherVersion as error:
@@ -225,60 +236,57 @@ class Daemon:
             self._clients.end(connection)
             self.last_call = self._clock()
 
-    def _serve(self, connection: Connection, guest: Guest | None) -> None:
-        pid, _ = connection.peer()
+    def _serve(self, connection: Connection) -> None:
         hello = read_hello(connection.receive(CALL, _HELLO_SECONDS, LONGEST_CALL))
-        if self._is_leaving or self._leaves_outdated() or self._leaves_to_person(hello, guest):
+        connection.hello = hello if connection.guest is None else as_guest(hello, connection.guest)
+        if self._is_leaving or self._leaves_outdated() or self._leaves_to_person(connection):
             self._send_to_next(connection)
-            return
-        session_id = None
-        if guest is not None:
-            hello, session_id = as_guest(hello, guest), guest.session_id
-        if not routing.is_of(hello.environ, hello.folder, self.root):
+        elif not routing.is_of(connection.hello.environ, connection.hello.folder, self.root):
             connection.send(AGAIN if self._leaves_moved_project() else YOURSELF)
         elif hello.kind == LISTEN:
-            self._link(connection, hello, guest)
+            self._link(connection)
         elif hello.kind == HOOK:
             message = connection.receive(INPUT, _HELLO_SECONDS)
             connection.is_hook = True
             with self._hooks:
                 connection.send(TAKEN)
-                call = connection.make_call(hello, pid, session_id, self.connections)
-                calls.answer_hook(connection, call, "".join(hello.words), message)
+                calls.answer_hook(connection, connection.make_call(self.connections), message)
         else:
-            self._run(connection, hello, pid, session_id)
+            self._run(connection)
 
-    def _run(self, connection: Connection, hello: Hello, pid: int, session_id: str | None) -> None:
-        route = routing.route(hello.words, hello.folder, self.root)
-        if route == routing.PROCESS and session_id is None and not limits.can_pass_on(pid):
-            if self._leaves_to_higher_limits(hello, pid):
+    def _run(self, connection: Connection) -> None:
+        is_guests = connection.guest is not None
+        route, only_reads = routing.route(connection.hello.words, connection.hello.folder, self.root)
+        if route == routing.PROCESS and not is_guests and not limits.can_pass_on(connection.pid):
+            if self._leaves_to_higher_limits(connection):
                 self._send_to_next(connection)
             else:
                 connection.send(YOURSELF)
-        elif route == routing.CLIENT and session_id is None:
+        elif route == routing.CLIENT and not is_guests:
             connection.send(YOURSELF)
         elif route == routing.THREAD:
             with self._commands:
-                connection.send(TAKEN, ONLY_READS if routing.only_reads(hello.words) else b"")
-                call = connection.make_call(hello, pid, session_id, self.connections)
+                connection.send(TAKEN, ONLY_READS if only_reads else b"")
+                call = connection.make_call(self.connections)
                 connection.room = self._commands
-                self._watch(connection)
-                calls.run_command(connection, call, hello.words)
+                self._watch(connection, partial(self._feed, connection))
+                calls.run_command(connection, call)
         else:
-            code = self._fingerprint.loaded if self.can_be_replaced else sys.maxsize
             # Marked as the daemon is: if an agent's runner adopts it, it does not end with that agent.
             env = {**self.environ, proctable.SERVES: self.root}
-            worker.hand_over(connection, hello, pid, session_id, code, env, self._forkserver)
+            if not worker.hand_over(connection, env, self._forkserver):
+                self._send_to_next(connection)  # without its fork server the daemon leaves
 
     def _send_to_next(self, connection: Connection) -> None:
         """Let the client ask the next daemon, as soon as that can start."""
         self._has_made_room.wait(_CUT_SECONDS)
         connection.send(AGAIN)
 
-    def _link(self, connection: Connection, hello: Hello, guest: Guest | None) -> None:
+    def _link(self, connection: Connection) -> None:
         """Listen for an agent in a sandbox, for as long as its host stays connected."""
+        hello = connection.hello
         session_id = calls.prove_session(self.root, hello)
-        if guest is not None or session_id is None:
+        if connection.guest is not None or session_id is None:
             raise Gone("it is not the host of an agent that is alive")
         if [os.path.dirname(path) for path in hello.words] != [socket_folder(session_id)]:
             raise Gone("that is not the folder of its agent's socket")
@@ -286,13 +294,18 @@ class Daemon:
         self._links[connection] = self.listen(hello.words[0], Guest(session_id, environ, hello.folder))
         try:
             connection.send(AGAIN if self._is_leaving else TAKEN)
-            self._watch(connection)
+            self._watch(connection, partial(self._feed, connection))
         except BaseException as error:
             self._drop_link(connection)
             if self._is_leaving:
                 raise HungUp("the daemon leaves, and has dropped it already") from error
             raise
         if self._is_leaving:  # the next daemon has to do it
+            self._drop_link(connection)
+
+    def _feed(self, connection: Connection) -> None:
+        """Act on what a client has sent while its call runs, or on the end of a link."""
+        if not connection.feed():
             self._drop_link(connection)
 
     def _drop_link(self, connection: Connection) -> None:
@@ -303,37 +316,33 @@ class Daemon:
             self._stop_listening(listener)
             connection.close()
 
-    def _watch(self, connection: Connection) -> None:
-        self._watched[connection.fileno()] = connection
-        self._events.register(connection.fileno(), select.EPOLLIN)
+    def _watch(self, file: int | Connection | Listener | ForkServer, act: Callable[[], object]) -> None:
+        self._events.register(file, selectors.EVENT_READ, act)
 
-    def _unwatch(self, connection: Connection) -> None:
-        number = connection.fileno()
-        if self._watched.get(number) is connection:
-            del self._watched[number]
-            with suppress(OSError, ValueError):
-                self._events.unregister(number)
+    def _unwatch(self, file: Connection | Listener | ForkServer) -> None:
+        with suppress(KeyError, ValueError, OSError):  # it is not watched, or the daemon closes everything
+            self._events.unregister(file)
 
-    def _leaves_to_person(self, hello: Hello, guest: Guest | None) -> bool:
+    def _leaves_to_person(self, connection: Connection) -> bool:
         """Leave, and return True, if an agent's call started this daemon and now a person calls.
 
         What it starts for the person would descend from an agent, and could not call `rook` for the person.
         """
-        if not self.was_started_by_agent or guest is not None or read_environ(hello.environ).is_agents_process:
+        if not self.was_started_by_agent or connection.is_agents:
             return False
         self.stop("an agent's call had started it, and a person's starts the next one", for_good=True)
         return True
 
-    def _leaves_to_higher_limits(self, hello: Hello, pid: int) -> bool:
+    def _leaves_to_higher_limits(self, connection: Connection) -> bool:
         """Leave, and return True, if a person has higher limits than this daemon can give to what it starts."""
-        if not self.can_be_replaced or read_environ(hello.environ).is_agents_process or not limits.are_higher(pid):
+        if self._address is None or connection.is_agents or not limits.are_higher(connection.pid):
             return False
         self.stop("it was started with lower limits than the caller has", for_good=True)
         return True
 
     def _leaves_outdated(self) -> bool:
         """Leave, and return True, if its code was replaced on the disk by a newer one."""
-        if not self.can_be_replaced or not self._fingerprint.is_outdated():
+        if self._address is None or not self._fingerprint.is_outdated():
             return False
         self.stop("its code was replaced by a newer one")
         return True
@@ -348,11 +357,11 @@ class Daemon:
     def _keeps_address(self) -> bool:
         """Restore the socket and the lock file if need be; False if the project is gone, and the daemon leaves."""
         if self._address is None or self._leaves_moved_project():
-            return self._address is None  # the host of a sandbox has no lock file
+            return self._address is None
         if address.read_address(self.root) != self._address:
             self._log("the lock file was overwritten: written again")
             address.write_address(self._lock_file, self._address)
-        for listener in list(self._listeners.values()):
+        for listener in list(self._listeners):
             if not listener.is_there():
                 self._log(f"{listener.path} was removed: listening again")
                 self._listen_again(listener)
@@ -375,7 +384,7 @@ class Daemon:
         """Make room for the next daemon at once, then let calls end; interrupt those that take too long."""
         for connection in list(self._links):
             self._drop_link(connection)
-        for listener in list(self._listeners.values()):
+        for listener in list(self._listeners):
             self._stop_listening(listener)
         if self._lock_file >= 0:
             os.close(self._lock_file)
@@ -388,5 +397,4 @@ class Daemon:
     def _attend_while_draining(self) -> None:
         with suppress(OSError, ValueError, KeyError):  # closed: the last call has ended
             while True:
-                for number, _ in self._events.poll():
-                    self._attend(number)
+                self._attend(None)

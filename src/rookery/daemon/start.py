@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 import signal
@@ -16,7 +15,8 @@ from rookery.config.environ import read_daemon_environ
 from rookery.config.project import make_state_folder
 from rookery.daemon import address
 from rookery.ops.state_owner import check_state
-from rookery.processes.proctable import SERVES, Identity
+from rookery.processes import locks
+from rookery.processes.proctable import SERVES, Identity, read_file
 from rookery.processes.proctree import send
 from rookery.processes.python import module_command
 from rookery.processes.spawning import has_ended, start_detached
@@ -119,19 +119,15 @@ def poke(root: str) -> None:
 
 
 def _handles(pid: int, number: int) -> bool:
-    with suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        caught = next((line.split()[1] for line in file if line.startswith("SigCgt:")), "0")
-        return bool(int(caught, 16) & 1 << (number - 1))
-    return False
+    lines = read_file(pid, "status").splitlines()
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) & 1 << (number - 1))
 
 
 def _take(lock: int) -> None:
     """Wait for our turn: of many processes that find no daemon, one starts it."""
     deadline = time.monotonic() + _SECONDS
-    while True:
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+    while not locks.hold(lock):
         if time.monotonic() > deadline:
             raise CannotStart("another process has been starting it for very long")
         time.sleep(_PAUSE)

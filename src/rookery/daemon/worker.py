@@ -12,16 +12,13 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from io import StringIO
 
 from rookery.base.call import Call, serving
-from rookery.client.frames import AGAIN, HEAD, TAKEN
-from rookery.config.environ import read_environ
+from rookery.client.frames import HEAD, TAKEN
 from rookery.daemon import calls
 from rookery.daemon.client_connection import Connection
-from rookery.daemon.fingerprint import Fingerprint
 from rookery.daemon.forkserver import ForkServer
-from rookery.daemon.hello import Hello, pack_hello, read_hello
+from rookery.daemon.hello import pack_hello, read_hello
 from rookery.db.pool import KeptConnection
 from rookery.ops.state import open_if_ready
 from rookery.processes import limits, memory_file
@@ -29,78 +26,63 @@ from rookery.processes.python import module_command
 from rookery.processes.spawning import start_detached
 
 _UMASK = 0o077
+_NONE = "-"
+"""Instead of the session of an agent in a sandbox, for every other caller."""
 
 
-def hand_over(
-    connection: Connection,
-    hello: Hello,
-    pid: int,
-    session_id: str | None,
-    code: int,
-    env: Mapping[str, str],
-    server: ForkServer | None,
-) -> None:
-    """Let another process serve the call: a copy of the fork server if there is one. It sends TAKEN itself.
+def hand_over(connection: Connection, env: Mapping[str, str], server: ForkServer | None) -> bool:
+    """Let another process serve the call, which sends TAKEN itself; False if there is a fork server, and it is gone.
 
     Its own environment is the daemon's: what the caller's says (where to look for modules, what to load first) counts
     for the children that work for it, and not for the process that checks what it may do.
     """
-    described = memory_file.write_bytes(pack_hello(hello))
+    session_id = connection.session_id or _NONE
+    described = memory_file.write_bytes(pack_hello(connection.hello))
     try:
         files = (connection.fileno(), described)
-        if server is None or not server.start(f"{pid} {session_id or ''}", files):
-            words = map(str, (*files, pid, code, session_id or ""))
-            argv = [*module_command("rookery.daemon.worker", alone=True), *words]
-            start_detached(argv, cwd="/", env=env, output=os.devnull, keep=files)
+        if server is not None:
+            return server.start(session_id, files)
+        argv = [*module_command("rookery.daemon.worker", alone=True), session_id, *map(str, files)]
+        start_detached(argv, cwd="/", env=env, output=os.devnull, keep=files)
+        return True
     finally:
         os.close(described)
 
 
 def main() -> None:
-    """Serve a call in a process that was started for it, and has loaded what lies on the disk now."""
-    line, described, pid, code = (int(word) for word in sys.argv[1:5])
-    connection = Connection(socket.socket(fileno=line))
-    if Fingerprint().loaded > code:
-        connection.send(AGAIN)
-        return
-    _serve(connection, described, pid, sys.argv[5] or None)
+    """Serve a call in a process that was started for it."""
+    _serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
 
 
 def prepare_copy(root: str) -> Callable[[str, int, int], None]:
     """What serves a call in a copy of the fork server. Most calls need the database, so we open it before."""
     kept = KeptConnection()
-    streams = StringIO(), StringIO(), StringIO()
-    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), streams=streams, connections=kept)
+    call = Call(environ={}, cwd=root, umask=_UMASK, pid=os.getpid(), connections=kept)
     with suppress(Exception), serving(call):  # the call itself reports what is wrong with it
         db = open_if_ready(root)
         if db is not None:
             db.close()
 
-    def serve(words: str, line: int, described: int) -> None:
-        pid, _, session_id = words.partition(" ")
-        _serve(Connection(socket.socket(fileno=line)), described, int(pid), session_id or None, kept)
-
-    return serve
+    return lambda session_id, line, described: _serve(session_id, line, described, kept)
 
 
-def _serve(
-    connection: Connection, described: int, pid: int, session_id: str | None, kept: KeptConnection | None = None
-) -> None:
+def _serve(session_id: str, line: int, described: int, kept: KeptConnection | None = None) -> None:
+    connection = Connection(socket.socket(fileno=line))
+    connection.session_id = None if session_id == _NONE else session_id
     with open(described, "rb") as file:
-        hello = read_hello(file.read()[HEAD:])
-    if session_id is None and not read_environ(hello.environ).is_agents_process:
-        with suppress(OSError, ValueError):  # it has gone
-            limits.pass_on(pid, os.getpid())
+        connection.hello = hello = read_hello(file.read()[HEAD:])
+    if not connection.is_agents:
+        limits.pass_on(connection.pid, os.getpid())
     connection.send(TAKEN)
     with suppress(OSError):  # it is gone, and the command says so
         os.chdir(hello.folder)
     os.umask(hello.umask)
-    call = connection.make_call(hello, pid, session_id, kept)
+    call = connection.make_call(kept)
     signal.signal(signal.SIGINT, lambda _number, _frame: call.check())
     connection.can_be_stopped = True
     connection.on_interrupt = lambda: _interrupt(call)
     threading.Thread(target=_listen, args=(connection,), daemon=True).start()
-    calls.run_command(connection, call, hello.words)
+    calls.run_command(connection, call)
     os._exit(0)
 
 

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
 
@@ -35,10 +36,9 @@ class Group:
         self.connection = connection
         self.callers = 0
         """Those that have finished their part, and wait for the commit."""
-        self.error: BaseException | None = None
-        """Why nothing of it was kept."""
         self._since = 0.0
-        self._ended = threading.Event()
+        self.outcome: Future[None] = Future()
+        """It was committed, or why nothing of it was kept."""
 
     @property
     def is_full(self) -> bool:
@@ -50,16 +50,6 @@ class Group:
         if self.callers == 0:
             self._since = time.monotonic()
         self.callers += 1
-
-    def end(self, error: BaseException | None = None) -> None:
-        """Let every caller return, or raise."""
-        self.error = error
-        self._ended.set()
-
-    def wait(self) -> BaseException | None:
-        """Wait for the end; gives the reason if nothing was kept. An interrupt does not end the waiting."""
-        self._ended.wait()
-        return self.error
 
 
 class Writer:
@@ -100,7 +90,7 @@ class Writer:
             self._end_part(group, error)
         finally:
             self._end_turn()
-        return group.wait() if error is None else None
+        return group.outcome.exception() if error is None else None  # no interrupt ends this wait
 
     def before(self, sql: str) -> None:
         """Say which statement comes next: an interrupt may end it only if no other caller loses anything by that.
@@ -163,7 +153,7 @@ class Writer:
             self._lose(group, error)
         else:
             self._group = None
-            group.end()
+            group.outcome.set_result(None)
 
     def _lose(self, group: Group, error: BaseException) -> None:
         """End the group with nothing of it kept."""
@@ -174,7 +164,7 @@ class Writer:
         if group.connection.in_transaction:  # it cannot be used any more; closing it rolls back
             self._drop_connection()
         self._group = None
-        group.end(error)
+        group.outcome.set_exception(error)
 
     def _take_turn(self) -> None:
         """Wait until no other thread writes; an interrupt of the call ends the waiting.

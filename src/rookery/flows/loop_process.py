@@ -7,8 +7,7 @@ goes on with it as long as there are any (`flows/loop_start.py`).
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
 from rookery.base.clock import stamp
@@ -50,7 +49,7 @@ def open_project(root: str) -> Iterator[Context]:
 def run_loop(root: str) -> None:
     """Run the loop until no runner is at work and nothing is due soon; do nothing if another process runs it."""
     while (file := loop.take_lock(root)) is not None:
-        reactor = Reactor(root, lambda: open_project(root), _start_thread, lambda text: _log(root, text))
+        reactor = Reactor(root, lambda: open_project(root), lambda text: _log(root, text))
         try:
             reactor.open()
             reactor.run(lambda assessment: assessment.is_quiet(now(), _SOON))
@@ -61,10 +60,6 @@ def run_loop(root: str) -> None:
             assessment = loop.assess(ctx)
             if not assessment.plan.actions and assessment.is_quiet(ctx.clock(), _SOON):
                 return
-
-
-def _start_thread(job: Callable[[], None]) -> None:
-    threading.Thread(target=job, name="action", daemon=True).start()
 
 
 def _log(root: str, text: str) -> None:

@@ -7,12 +7,13 @@ are reasons to check. No sleep is longer than a minute, because clocks are set a
 from __future__ import annotations
 
 import os
-import select
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 
+from rookery.base import call as calls
 from rookery.config import layout
 from rookery.db.commits import LOG_SUFFIX, SUFFIX
 from rookery.flows import loop
@@ -20,11 +21,13 @@ from rookery.flows.loop import Assessment
 from rookery.flows.model import Action
 from rookery.ops.context import Context
 from rookery.processes.inotify import CLOSED, CREATED, MODIFIED, TOUCHED, Watch, watch_folders
+from rookery.processes.process import open_pidfd
 from rookery.processes.proctable import Identity
 from rookery.sessions import journal
 from rookery.sessions import store as sessions
 from rookery.turns.headless import read_journal
 
+_MOST_ACTIONS = 8
 _LONGEST_SLEEP = 60.0
 _COMMITS, _LOG = "rookery.db" + SUFFIX, "rookery.db" + LOG_SUFFIX
 _PATIENCE = 1.0
@@ -41,17 +44,15 @@ class Reactor:
         self,
         root: str,
         open_project: Callable[[], AbstractContextManager[Context]],
-        start: Callable[[Callable[[], None]], None],
         log: Callable[[str], None],
     ) -> None:
         self._root = root
         self._open_project = open_project
-        self._start = start
-        """Runs something in a thread."""
         self._log = log
+        self._threads = ThreadPoolExecutor(_MOST_ACTIONS, "action")
         self._watch: Watch | None = None
-        self._events = select.epoll()
-        self._poke_read, self._poke_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        """Wakes the thread that sleeps."""
         self._pidfds: dict[Identity, int] = {}
         self._busy: set[str] = set()
         self._state = threading.Condition()
@@ -67,9 +68,6 @@ class Reactor:
         self._watch = watch_folders({state: MODIFIED | CREATED | TOUCHED, journals: MODIFIED | CLOSED})
         if self._watch is None:
             self._log("the loop cannot watch files, so it checks every second: are too many files being watched?")
-        else:
-            self._events.register(self._watch.fileno(), select.EPOLLIN)
-        self._events.register(self._poke_read, select.EPOLLIN)
 
     def run(self, is_done: Callable[[Assessment], bool] = lambda _assessment: False) -> None:
         """Check and act until `stop`, or until it is done and nothing is under way."""
@@ -86,8 +84,13 @@ class Reactor:
 
     def _poke(self) -> None:
         """Let it check again. May be called from any thread."""
-        with suppress(BlockingIOError, OSError):
-            os.write(self._poke_write, b"x")
+        with suppress(OSError):  # it was closed
+            os.eventfd_write(self._bell, 1)
+
+    @property
+    def is_needed(self) -> bool:
+        """True while a runner is at work or a timer is set."""
+        return self.last is not None and (self.last.plan.running > 0 or bool(self.last.plan.timers))
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -110,8 +113,7 @@ class Reactor:
         """Close all files."""
         if self._watch is not None:
             self._watch.close()
-        self._events.close()
-        for file in (self._poke_read, self._poke_write, *self._pidfds.values()):
+        for file in (self._bell, *self._pidfds.values()):
             os.close(file)
 
     def _check(self) -> float:
@@ -143,7 +145,7 @@ class Reactor:
                 return
             self._busy.add(action.subject)
         try:
-            self._start(lambda: self._do(action))
+            self._threads.submit(self._do, action)
         except RuntimeError as error:  # no thread can be started
             self._end(action)
             self._complain(action.name, error)
@@ -165,23 +167,22 @@ class Reactor:
 
     def _watch_processes(self, wanted: set[Identity]) -> None:
         for gone in self._pidfds.keys() - wanted:
-            file = self._pidfds.pop(gone)
-            self._events.unregister(file)
-            os.close(file)
+            os.close(self._pidfds.pop(gone))
         for process in wanted - self._pidfds.keys():
-            with suppress(OSError):  # it has ended: the next check sees that
-                file = os.pidfd_open(process.pid)
+            file = open_pidfd(process.pid)
+            if file is not None:  # else it has ended: the next check sees that
                 self._pidfds[process] = file
-                self._events.register(file, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _sleep(self) -> bool:
         """Wait for something to happen; True if that is a reason to check."""
         left = max(0.0, self._latest - time.monotonic())
         seconds = left if self._watch is not None else min(left, _WITHOUT_WATCH)
-        ready = {number for number, _ in self._events.poll(seconds)}
-        if self._poke_read in ready:
-            with suppress(BlockingIOError):
-                os.read(self._poke_read, 4096)
+        files = (self._bell, *self._pidfds.values())
+        ready = calls.wait(files if self._watch is None else (*files, self._watch.fileno()), seconds)
+        if self._bell in ready:
+            os.eventfd_read(self._bell)
+        for process in [process for process, file in self._pidfds.items() if file in ready]:
+            os.close(self._pidfds.pop(process))  # it has ended, and would wake us again at once
         if self._watch is None:
             self._read_journals(journal.owners(self._root))
         if self._watch is None or not ready:

@@ -1,6 +1,6 @@
 """Waiting for files to change, on Linux: a descriptor that becomes readable, and what has changed since.
 
-On other systems `Watch` never reports a change, and its users look again by their timers.
+On other systems there is no `Watch`, and its users look again by their timers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import struct
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 
 MODIFIED, TOUCHED, CLOSED, MOVED_HERE, CREATED = 0x2, 0x4, 0x8, 0x80, 0x100
 ANY = MODIFIED | TOUCHED | CLOSED | MOVED_HERE | CREATED | 0x40 | 0x200 | 0x400 | 0x800
@@ -24,22 +25,18 @@ class Watch:
     """Folders in which files change."""
 
     def __init__(self) -> None:
-        self._fd = -1
         self._folders: dict[int, str] = {}
-        if sys.platform == "linux":
-            self._libc = ctypes.CDLL(None, use_errno=True)
-            self._fd = self._libc.inotify_init1(_FLAGS)
-            if self._fd < 0:
-                raise OSError(ctypes.get_errno(), "cannot watch files")
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd: int = self._libc.inotify_init1(_FLAGS)
+        if self._fd < 0:
+            raise OSError(ctypes.get_errno(), "cannot watch files")
 
     def fileno(self) -> int:
-        """What to wait for; -1 on other systems."""
+        """What to wait for."""
         return self._fd
 
     def add(self, folder: str, kinds: int) -> None:
         """Watch the files of a folder; raises OSError if it is not there."""
-        if self._fd < 0:
-            return
         number = self._libc.inotify_add_watch(self._fd, os.fsencode(folder), kinds)
         if number < 0:
             error = ctypes.get_errno()
@@ -66,9 +63,7 @@ class Watch:
 
     def close(self) -> None:
         """Stop watching."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        os.close(self._fd)
 
 
 def watch_folders(folders: Mapping[str, int]) -> Watch | None:
@@ -76,13 +71,13 @@ def watch_folders(folders: Mapping[str, int]) -> Watch | None:
 
     That is so on other systems, if a folder is gone, and if the user has no more watches (128 in all, by default).
     """
-    watch = None
-    try:
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError), ExitStack() as opened:
         watch = Watch()
+        opened.callback(watch.close)
         for folder, kinds in folders.items():
             watch.add(folder, kinds)
-    except OSError:
-        if watch is not None:
-            watch.close()
-        return None
-    return watch if watch.fileno() >= 0 else None
+        opened.pop_all()
+        return watch
+    return None

@@ -23,25 +23,19 @@ def describe(pid: int) -> dict[str, Any]:
         return {}
 
 
-def take(described: dict[str, Any]) -> None:
-    """Give this process such limits, as far as its own allow."""
+def take(described: dict[str, Any], pid: int = 0) -> None:
+    """Give such limits to this process, or to another one, as far as ours allow."""
     for name, value in described.items():
         with suppress(OSError, ValueError):
             if name == "nice":
-                os.setpriority(os.PRIO_PROCESS, 0, value)
+                os.setpriority(os.PRIO_PROCESS, pid, value)
             elif name in _NAMES:
-                resource.setrlimit(getattr(resource, name), tuple(value))
+                resource.prlimit(pid, getattr(resource, name), tuple(value))
 
 
 def pass_on(source: int, target: int) -> None:
-    """Give a process the limits of another; raises OSError or ValueError where ours are too low for that."""
-    for kind in _KINDS:
-        wanted = resource.prlimit(source, kind)
-        if wanted != resource.prlimit(target, kind):
-            resource.prlimit(target, kind, wanted)
-    nice = os.getpriority(os.PRIO_PROCESS, source)
-    if nice != os.getpriority(os.PRIO_PROCESS, target):
-        os.setpriority(os.PRIO_PROCESS, target, nice)
+    """Give a process the limits of another, as far as ours allow."""
+    take(describe(source), target)
 
 
 def can_pass_on(source: int) -> bool:

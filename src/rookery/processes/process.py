@@ -134,9 +134,14 @@ def start_process(
     env: Mapping[str, str] | None,
     stdin: bytes | int | None,
     *,
+    stdout: int = subprocess.PIPE,
     stderr: IO[bytes] | int,
+    keep: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program that reads `stdin`: bytes, a stream as `subprocess` names it, or nothing."""
+    """Start a program that reads `stdin`: bytes, a stream as `subprocess` names it, or nothing.
+
+    `keep` are open files beyond the standard streams that it gets under the same numbers.
+    """
     calls.check_may_start(" ".join(argv))
     call = calls.current()
     if call is None:
@@ -150,8 +155,9 @@ def start_process(
         return subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL if stdin is None else stdin if isinstance(stdin, int) else source,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=stderr,
+            pass_fds=keep,
             cwd=cwd,
             env=None if env is None else dict(env),
             umask=-1 if call is None else call.umask,
@@ -183,7 +189,6 @@ def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: f
     try:
         outputs = _read_all(child, ending, time.monotonic() + timeout)
         child.wait(None if ending is not None else timeout)
-        _close_streams(child)
     except subprocess.TimeoutExpired as error:
         _kill(child)
         raise ProgramFailed(f"`{_shown(argv)}` did not end within {timeout:g} s", code="program_timeout") from error
@@ -193,19 +198,14 @@ def _read_to_end(argv: Sequence[str], child: subprocess.Popen[bytes], timeout: f
     finally:
         if ending is not None:
             os.close(ending)
-    return outputs
+    with child:  # closes its streams
+        return outputs
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    kill_group(child)
-    child.wait()
-    _close_streams(child)
-
-
-def _close_streams(child: subprocess.Popen[bytes]) -> None:
-    for stream in (child.stdout, child.stderr):
-        if stream is not None:
-            stream.close()
+    with child:  # closes its streams
+        kill_group(child)
+        child.wait()
 
 
 def _read_all(child: subprocess.Popen[bytes], ending: int | None, deadline: float) -> tuple[bytes, bytes]:

@@ -8,6 +8,7 @@ be recognised.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rookery.base.record import Record
@@ -161,6 +162,13 @@ def namespace() -> str:
         return os.readlink(os.path.join(PROC, "self", "ns", "pid")).strip("pid:[]")
     except OSError:
         return ""
+
+
+def read_file(pid: int, name: str) -> str:
+    """What the system tells of a process in a file of that name; empty if the process is gone."""
+    with suppress(OSError), open(os.path.join(PROC, str(pid), name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+    return ""
 
 
 def environ_of(pid: int) -> list[str]:

@@ -101,9 +101,9 @@ class _Tree:
 
     def members(self) -> list[Identity]:
         """Everything of the tree that is alive now."""
-        table = proctable.read_all()
         if self.mark is not None:
-            self.known.update(_alive(proctable.pids_with(*self.mark), table))
+            self.known.update(marked(*self.mark))
+        table = proctable.read_all()
         self.known = {process for process in self.known if _is_in(process, table)}
         self.known.update(_descendants(self.known, table))
         return sorted(self.known, key=lambda process: process.pid)
@@ -177,11 +177,6 @@ def _descendants(roots: Iterable[Identity], table: dict[int, proctable.Row]) -> 
                 if not row.is_dead:
                     descendants.append(row.identity)
     return descendants
-
-
-def _alive(pids: Iterable[int], table: dict[int, proctable.Row]) -> list[Identity]:
-    rows = (table.get(pid) or proctable.read_one(pid) for pid in pids)
-    return [row.identity for row in rows if row is not None and not row.is_dead]
 
 
 def _is_in(identity: Identity, table: dict[int, proctable.Row]) -> bool:

@@ -7,9 +7,10 @@ import sys
 
 # The worktree may hold a `yaml.py`, or another Rookery, and PYTHONPATH may be relative: so not `-m`, which looks in
 # the current folder first. Our own package comes from the folder that we ourselves run from.
+# Our starter may block signals, as the host of a sandbox does, and a child inherits that.
 _START = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); import rookery; del sys.path[0]; "
-    "from {module} import main; sys.exit(main())"
+    "import _signal, sys; _signal.pthread_sigmask(_signal.SIG_SETMASK, ()); "
+    "sys.path.insert(0, sys.argv.pop(1)); import rookery; del sys.path[0]; from {module} import main; sys.exit(main())"
 )
 
 

@@ -1,25 +1,23 @@
-"""Starting programs by `posix_spawn`: one that outlives us, or one on our own streams; and going on as another program.
+"""Starting a program that outlives us, or one on our own streams; copies of ourselves; going on as another program.
 
-`posix_spawn` clears the mask of blocked signals, which `subprocess` passes on: the host of a sandbox blocks most
-of them. Children that we wait for are `processes.process`'s.
+What runs on our streams is started by `posix_spawn`, which clears the mask of blocked signals: the host of a sandbox
+blocks most of them. Children that we wait for are `processes.process`'s.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from threading import Lock
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rookery.base import call as calls
 from rookery.base.errors import ProgramFailed
 from rookery.processes.limits import pass_on
+from rookery.processes.process import start_process
 from rookery.processes.proctable import Identity, identity_of
-
-# `posix_spawn` changes neither the folder nor the umask; the arguments stay apart from the text that the shell reads.
-_IN_FOLDER = ("/bin/sh", "-c", 'test -z "$1" || umask "$1"; cd -- "$2" && shift 2 && exec "$@"', "sh")
 
 # Python ignores SIGPIPE, and a shell lets what it starts in the background ignore SIGINT and SIGQUIT: a child that
 # inherited that could not be interrupted. Hang-up, interrupt, quit, pipe, alarm, terminate, by their POSIX numbers.
@@ -27,7 +25,7 @@ _DEFAULT_SIGNALS = (1, 2, 3, 13, 14, 15)
 
 _OF_AGENTS = ("ROOKERY_TOKEN", "ROOKERY_TURN", "ROOKERY_SESSION")
 
-_started: list[int] = []
+_started: list[subprocess.Popen[bytes]] = []
 _collecting = Lock()
 """The kernel reuses the number of a collected child, so one thread at a time collects and forgets."""
 
@@ -41,24 +39,19 @@ def start_detached(
     caller: a child that carries an agent's mark ends with that agent. `keep` are open files beyond the standard streams
     that it gets under the same numbers: a lock that one of them holds is then the child's.
     """
-    calls.check_may_start(" ".join(argv))
     collect_ended()
-    _keep_files_from_children()
-    folder, call = calls.absolute(cwd), calls.current()
-    if not os.path.isdir(folder):
-        raise ProgramFailed(f"the folder {folder} is gone")
-    program = find_program(argv[0], folder, env)
-    umask = "" if call is None else f"{call.umask:04o}"
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, calls.absolute(output), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-    pid = _spawn(argv[0], [*_IN_FOLDER, umask, folder, program, *argv[1:]], env, actions, keep, setsid=True)
+    try:
+        log = os.open(calls.absolute(output), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
+    try:
+        child = start_process(argv, cwd, env, None, stdout=log, stderr=log, keep=keep)
+    finally:
+        os.close(log)
     with _collecting:
-        _started.append(pid)
-    _give_limits(pid)
-    return identity_of(pid)
+        _started.append(child)
+    _give_limits(child.pid)
+    return identity_of(child.pid)
 
 
 def spawn(argv: Sequence[str], *, env: Mapping[str, str], keep: Sequence[int] = ()) -> int:
@@ -67,32 +60,15 @@ def spawn(argv: Sequence[str], *, env: Mapping[str, str], keep: Sequence[int] = 
     The caller collects it with `exit_status`.
     """
     program = find_program(argv[0], calls.current_folder(), env)
-    return _spawn(argv[0], [program, *argv[1:]], env, [], keep)
-
-
-def _spawn(
-    name: str,
-    command: list[str],
-    env: Mapping[str, str],
-    actions: list[Any],
-    keep: Sequence[int],
-    *,
-    setsid: bool = False,
-) -> int:
     # Onto itself: it stays open in this child, and in none that another thread starts at the same time.
-    actions = [*actions, *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in keep)]
+    actions = [(os.POSIX_SPAWN_DUP2, file, file) for file in keep]
+    command = [program, *argv[1:]]
     try:
         return os.posix_spawn(
-            command[0],
-            command,
-            dict(env),
-            file_actions=actions,
-            setsid=setsid,
-            setsigmask=(),
-            setsigdef=_DEFAULT_SIGNALS,
+            program, command, dict(env), file_actions=actions, setsigmask=(), setsigdef=_DEFAULT_SIGNALS
         )
     except OSError as error:
-        raise ProgramFailed(f"cannot start {name}: {error.strerror}", code="program_missing") from error
+        raise ProgramFailed(f"cannot start {argv[0]}: {error.strerror}", code="program_missing") from error
 
 
 def exit_status(pid: int) -> int | None:
@@ -113,7 +89,7 @@ def has_ended(pid: int) -> bool:
 def collect_ended() -> None:
     """Collect detached children that have ended."""
     with _collecting:
-        _started[:] = [pid for pid in _started if not has_ended(pid)]
+        _started[:] = [child for child in _started if child.poll() is None]
 
 
 def _give_limits(pid: int) -> None:
@@ -123,8 +99,7 @@ def _give_limits(pid: int) -> None:
     """
     call = calls.current()
     if call is not None and call.session_id is None and not any(name in call.environ for name in _OF_AGENTS):
-        with suppress(OSError, ValueError):  # one of the two has ended
-            pass_on(call.pid, pid)
+        pass_on(call.pid, pid)
 
 
 def become(argv: Sequence[str], env: Mapping[str, str] | None = None) -> NoReturn:
@@ -147,15 +122,6 @@ def find_program(name: str, folder: str, env: Mapping[str, str]) -> str:
         hint = f"install {name}, or add it to PATH"
         raise ProgramFailed(f"{name} is not installed", hint=hint, code="program_missing")
     return path
-
-
-def _keep_files_from_children() -> None:
-    """Our starter may have left files open in us, and waits until all who have them close them: no child gets them."""
-    with suppress(OSError):
-        for name in os.listdir("/dev/fd"):
-            if int(name) > 2:
-                with suppress(OSError):  # the one that the folder was read through
-                    os.set_inheritable(int(name), False)
 
 
 def fork(run: Callable[[], object]) -> int:
