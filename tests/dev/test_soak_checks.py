@@ -30,14 +30,14 @@ def test_a_message_that_was_told_once_is_fine(place: Place) -> None:
     tell(place, "trn_1", "msg_1", state="lost")
     tell(place, "trn_2", "msg_1")
     place.add("messages", id="msg_1", recipient="bee", turn_id="trn_2", read_at="now")
-    assert not list(mail.check_told(place.db, place.ledger))
+    assert not list(mail.check_delivery(place.db, place.ledger))
 
 
 def test_a_message_that_was_told_twice_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_1")
     tell(place, "trn_2", "msg_1", state="interrupted")
     place.add("messages", id="msg_1", type="status", recipient="bee", turn_id="trn_2", read_at="now")
-    assert texts(mail.check_told(place.db, place.ledger)) == [
+    assert texts(mail.check_delivery(place.db, place.ledger)) == [
         "status msg_1 to bee was told in 2 turns that ended well: ['trn_1', 'trn_2']"
     ]
 
@@ -45,7 +45,7 @@ def test_a_message_that_was_told_twice_is_found(place: Place) -> None:
 def test_a_message_that_was_told_and_stays_unread_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_1")
     place.add("messages", id="msg_1", type="status", recipient="bee")
-    assert texts(mail.check_told(place.db, place.ledger)) == [
+    assert texts(mail.check_delivery(place.db, place.ledger)) == [
         "status msg_1 to bee was told in trn_1, which ended well, and is still unread"
     ]
 
@@ -53,7 +53,7 @@ def test_a_message_that_was_told_and_stays_unread_is_found(place: Place) -> None
 def test_a_message_that_is_read_and_was_never_told_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_2")
     place.add("messages", id="msg_1", type="status", recipient="bee", turn_id="trn_1", read_at="now")
-    assert texts(mail.check_told(place.db, place.ledger)) == [
+    assert texts(mail.check_delivery(place.db, place.ledger)) == [
         "status msg_1 to bee is read by trn_1, which was never told it"
     ]
 
@@ -66,7 +66,7 @@ def test_a_turn_whose_record_is_not_whole_proves_nothing(place: Place, reason: s
     if reason == "cut off":
         place.lines.append({"what": "look", "turn": "trn_1", "number": 5})
     place.add("messages", id="msg_1", recipient="bee", turn_id="trn_1", read_at="now")
-    assert not list(mail.check_told(place.db, place.ledger))
+    assert not list(mail.check_delivery(place.db, place.ledger))
 
 
 def test_mail_that_a_turn_looked_for_itself_counts(place: Place) -> None:
@@ -74,7 +74,7 @@ def test_mail_that_a_turn_looked_for_itself_counts(place: Place) -> None:
     place.lines.append({"what": "look", "turn": "trn_1", "number": 5})
     place.lines.append({"what": "looked", "turn": "trn_1", "number": 5, "ids": ["msg_1"]})
     place.add("messages", id="msg_1", recipient="bee", turn_id="trn_1", read_at="now")
-    assert not list(mail.check_told(place.db, place.ledger))
+    assert not list(mail.check_delivery(place.db, place.ledger))
 
 
 def test_a_record_that_lacks_most_turns_is_found(place: Place) -> None:
@@ -90,7 +90,7 @@ def test_a_record_that_lacks_most_turns_is_found(place: Place) -> None:
 def test_a_message_that_a_lost_turn_has_read_is_found(place: Place) -> None:
     tell(place, "trn_1", "msg_1", state="lost")
     place.add("messages", id="msg_1", type="status", recipient="bee", turn_id="trn_1", read_at="now")
-    assert texts(mail.check_told(place.db, place.ledger)) == ["status msg_1 to bee is read by trn_1, which is lost"]
+    assert texts(mail.check_delivery(place.db, place.ledger)) == ["status msg_1 to bee is read by trn_1, which is lost"]
 
 
 def test_what_was_said_to_be_sent_must_be_there_once(place: Place) -> None:
@@ -109,7 +109,7 @@ def test_what_was_said_to_be_sent_must_be_there_once(place: Place) -> None:
     assert texts(mail.check_sent(place.db, place.ledger)) == [
         "message a.2 was sent as ['msg_2'], and is there as []",
         "message a.3 was sent once, and is there 2 times: ['msg_3', 'msg_4']",
-        "message ['msg_5'] with number a.5 is there, and nobody sent it",
+        "message ['msg_5'] with number a.5 is there, and no agent sent it",
     ]
 
 
