@@ -40,5 +40,5 @@ def fill(disk: Path, hole: int, name: str = "filler") -> Path:
 
 def free(disk: Path) -> int:
     """How many bytes are left."""
-    found = os.statvfs(disk)
-    return found.f_bavail * found.f_frsize
+    space = os.statvfs(disk)
+    return space.f_bavail * space.f_frsize

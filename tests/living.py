@@ -51,7 +51,7 @@ class Agent:
         }
 
     def end(self) -> None:
-        """Its life is over."""
+        """End its session."""
         db = Database.open(database_path(str(self.root)))
         with db.write():
             db.execute("UPDATE sessions SET state = 'ended' WHERE id = ?", (self.session_id,))
