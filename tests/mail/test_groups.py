@@ -44,7 +44,7 @@ def test_refusals_leave_the_group_as_it_was(hive: Hive, bee: Agent, drone: Agent
     with pytest.raises(InvalidInput, match="already"):
         groups.create(hive.db, HUMAN, "hive", ["drone"], NOW)
     with pytest.raises(UnknownRecipient):
-        groups.add(hive.db, HUMAN, "hive", ["drone", "nobody"], NOW)
+        groups.add(hive.db, HUMAN, "hive", ["drone", "stranger"], NOW)
     with pytest.raises(UnknownRecipient):
         groups.add(hive.db, HUMAN, "hive", ["@all"], NOW)
     with pytest.raises(InvalidInput, match="empty"):

@@ -21,8 +21,8 @@ def test_what_a_person_checks_is_read(hive: Hive, bee: Agent) -> None:
     hive.send(bee, "human", "one")
     hive.send(bee, "human", "two", priority="high")
     checked = inbox.check(hive.db, HUMAN, LATER)
-    assert [each.subject for each in checked.messages] == ["two", "one"]
-    assert [each.read_at for each in hive.inbox("human")] == [LATER, LATER]
+    assert [message.subject for message in checked.messages] == ["two", "one"]
+    assert [message.read_at for message in hive.inbox("human")] == [LATER, LATER]
     assert list(checked.messages) == hive.inbox("human")[::-1]
     assert inbox.check(hive.db, HUMAN, LATER).messages == ()
     assert len(hive.events("mail.read")) == 1
@@ -38,8 +38,8 @@ def test_what_is_not_shown_is_not_read(hive: Hive, bee: Agent) -> None:
     for number in range(3):
         hive.send(bee, "human", f"number {number}")
     checked = inbox.check(hive.db, HUMAN, NOW, limit=2)
-    assert ([each.subject for each in checked.messages], checked.waiting) == (["number 2", "number 1"], 1)
-    assert [each.read_at is None for each in hive.inbox("human")] == [True, False, False]
+    assert ([message.subject for message in checked.messages], checked.waiting) == (["number 2", "number 1"], 1)
+    assert [message.read_at is None for message in hive.inbox("human")] == [True, False, False]
 
 
 @pytest.mark.parametrize("inject", [False, True])
@@ -50,7 +50,7 @@ def test_a_person_looks_into_any_inbox_without_a_mark(hive: Hive, bee: Agent, in
     hive.send(None, "bee", "two")
     before = hive.everything()
     looked = inbox.check(hive.db, HUMAN, NOW, agent="bee", inject=inject)
-    assert ([each.subject for each in looked.messages], looked.waiting) == (["two", "one"], 0)
+    assert ([message.subject for message in looked.messages], looked.waiting) == (["two", "one"], 0)
     assert hive.everything() == before
     with pytest.raises(UnknownRecipient):
         inbox.check(hive.db, HUMAN, NOW, agent="beee")
@@ -83,8 +83,8 @@ def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Age
     [by_human] = inbox.read(hive.db, HUMAN, (asked,), LATER)
     assert by_human.read_at is None
     opened = inbox.read(hive.db, hive.as_(queen), (asked, answer, asked), LATER)
-    assert [each.id for each in opened] == [asked, answer]
-    assert [each.read_at for each in opened] == [LATER, None]
+    assert [thread.id for thread in opened] == [asked, answer]
+    assert [thread.read_at for thread in opened] == [LATER, None]
     assert opened[0].thread == (asked, answer)
     assert opened[0].to_json()["thread"] == (asked, answer)
 
@@ -98,9 +98,9 @@ def test_reading_one_unknown_id_marks_nothing(hive: Hive, bee: Agent) -> None:
 
 def test_an_agent_sees_its_own_part_of_a_thread(hive: Hive, bee: Agent, drone: Agent, queen: Agent) -> None:
     sent = hive.send(queen, "@builders")
-    mine = next(each.id for each in sent.messages if each.recipient == "bee")
+    mine = next(message.id for message in sent.messages if message.recipient == "bee")
     [opened] = inbox.read(hive.db, hive.as_(bee), (mine,), NOW)
-    assert [each.recipient for each in opened.messages] == ["bee"]
+    assert [message.recipient for message in opened.messages] == ["bee"]
     [by_human] = inbox.read(hive.db, HUMAN, (mine,), NOW)
     assert len(by_human.thread) == 2
 
@@ -113,7 +113,7 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
 
     def subjects(wanted: Query, agent: str | None = None, who: Agent | None = None) -> str:
         caller = HUMAN if who is None else hive.as_(who)
-        return "".join(each.subject[-1] for each in inbox.list_mail(hive.db, caller, wanted, agent))
+        return "".join(message.subject[-1] for message in inbox.list_mail(hive.db, caller, wanted, agent))
 
     assert subjects(Query()) == "dcaa"
     assert subjects(Query(), "bee") == "daa"
@@ -140,9 +140,9 @@ def test_lists_are_filtered_and_paged(hive: Hive, bee: Agent, queen: Agent) -> N
 def test_waiting_ends_at_once_where_there_is_mail(hive: Hive, bee: Agent, queen: Agent) -> None:
     hive.send(queen, "bee", "one")
     turn = hive.begin_turn(bee)
-    found = inbox.wait(hive.db, hive.as_(bee, turn), Query(), 30, lambda: NOW)
-    assert found is not None
-    assert (found.subject, found.turn_id, found.read_at) == ("one", turn, None)
+    message = inbox.wait(hive.db, hive.as_(bee, turn), Query(), 30, lambda: NOW)
+    assert message is not None
+    assert (message.subject, message.turn_id, message.read_at) == ("one", turn, None)
     assert inbox.wait(hive.db, hive.as_(bee, turn), Query(), 0.05, lambda: NOW) is None
 
 
@@ -153,9 +153,9 @@ def test_waiting_is_for_what_was_asked(hive: Hive, bee: Agent, queen: Agent) -> 
     for wanted in (Query(sender="drone"), Query(type="error"), Query(sender="human", thread=asked.id)):
         assert inbox.wait(hive.db, hive.as_(bee), wanted, 0.05, lambda: NOW) is None
     wanted = Query(sender="queen", thread=asked.id, type="result")
-    found = inbox.wait(hive.db, hive.as_(bee), wanted, 30, lambda: NOW)
-    assert found is not None
-    assert found.id == answer.id
+    message = inbox.wait(hive.db, hive.as_(bee), wanted, 30, lambda: NOW)
+    assert message is not None
+    assert message.id == answer.id
     assert store.count_new(hive.db, "bee") == 1
 
 
@@ -186,7 +186,7 @@ def test_purging_deletes_what_was_read(hive: Hive, bee: Agent) -> None:
     inbox.check(hive.db, HUMAN, NOW)
     hive.send(bee, "human", "unread")
     assert inbox.purge(hive.db, HUMAN, clock, older_than=86400, agent=None, unread_too=False) == 1
-    assert [each.subject for each in hive.inbox("human")] == ["unread"]
+    assert [message.subject for message in hive.inbox("human")] == ["unread"]
     assert hive.events("mail.purged") == [
         {"deleted": 1, "before": stamp(clock - 86400), "agent": None, "unread_too": False}
     ]
