@@ -361,7 +361,7 @@ WORKING = [
     "GIT_SEQUENCE_EDITOR=: git rebase -i --autosquash main",
 ]
 
-# Denied to everybody, in every profile.
+# Denied to all roles, in every profile.
 FORBIDDEN = [
     ("git-push", 'echo "hi" && git push'),
     ("git-push", "git push"),
