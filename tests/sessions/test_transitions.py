@@ -87,5 +87,5 @@ def test_a_session_that_has_changed_meanwhile_is_left_alone(project: Path) -> No
 
 def test_nothing_else_writes_a_sessions_state() -> None:
     writes = re.compile(r"UPDATE sessions SET [^\"W]*\bstate =")
-    found = [str(path) for path in Path(SOURCE).rglob("*.py") if writes.search(path.read_text())]
-    assert found == []
+    writers = [str(path) for path in Path(SOURCE).rglob("*.py") if writes.search(path.read_text())]
+    assert writers == []
