@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Report:
-    """What came of the run."""
+    """The outcome of the run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -137,7 +137,7 @@ def _replay(
     begun: int,
     has_erred: Callable[[str], int],
 ) -> tuple[int, dict[str, str]]:
-    """Go through the conversation as it was led: every answer in it took a step, but for those that waited."""
+    """Go through the conversation so far: every answer in it took a step, except those that waited."""
     at, mail, waiting = 0, {}, []  # type: tuple[int, dict[str, str], list[dict[str, str]]]
 
     def settle() -> None:

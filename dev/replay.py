@@ -96,7 +96,7 @@ def _score(score: Score) -> dict[str, Any]:
 
 
 def measure(history: History, report: Report, settings: Settings, *, every: int = 1) -> None:
-    """Resolve each conflicted file of a history and add what came of it."""
+    """Resolve each conflicted file of a history and add the outcome to the report."""
     report.repositories.append(history.name)
     report.merges += history.merges
     report.unreadable += history.unreadable

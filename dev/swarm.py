@@ -16,7 +16,7 @@ _DONE = {"mail": {"to": "{parent}", "type": "worker_done", "subject": "{agent} i
 
 
 def play(stage: Stage) -> None:
-    """Sling a lead, watch it work, answer a question, and see what came of it."""
+    """Sling a lead, watch it work, answer a question, and look at the result."""
     stage.say("Now many at once: a lead gets an epic, and slings four agents")
     epic = stage.ask("epic", "create", "A small calculator", "--context", "Plain Python, no dependencies.")["id"]
     parts = _parts(stage, epic)

@@ -168,7 +168,7 @@ class Hand:
         return json.loads(done.stdout)["data"]
 
     def send(self, to: str, subject: str, *more: str, patience: float = _PATIENCE) -> bool:
-        """Send a message until it is said to be sent. Every try is a message of its own, with a number of its own."""
+        """Send a message until `rook` reports it as sent. Every try is a message with a number of its own."""
         deadline = time.monotonic() + patience
         while True:
             nonce = f"{self.key}.{os.getpid()}.{time.time_ns()}"

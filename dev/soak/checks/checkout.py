@@ -1,4 +1,4 @@
-"""The user's own checkout is as the user left it, but for what has landed; and the repository is whole."""
+"""The user's own checkout is as the user left it, except for what has landed, and the repository is whole."""
 
 from __future__ import annotations
 
