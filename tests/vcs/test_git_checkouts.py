@@ -232,9 +232,9 @@ def test_a_submodules_commit_is_part_of_a_snapshot(git_repository: GitRepository
 def test_many_worktrees_can_be_given_settings_at_once(git_repository: GitRepository) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    made = [add(git_repository, f"w{number}") for number in range(6)]
+    worktrees = [add(git_repository, f"w{number}") for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda vcs: vcs.exclude(["/AGENTS.md"]), made))
-    for vcs in made:
+        list(pool.map(lambda vcs: vcs.exclude(["/AGENTS.md"]), worktrees))
+    for vcs in worktrees:
         put(vcs, "AGENTS.md")
         assert git(vcs, "status", "--porcelain") == ""

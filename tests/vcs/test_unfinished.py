@@ -124,7 +124,7 @@ def test_one_that_is_finished_stays(half: Half) -> None:
 
 
 @pytest.mark.parametrize("name", ["new", "dir/new", "bee -> /", "README.md/"])
-def test_files_of_somebody_stay_with_all_the_rest(half: Half, name: str) -> None:
+def test_files_of_the_user_stay_with_all_the_rest(half: Half, name: str) -> None:
     half.make(len(_STEPS))
     is_new = name == "new"
     if name == "bee -> /":
