@@ -1,4 +1,4 @@
-"""An agent's program that dies, stays or says too little: the real cause is told, and nothing is left behind."""
+"""An agent's program dies, hangs or prints too little: Rookery reports the real cause, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_an_interactive_agent_gets_its_task_waits_is_woken_and_ends(den: Den) ->
     ended = den.wait_for("bee", "completed")
     assert ended["turns"] >= 2
     assert (den.folder / ".rookery/worktrees/bee/answer.txt").read_text() == "Fine\n"
-    assert all(each["read_at"] for each in den.mail(to="bee"))
+    assert all(message["read_at"] for message in den.mail(to="bee"))
     den.assert_no_process()
 
 
@@ -77,7 +77,7 @@ def test_an_interactive_agent_whose_terminal_dies_is_seen(den: Den) -> None:
 
 
 @pytest.mark.slow
-def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> None:
+def test_a_watcher_sees_screens_and_a_death_without_asking(den: Den) -> None:
     """One tmux client for all terminals: no other command notices the death first."""
     den.sling(den.task("Talk", [{"say": "Here I am"}, {"hang": True}]), "--name", "bee", "--tmux")
     db = den.rook.open()
@@ -93,7 +93,7 @@ def test_whoever_watches_sees_screens_and_a_death_without_asking(den: Den) -> No
         while store.session(db, session.id).is_alive and time.monotonic() < deadline:
             watch.wait(5)
         assert store.session(db, session.id).outcome == "crashed"
-        watch.wait(0.01)  # nobody is left to look at
+        watch.wait(0.01)  # no agent is left to look at
         assert watch.screens() == {}
     db.close()
 
