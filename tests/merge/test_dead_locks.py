@@ -120,8 +120,8 @@ def test_the_doctor_names_a_dead_lock_and_removes_it(yard: Yard) -> None:
     locks = [make_old(yard.folder / ".git" / name) for name in (*EVERY_LOCK, "config.lock")]
 
     def named() -> list[str]:
-        found = yard.rook.json("doctor", "--category", "vcs").data["checks"]
-        return sorted(each["message"].split(" ")[0] for each in found if each["name"] == "lock")
+        checks = yard.rook.json("doctor", "--category", "vcs").data["checks"]
+        return sorted(check["message"].split(" ")[0] for check in checks if check["name"] == "lock")
 
     def are_removed() -> bool:
         assert yard.rook("doctor", "--fix", "--category", "vcs").status == 0

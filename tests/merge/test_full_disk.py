@@ -55,7 +55,7 @@ def blob(seed: str, size: int = SIZE) -> bytes:
 
 def files_of(folder: Path) -> dict[str, bytes | str]:
     """Every file and link of a checkout, and every folder."""
-    found: dict[str, bytes | str] = {}
+    contents: dict[str, bytes | str] = {}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in (".git", ".rookery")]
         for name in [*names, *folders]:
@@ -63,8 +63,8 @@ def files_of(folder: Path) -> dict[str, bytes | str]:
             if path.name.startswith("filler") or path.name == ".git":
                 continue
             value = os.readlink(path) if path.is_symlink() else "folder" if path.is_dir() else path.read_bytes()
-            found[str(path.relative_to(folder))] = value
-    return found
+            contents[str(path.relative_to(folder))] = value
+    return contents
 
 
 def prepare(yard: Yard) -> None:
@@ -86,7 +86,7 @@ def prepare(yard: Yard) -> None:
 
 
 def dirty(folder: Path) -> None:
-    """Changes of the user's own, none of them in the way."""
+    """Changes of the user's own that block no landing."""
     (folder / "mine.txt").write_text("changed\n")
     (folder / "loose.txt").write_text("loose\n")
     (folder / "staged.txt").write_text("staged\n")

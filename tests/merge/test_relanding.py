@@ -134,9 +134,9 @@ def test_a_branch_is_rebased_with_its_undone_work(yard: Yard) -> None:
     assert yard.merge("--all").status == 0
     yard.commit(other_txt="o\n")
     assert yard.merge("undo", "bee").data[0]["how"] == "reverted"
-    found = yard.rook.json("worktree", "rebase", "bee").data
-    assert found["commits"] == 1
-    assert yard.show("bee.txt", found["branch"]) == "bee"
+    rebased = yard.rook.json("worktree", "rebase", "bee").data
+    assert rebased["commits"] == 1
+    assert yard.show("bee.txt", rebased["branch"]) == "bee"
     assert yard.merge("--branch", "bee").status == 0
     assert yard.show("bee.txt") == "bee"
 
@@ -188,7 +188,7 @@ def go_on(yard: Yard, branch: str, **files: str) -> None:
 
 def names(yard: Yard) -> list[str]:
     """The files of main, less the one that is always there."""
-    return [each for each in git(yard.folder, "ls-tree", "--name-only", "main").split() if each != "README.md"]
+    return [name for name in git(yard.folder, "ls-tree", "--name-only", "main").split() if name != "README.md"]
 
 
 @pytest.fixture(params=["merge", "squash", "rebase"])
@@ -198,7 +198,7 @@ def fresh(request: pytest.FixtureRequest, yard: Yard) -> Yard:
 
 
 def land(yard: Yard, branch: str) -> str:
-    """Land a branch; gives the entry's id."""
+    """Land a branch; return the entry's id."""
     (entry,) = yard.merge("--branch", branch).data["entries"]
     assert entry["state"] == "landed"
     return str(entry["id"])
