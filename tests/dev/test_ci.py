@@ -93,8 +93,8 @@ def test_what_is_slow_and_not_marked_is_told(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n")
     status, lines = run(tmp_path, _GOOD, slow, marked, workers=2)
     assert status == 0
-    told = [line.split()[1] for line in lines if line.startswith("SLOW ")]
-    assert told == ["tests/part1/test_1.py::test_slow"]
+    listed = [line.split()[1] for line in lines if line.startswith("SLOW ")]
+    assert listed == ["tests/part1/test_1.py::test_slow"]
 
 
 @pytest.mark.slow
