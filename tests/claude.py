@@ -62,7 +62,7 @@ def _shared() -> ModelServer:
 
 
 class ClaudeBench:
-    """Claude Code on the bench: a behaviour is what the model is told to answer."""
+    """Claude Code on the bench: a script for the model makes it behave as a test needs."""
 
     runtime = open_runtime("claude")
     missing: Mapping[str, str] = {"program": "/nowhere/claude"}

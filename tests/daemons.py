@@ -1,4 +1,4 @@
-"""Daemons within the test's own process, where code that uses the process's globals fails, and processes of real ones."""
+"""Daemons in the test's own process, where code that uses the process's globals fails, and processes of real ones."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Rest(NamedTuple):
 
     @classmethod
     def of(cls, pids: Iterable[int]) -> Rest:
-        """What is so now."""
+        """The counts of the processes now."""
         tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
         lines = [line for task in tasks for line in (task / "status").read_text().splitlines()]
         sleeps = [line for line in lines if line.startswith("voluntary_ctxt_switches")]

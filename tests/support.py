@@ -270,7 +270,7 @@ def everything(db: Database) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def manifest(*places: Path, without: tuple[str, ...] = ()) -> dict[str, str]:
-    """Every path in the places with its kind, mode and content, but for those under `without`."""
+    """Every path in the places with its kind, mode and content, except those under `without`."""
     entries = {}
     for place in places:
         for folder, names, files in os.walk(place):

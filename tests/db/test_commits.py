@@ -1,4 +1,4 @@
-"""What waits for commits is told of them, by whatever process they are made, and sleeps otherwise."""
+"""A commit of any process wakes those that wait for commits; otherwise they sleep."""
 
 from __future__ import annotations
 

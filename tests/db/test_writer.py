@@ -527,7 +527,7 @@ def test_sixteen_threads_with_random_failures(crowd: Crowd, seed: int) -> None:
 
 
 def _run_plans(crowd: Crowd, plans: list[list[str]]) -> None:
-    """Let every thread write as its plan says, and compare what each was told with what is there."""
+    """Let every thread write as its plan says, and compare the outcome that it saw with the rows that are there."""
     crowd.plain.execute("DELETE FROM written")
     outcomes: list[dict[str, BaseException | None]] = [{} for _ in plans]
     begin = threading.Barrier(len(plans))

@@ -27,7 +27,7 @@ _NOW = "2026-01-31T12:00:00.000Z"
 
 
 def put(root: Path, plain: dict[str, str], credentials: dict[str, str], state: Path) -> Path:
-    """Write a record; gives the file of the credentials."""
+    """Write a record; return the file of the credentials."""
     with store.writing(str(root)):
         path = store.write(str(root), str(state), Variables(plain, credentials), at=_NOW, by="ada", how="sling")
     return Path(path)

@@ -239,7 +239,7 @@ def test_guard_and_permits_say_the_same_to_every_role_of_every_operation(
 
 
 def test_the_guard_follows_the_file_of_the_role(scene: Scene) -> None:
-    """What is changed there is said by both at once."""
+    """Guard and permits both follow a change of the file at once."""
     bee, words = scene.agents["bee"], ["run", "complete"]
     assert permit(bee, words) is not None
     assert ask_hook(bee, words).status == DENIED

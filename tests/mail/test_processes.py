@@ -127,7 +127,7 @@ def test_the_wait_command_says_when_the_time_is_up(hive: Hive, bee: Agent) -> No
 
 
 def _waits(child: subprocess.Popen[bytes]) -> None:
-    """Return once the child waits: it has said so, and then slept."""
+    """Return once the child waits: it has printed a line, and then slept."""
     assert child.stdout is not None
     assert child.stdout.readline() == b"here\n"
     wait_until(lambda: _state(child.pid) == "S")

@@ -1,4 +1,4 @@
-"""A project whose agents are sandboxed: how tests run something within, and see what came of it outside."""
+"""A project whose agents are sandboxed: tests run something in the sandbox, and look at its effects outside."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Cell(Den):
         self.local.write_text(yaml.safe_dump(whole))
 
     def run(self, *steps: Any, name: str = "bee", role: str = "builder") -> list[str]:
-        """Let an agent do steps (a text is a shell command) and end; what its tools said, one by one."""
+        """Let an agent do steps (a text is a shell command) and end; return the output of each tool call."""
         done = [{"run": step} if isinstance(step, str) else step for step in steps]
         self.sling(self.task(f"For {name}", [*done, DONE]), "--name", name, "--role", role)
         self.wait_for(name, "completed")

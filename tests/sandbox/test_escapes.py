@@ -82,7 +82,7 @@ class Site:
         }
 
     def manifest(self) -> dict[str, str]:
-        """Everything around, but for what is the agent's own, what Rookery writes about it, and objects."""
+        """Everything outside, except the agent's own files, what Rookery writes about the agent, and objects."""
         git, state = self.root / ".git", self.root / ".rookery"
         own = [git / "worktrees" / "bee", git / "refs/heads/rook/bee", git / "logs/refs/heads/rook/bee"]
         own += [state / "worktrees/bee", git / "objects", git / "refs/rookery"]

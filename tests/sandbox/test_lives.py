@@ -1,4 +1,4 @@
-"""Agents live in the sandbox as they do without: work, mail, children, terminals, and an end that leaves nothing."""
+"""Agents run in a sandbox as they do without one: work, mail, children, terminals, and an end that leaves nothing."""
 
 from __future__ import annotations
 

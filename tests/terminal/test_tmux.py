@@ -172,7 +172,7 @@ class TestTyping:
 
 
 class TestReading:
-    """What was said can be read, also afterwards."""
+    """A program's output can be read, also after its end."""
 
     def test_the_screen_and_the_history(self, tmux: Tmux, mark: Mark) -> None:
         start(tmux, mark, "seq 1000; read x")
