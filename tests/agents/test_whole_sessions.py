@@ -9,7 +9,7 @@ import pytest
 
 from conftest import git
 from den import DONE, Den
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.events.redact import HIDDEN
 from support import wait_until
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.environment.model import (
     ADDED,
     CHANGED,

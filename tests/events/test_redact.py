@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from invented import SECRETS
+from fake_secrets import SECRETS
 from rookery.events.redact import HIDDEN, looks_secret, redact, redact_all
 
 
