@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.hooks import service as hooks
 from rookery.hooks.model import Answer
 from rookery.mail import groups

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.ops import index
 from support import add, everything
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from actions import ask_hook, ask_shell_hook, ask_tool_hook
+from agent_rows import Agent
 from conftest import Rook
 from den import DONE, Den
-from living import Agent
 from rookery.hooks import service as hooks
 from rookery.hooks.model import DENIED
 from support import wait_until, write_role

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from actions import HIDDEN, REFUSED, STRIPPED, Scene, ask_hook, ask_shell_hook, calls_on, make_scene
+from agent_rows import Agent
 from conftest import git
 from daemons import OwnDaemon, has_daemon
 from den import DONE, Den
-from living import Agent
 from rookery.daemon.hello import Guest
 from rookery.db.database import Database
 from rookery.hooks.model import DENIED

@@ -21,9 +21,9 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from agent_rows import Agent
 from conftest import git
 from daemons import OwnDaemon, hello, receive, workers_of
-from living import Agent
 from rookery.base.call import serving
 from rookery.client import frames
 from rookery.daemon.client_connection import Connection

@@ -15,8 +15,8 @@ from impostor import Impostor
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import hello
-from living import Agent
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon import address

@@ -14,8 +14,8 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from agent_rows import Agent
 from daemons import workers_of
-from living import Agent
 from rookery.daemon import address
 from rookery.processes.proctable import lineage
 from rookery.processes.proctree import end_tree, identify, is_alive, marked

@@ -13,8 +13,8 @@ import pytest
 from live import Live, client_argv
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive
-from living import Agent
 from rookery.client import frames
 from rookery.daemon import calls, server
 from rookery.daemon.hello import Guest

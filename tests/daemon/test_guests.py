@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive, run_as_guest
-from living import Agent
 from rookery.client import frames
 from rookery.config.project import database_path
 from rookery.daemon.hello import Guest

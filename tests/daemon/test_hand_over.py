@@ -18,8 +18,8 @@ import pytest
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive
-from living import Agent
 from rookery.base.call import sleep
 from rookery.client import frames
 from rookery.daemon import calls, clients, fingerprint, main

@@ -18,8 +18,8 @@ from impostor import Impostor
 from live import Live, wait_for_dialogue
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon, hello, receive
-from living import Agent
 from rookery.client import frames, hook
 from rookery.daemon import address, calls, server
 from support import SOURCE, Ran, child_environ

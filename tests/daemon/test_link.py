@@ -11,8 +11,8 @@ import pytest
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import hello, receive
-from living import Agent
 from rookery.client import frames
 from rookery.daemon import address
 from rookery.daemon.hello import Guest

@@ -21,8 +21,8 @@ from impostor import write_lock
 from live import Live
 from live import live as live
 
+from agent_rows import Agent
 from daemons import OwnDaemon
-from living import Agent
 from rookery.base.errors import ProgramFailed
 from rookery.client import frames
 from rookery.client.connection import Connection

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
 from den import DONE, Den
-from living import Agent
 from rookery.environment import store
 from rookery.environment.model import Variables
 from rookery.environment.service import own_environ, project_environ

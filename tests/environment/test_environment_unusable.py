@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from agent_rows import Agent
 from den import DONE, Den
-from living import Agent
 from rookery.environment import store
 from support import Ran, wait_until
 

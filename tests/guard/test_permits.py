@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from actions import ALLOWED, REFUSED, Scene, ask_hook, calls_on, make_scene
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.base.call import Call, serving
 from rookery.base.errors import RookError
 from rookery.cli.parse import parse_operation

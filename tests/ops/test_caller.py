@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from living import Agent
+from agent_rows import Agent
 from rookery.base.call import Call, serving
 from rookery.config.environ import read_environ
 from rookery.ops.caller import ForgedSender

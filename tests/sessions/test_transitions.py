@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from living import Agent
+from agent_rows import Agent
 from rookery.base.errors import InvalidState
 from rookery.config.environ import read_environ
 from rookery.config.loader import load_config

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agent_rows import Agent
 from conftest import Rook
-from living import Agent
 from rookery.base.clock import stamp
 from rookery.config.environ import now
 from rookery.events import store
