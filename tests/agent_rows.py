@@ -16,7 +16,7 @@ from support import add
 
 
 class Agent:
-    """One of them."""
+    """An agent with a session, a task and a token, and no process."""
 
     def __init__(
         self,

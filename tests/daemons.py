@@ -70,7 +70,7 @@ class OwnDaemon:
 
 
 def run_as_guest(root: str, guest: Guest, *words: str, message: bytes | None = None) -> tuple[int, bytes, bytes]:
-    """The same by a daemon of its own."""
+    """Run a command as an agent in a sandbox, through a daemon of its own."""
     daemon = OwnDaemon(root)
     try:
         return daemon.run_as(guest, list(words), message)

@@ -129,7 +129,7 @@ class Den:
         return runners[0]
 
     def assert_tidy(self, *, worktrees: int, branches: int) -> None:
-        """There is just what should be there, and no process is left over."""
+        """The repository has this many worktrees and branches of agents, and no process is left over."""
         assert len(git(self.folder, "worktree", "list").splitlines()) == 1 + worktrees
         assert len(git(self.folder, "branch", "--list", "rook/*").splitlines()) == branches
         self.assert_no_process()

@@ -21,7 +21,7 @@ class Sample(Protocol):
     """What the fixture `sample` gives."""
 
     def __call__(self, cases: Sequence[T], count: int) -> list[T]:
-        """So many of the cases; all of them with `--all`."""
+        """A sample of this size from the cases; all of them with `--all`."""
 
 
 SLOW = "slow tests"
@@ -79,7 +79,7 @@ def _backend(item: pytest.Item) -> str | None:
 
 
 def choose(names: Iterable[str], count: int) -> set[str]:
-    """So many of the names, without a pattern and always the same ones."""
+    """A sample of this size from the names, without a pattern and always the same."""
     return set(sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())[:count])
 
 

@@ -113,7 +113,7 @@ def run_rook(
 
 
 def _run_in_daemon(folder: Path, words: list[str], env: Mapping[str, str], stdin: bytes, timeout: float) -> Ran | None:
-    """The same by a daemon's thread; None if that is nothing for a thread.
+    """The same in a daemon's thread; None if the command cannot run in a thread.
 
     What is meant to kill the process that runs it goes to a daemon of its own, and ends as if that were the caller.
     """

@@ -20,7 +20,7 @@ def den(repo: Path) -> Iterator[Den]:
 
 
 def play(den: Den, body: str) -> None:
-    """From now on agents run on a program that does this."""
+    """Let agents run on a program that does this."""
     program = den.folder.parent / "program"
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)

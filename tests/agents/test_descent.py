@@ -38,7 +38,7 @@ mv $2.new $2
 
 
 def test_a_caller_that_has_ended_is_no_person(project: Path) -> None:
-    """Its number may be another process's by now."""
+    """Another process may have its number by now."""
     ours, theirs = socket.socketpair()
     connection = Connection(theirs)
     assert connection.is_peer_alive()

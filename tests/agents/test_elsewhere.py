@@ -59,7 +59,7 @@ def _give(den: Den, runner: HolderId, **changes: object) -> None:
 
 
 def _look_everywhere(den: Den) -> None:
-    """All that looks for what was left behind."""
+    """Run every command that looks for what killed processes left behind."""
     for words in (("status",), ("doctor", "--fix"), ("merge", "--all"), ("worktree", "clean"), ("status",)):
         ran = den.rook(*words)
         assert ran.status == 0 or words[0] == "merge", ran
@@ -140,7 +140,7 @@ def test_a_lease_a_scratch_folder_and_a_claim_end_by_time_alone(den: Den, forge:
 @pytest.mark.slow
 @pytest.mark.parametrize(("column", "value"), [("host", "another"), ("namespace", "1")])
 def test_a_terminal_of_another_place_is_not_taken_for_gone(den: Den, column: str, value: str) -> None:
-    """Only where the project belongs its terminals can be seen."""
+    """Only processes on the project's own host and namespace can see its terminals."""
     db = den.rook.open()
     gone = holder.of(Identity(NOBODY, f"{proctable.this_boot()}-1"))
     there = gone.replace(**{column: value}, identity=Identity(NOBODY, "0a1b2c3d-123"))

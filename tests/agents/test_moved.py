@@ -115,7 +115,7 @@ def test_a_working_agent_begins_its_turn_again_at_the_new_place(scene: Scene) ->
 
 @pytest.mark.slow
 def test_moved_to_another_disk_it_is_the_same_project(scene: Scene) -> None:
-    """There `mv` copies, and deletes what was."""
+    """Between disks `mv` copies the project, and then deletes the old one."""
     copy_live(scene.old, scene.new)
     shutil.rmtree(scene.old)
     _lands(Den.at(scene.new))

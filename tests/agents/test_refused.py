@@ -275,7 +275,7 @@ def _set_state(scene: Scene, name: str, state: str) -> None:
 
 @pytest.mark.slow
 def test_people_are_refused_nothing_that_is_theirs(project: Path) -> None:
-    """It may not work here, as there is no terminal or snapshot; but not because of who calls."""
+    """An operation may fail, as there is no terminal or snapshot, but not because of its caller."""
     scene = make_scene(project)
     for operation in OF_PEOPLE:
         words = calls_on(OPERATIONS[operation], scene.agents["ada"], lambda _: scene.learned["ada"])[-1]

@@ -183,7 +183,7 @@ def test_a_child_that_takes_too_long_is_ended_for_a_call_too(mark: Mark) -> None
 
 @pytest.mark.slow
 def test_input_and_output_of_a_slow_child_come_whole() -> None:
-    """It is waited for in slices, and none of them loses or repeats anything."""
+    """The call waits for it in slices, and no slice loses or repeats anything."""
     code = "import sys, time; time.sleep(0.5); text = sys.stdin.read(); time.sleep(0.5); print(text)"
     text = "".join(f"{number}\n" for number in range(100_000))
     assert (

@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """As editors do it: the file's place is taken by a new one."""
+    """Write as editors do: a new file replaces the old one."""
     draft = path.with_suffix(".draft")
     draft.write_text(text)
     draft.replace(path)

@@ -66,7 +66,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(live: Live) -> None:
 def test_output_that_cannot_be_written_is_an_error(
     live: Live, where: str | None, mode: str, options: tuple[str, ...]
 ) -> None:
-    """The same of a lost error output is not: there is nowhere to say it."""
+    """A lost error output is not: there is nowhere to report it."""
     redirect = f">{where}" if where else ">&-"
     env = live.environ({"ROOKERY_DAEMON": mode})
 

@@ -152,7 +152,7 @@ def test_a_few_among_many_take_few_steps(db: Database, options: dict[str, Any]) 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", _ASKS)
 def test_the_list_of_questions_is_whole(table: str) -> None:
-    """Only the comparison by the doctor may read all events, and does so by `read`."""
+    """Only the doctor's comparison may read all events, and it uses `read`."""
     assert set(_readers(table)) == _ASKS[table]
 
 

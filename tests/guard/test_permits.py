@@ -64,7 +64,7 @@ def permit(agent: Agent, words: list[str], cwd: str | Path = "", env: dict[str, 
 
 
 def permit_served(agent: Agent, words: list[str], cwd: str | Path = "") -> RookError | None:
-    """The same for a call that came through the agent's own socket, with an environment that says nothing of it."""
+    """The same for a call through the agent's own socket, with an environment that does not name the agent."""
     refusals: list[RookError | None] = []
     plain = {"HOME": "/nowhere", "ROOKERY_ROOT": str(agent.root)}
     call = Call(

@@ -46,7 +46,7 @@ class Agent(NamedTuple):
         return {"ROOKERY_AGENT": self.name, "ROOKERY_TOKEN": self.token, **more}
 
     def environ(self, turn: str | None = None) -> Environ:
-        """The same, as Rookery reads it."""
+        """Its variables, as Rookery reads them."""
         return read_environ({"HOME": "/nowhere", **self.variables(turn)})
 
 

@@ -285,7 +285,7 @@ def fill_on_move(yard: Yard, filler: Path) -> None:
 
 
 def break_git(yard: Yard, number: int, command: str) -> None:
-    """From the so-and-so-many-th file on, git's filter runs a command in place of giving its content."""
+    """From the file of this number on, git's filter runs a command instead of printing the content."""
     script, count = yard.folder / ".git" / "break", yard.folder / ".git" / "count"
     script.write_text(f"#!/bin/sh\necho x >> {count}\n[ $(wc -l < {count}) -le {number} ] && exec cat\n{command}\n")
     script.chmod(0o755)

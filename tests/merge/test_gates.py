@@ -201,7 +201,7 @@ def test_a_gate_that_writes_into_its_repository_reaches_only_its_own(yard: Yard)
 
 
 def test_a_gate_that_moves_the_real_base_lands_nothing_untested(yard: Yard) -> None:
-    """It goes by the absolute path: what it moves is seen, and the candidate is built again on top of it."""
+    """The gate uses the absolute path; the merger sees the move, and builds the candidate again on top of it."""
     yard.branch("work", a_txt="a\n")
     other = yard.branch("other", b_txt="b\n")
     yard.settings(

@@ -101,7 +101,7 @@ class Field:
 
     @contextmanager
     def held(self) -> Iterator[int]:
-        """As if a process were at work."""
+        """Hold the lock, as an observer at work does."""
         self.lock.parent.mkdir(exist_ok=True)
         handle = os.open(self.lock, os.O_RDWR | os.O_CREAT)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

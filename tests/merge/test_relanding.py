@@ -180,7 +180,7 @@ def test_a_rebase_in_the_same_second_makes_commits_of_its_own(yard: Yard, monkey
 
 
 def go_on(yard: Yard, branch: str, **files: str) -> None:
-    """One more commit on a branch; the checkout goes back to main."""
+    """Add a commit to a branch; the checkout goes back to main."""
     git(yard.folder, "switch", "-q", branch)
     yard.commit(**files)
     git(yard.folder, "switch", "-q", "main")
@@ -220,7 +220,7 @@ def test_a_part_that_lands_again_does_not_stand_for_the_whole(fresh: Yard) -> No
 
 
 def test_a_branch_that_took_its_own_landing_in_lands_again_in_full(fresh: Yard) -> None:
-    """As agents do that are asked to rebase."""
+    """Agents that are asked to rebase do so."""
     yard = fresh
     yard.branch("x", a_txt="a\n")
     land(yard, "x")
@@ -251,7 +251,7 @@ def test_what_landed_by_another_strategy_lands_again_too(yard: Yard) -> None:
 
 
 def test_only_what_was_undone_comes_again(fresh: Yard) -> None:
-    """Of a second landing, which stands, main has edited one file and deleted another."""
+    """A second landing stays; main has edited one of its files and deleted another."""
     yard = fresh
     yard.branch("x", a_txt="a\n")
     first = land(yard, "x")

@@ -77,7 +77,7 @@ class Yard:
         return git(self.folder, "show", f"{at}:{path}")
 
     def main(self) -> str:
-        """Where the base is."""
+        """The commit of the base."""
         return git(self.folder, "rev-parse", "main")
 
     def merge(self, *words: str) -> Ran:

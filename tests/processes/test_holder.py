@@ -119,7 +119,7 @@ def test_each_call_is_a_holder_of_its_own() -> None:
 
 
 def test_another_process_cannot_see_which_calls_are_served() -> None:
-    """So it takes a call for alive as long as the process is."""
+    """So it counts a call as alive as long as the process is."""
     one = Served(make_call(), myself).value()
     code = (
         "import sys; from rookery.processes import holder; "

@@ -45,7 +45,7 @@ def _table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("_table")
 class TestIdentity:
-    """Who is alive."""
+    """Which processes are alive."""
 
     def test_we_are_alive(self) -> None:
         me = identify(os.getpid())

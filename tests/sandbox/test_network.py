@@ -82,7 +82,7 @@ def test_off_reaches_nothing(repo: Path, ports: tuple[int, int]) -> None:
 @pytest.mark.slow
 @needs_bubblewrap
 def test_allow_reaches_what_is_listed(repo: Path, ports: tuple[int, int]) -> None:
-    """By address where it is meant; a name that leads into the machine is refused, though it is listed."""
+    """An address that is listed is reached; a listed name that resolves to this machine is refused."""
     listed, other = ports
     cell = Cell(repo, network="allow", allow=[f"127.0.0.1:{listed}", f"localhost:{listed}"])
     urls = [f"http://127.0.0.1:{listed}/a?b", f"http://127.0.0.1:{other}/", f"http://localhost:{listed}/"]

@@ -126,7 +126,7 @@ def test_an_agent_in_a_terminal_waits_is_woken_and_ends(cell: Cell) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["--headless", "--tmux"])
 def test_killing_the_host_leaves_nothing(cell: Cell, where: str) -> None:
-    """Not even what has left its group and session, and has taken the mark off."""
+    """Not even processes that have left its group and session and removed its mark from their environment."""
     steps = ["(setsid env -i sleep 1007 &) ; setsid sleep 1007 & echo begun", {"hang": True}]
     task = cell.task("Hang", [{"run": step} if isinstance(step, str) else step for step in steps])
     cell.sling(task, "--name", "bee", where)

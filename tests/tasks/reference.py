@@ -26,7 +26,7 @@ class Reference:
         """Task, words and source, in the order of adding."""
 
     def copy(self) -> Reference:
-        """To try a step on."""
+        """A copy on which a step can be tried."""
         return copy.deepcopy(self)
 
     # What follows from the places.

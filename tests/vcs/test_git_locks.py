@@ -269,7 +269,7 @@ def test_a_worktree_has_its_own_locks_and_those_of_all(repo: Path, tmp_path: Pat
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_git_in_a_sandbox_is_seen_from_outside(repo: Path, tmp_path: Path) -> None:
-    """It has processes of its own numbering, and calls the repository by another name."""
+    """Its process ids are those of another namespace, and it knows the repository by another path."""
     flag = tmp_path / "editing"
     wait_script(tmp_path / "editor", flag)
     (repo / "README.md").write_text("edited\n")

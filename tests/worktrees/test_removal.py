@@ -86,7 +86,7 @@ def used(place: Place, name: str) -> Agent:
 
 
 def test_killed_anywhere_the_next_cleaning_tells_of_it_once(place: Place, sample: Sample) -> None:
-    """By the number of the step, whatever steps there are."""
+    """Steps are counted, so that new ones are tested too."""
     for step in sample(range(1, 7), 3):
         ann = used(place, f"ann{step}")
         run_killed(_CLEAN, step, place.root)
