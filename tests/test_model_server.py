@@ -232,7 +232,7 @@ def test_keys_paths_and_a_check_whether_the_server_answers(server: ModelServer) 
         ("- stubborn: true", "a model cannot do"),
     ],
 )
-def test_a_script_that_is_wrong_is_told(server: ModelServer, script: str, complaint: str) -> None:
+def test_a_script_that_is_wrong_is_refused(server: ModelServer, script: str, complaint: str) -> None:
     with pytest.raises(BadScript, match=complaint):
         compile_script(script, {})
     refused = ask(server, user(model_script(script)))

@@ -103,7 +103,7 @@ def test_variables_and_flags_are_read_every_time(root: Path, environ: Environ, m
     assert read_config(str(root), environ, {}).agents.max_depth == 1
 
 
-def test_a_mistake_is_told_and_not_kept(root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_reported_and_not_kept(root: Path, environ: Environ, monkeypatch: pytest.MonkeyPatch) -> None:
     _settle(monkeypatch)
     _write(root / ".rookery/config.yaml", "agents:\n  max_depth: deep\n")
     for _ in range(2):

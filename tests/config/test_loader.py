@@ -226,7 +226,7 @@ def test_a_list_of_mappings_is_written_alike_everywhere(layers: Layers) -> None:
         ("gates:\n  - {name: a, run: b, ? [c] : d}\n", "2:25", "a key must be a word"),
     ],
 )
-def test_a_mistake_in_a_list_of_mappings_is_told_at_its_place(
+def test_a_mistake_in_a_list_of_mappings_is_reported_at_its_place(
     layers: Layers, text: str, place: str, problem: str
 ) -> None:
     layers.project.write_text(text)
@@ -280,7 +280,7 @@ def test_anchors_are_fine(layers: Layers) -> None:
     ],
 )
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_mistake_is_told_at_its_place(
+def test_a_mistake_is_reported_at_its_place(
     layers: Layers, monkeypatch: pytest.MonkeyPatch, loader: type, text: str, place: str, problem: str
 ) -> None:
     monkeypatch.setattr(yaml_file, "LOADER", loader)
@@ -337,7 +337,7 @@ def test_a_file_of_any_size_is_not_read(layers: Layers) -> None:
     assert layers.mistakes() == [f"{layers.project}:1:1: it is larger than 256 KiB"]
 
 
-def test_every_mistake_of_every_layer_is_told_at_once(layers: Layers) -> None:
+def test_every_mistake_of_every_layer_is_reported_at_once(layers: Layers) -> None:
     layers.user.write_text("tasks:\n  lease: x\n")
     layers.project.write_text("nope: 1\nvcs:\n  backend: svn\n  timeout: y\n")
     layers.local.write_text("a: *gone")

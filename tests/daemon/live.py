@@ -160,4 +160,4 @@ def live(project: Path) -> Iterator[Live]:
     running = Live(project)
     yield running
     running.close()
-    wait_until(lambda: processes_of(str(project)) == [])  # one that was told to leave may be about to
+    wait_until(lambda: processes_of(str(project)) == [])  # a daemon that was asked to leave may still run

@@ -108,7 +108,7 @@ def test_off_runs_in_the_calling_process(live: Live) -> None:
 
 def test_what_looks_after_the_daemon_starts_none(live: Live) -> None:
     assert live.run("daemon", "status", "--json").data["is_running"] is False
-    stopped = live.run("daemon", "stop", "--json")  # what is wanted is so already
+    stopped = live.run("daemon", "stop", "--json")  # it is stopped already
     assert (stopped.status, stopped.data["stopped_pid"]) == (0, None)
     assert address.read_address(live.root) is None
 

@@ -105,7 +105,7 @@ def test_a_folder_that_is_gone_is_no_reason_to_fail(tmp_path: Path) -> None:
         watch.wait(0.01)
 
 
-def test_a_transaction_that_changes_nothing_is_not_told_of(path: str) -> None:
+def test_a_transaction_that_changes_nothing_is_not_announced(path: str) -> None:
     """Else who waits, and looks by such a transaction, would wake itself."""
     db = Database.open(path)
     announced = path + commits.SUFFIX

@@ -168,7 +168,7 @@ def test_only_what_is_named_is_replaced() -> None:
     assert result == Variables({"A": "2", "B": "1"}, {"ONE_KEY": "1"})
 
 
-def test_changes_are_told_by_name() -> None:
+def test_changes_are_shown_by_name() -> None:
     old, new = Variables({"A": "1", "B": "1"}, {"K": "1"}), Variables({"A": "1"}, {"K": "2", "L": "1"})
     assert compare(old, new) == (
         Change("B", PLAIN, REMOVED),

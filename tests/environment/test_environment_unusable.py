@@ -103,7 +103,7 @@ def test_a_turn_waits_until_a_person_has_repaired_it(den: Den, tmp_path: Path, w
     for name in ("bee", "ant"):
         assert den.agent(name)["state"] == "waiting"
     assert (out.read_text(), other.read_text()) == (f"{A} here \n",) * 2
-    # It goes on by itself once that is done, and the next problem is told again.
+    # It goes on by itself once that is done, and the next problem is reported again.
     ran = den.rook("env", "refresh", env=RECORDED)
     assert ran.status == 0, ran
     for name in ("bee", "ant"):
@@ -112,7 +112,7 @@ def test_a_turn_waits_until_a_person_has_repaired_it(den: Den, tmp_path: Path, w
     assert len(escalations(den)) == 1
 
 
-def test_the_next_problem_is_told_again(den: Den, tmp_path: Path) -> None:
+def test_the_next_problem_is_reported_again(den: Den, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sling(den, out, times=2)
     for number in (1, 2):

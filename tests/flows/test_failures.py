@@ -70,7 +70,7 @@ def test_what_fails_or_changes_nothing_waits_longer_each_time_and_is_left_to_a_p
     ctx.db.close()
 
 
-def test_what_only_a_person_can_repair_is_told_at_once(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_a_person_can_repair_is_reported_at_once(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     flow: Any = Broken(NeedsPerson("it is broken"))
     monkeypatch.setattr(loop, "FLOWS", {"broken": flow})
     for _ in range(3):

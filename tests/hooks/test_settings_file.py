@@ -105,7 +105,7 @@ def _fire(project: Path, name: str, payload: object, **environ: str) -> subproce
 
 
 @pytest.mark.slow
-def test_a_session_is_told_how_things_stand_and_gets_its_mail_once(project: Path) -> None:
+def test_a_session_gets_a_summary_of_the_project_and_its_mail_once(project: Path) -> None:
     rook = Rook(project)
     rook.json("hooks", "install")
     rook.json("task", "create", "Paint the shed")

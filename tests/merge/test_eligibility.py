@@ -174,7 +174,7 @@ def test_what_a_crashed_agent_left_lands_by_name_and_completes_nothing(yard: Yar
     assert (entry["state"], "before it was done" in entry["reason"]) == ("landed", True)
     assert "part.txt" in files_of_main(yard)
     assert state_of(yard, task) == "PENDING"
-    # What is undone then was not completed, and is not said to be open again.
+    # The undone task was not completed, so no message calls it open again.
     yard.commit(o_txt="o\n")
     assert yard.merge("undo", "bee").status == 0
     assert "open again" not in yard.mail(to="bee")[-1]["body"]

@@ -210,7 +210,7 @@ def elsewhere(yard: Yard, disk: Path) -> Path:
     return disk / "main"
 
 
-def test_what_cannot_be_put_back_yet_is_said_and_put_back_by_the_next_command(yard: Yard, small_disk: Path) -> None:
+def test_what_cannot_be_put_back_yet_is_reported_and_put_back_by_the_next_command(yard: Yard, small_disk: Path) -> None:
     """Another program takes the room that git has freed, so that the old files do not fit any more."""
     yard.settings("project:\n  base: main\n")
     for number in range(4):

@@ -150,7 +150,7 @@ def test_a_gate_that_ends_but_leaves_something_running(yard: Yard) -> None:
     yard.assert_tidy()
 
 
-def test_output_is_bounded_and_its_end_is_told(yard: Yard) -> None:
+def test_output_is_bounded_and_its_end_is_shown(yard: Yard) -> None:
     yard.settings("merge:\n  gate_output: 1\n", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1")
     yard.branch("work", a_txt="a\n")
     assert yard.merge("--branch", "work").status == 1

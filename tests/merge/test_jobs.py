@@ -206,7 +206,7 @@ def test_mergers_sleep_while_they_wait_for_a_gate_and_for_each_other(gated: Gate
     second = subprocess.Popen(rook_argv("merge", "--branch", "two"), cwd=gated.yard.folder, env=child_environ())
     wait_until(lambda: gated.yard.states().get("two") == "queued", 60)
 
-    # A merger that is killed tells of nothing, so who waits for one looks once a second.
+    # A merger that is killed announces nothing, so a process that waits for one looks once a second.
     wait_until(lambda: is_at_rest([first.pid], 1) and is_at_rest([second.pid], 4), 60)
     assert (first.poll(), second.poll()) == (None, None)
     gated.go.write_text("go")

@@ -349,7 +349,7 @@ def test_where_it_cannot_be_started_the_caller_goes_on(field: Field) -> None:
     assert not (field.folder / "gone").exists()
 
 
-def test_a_project_that_has_gone_is_told_in_a_line(field: Field, tmp_path: Path) -> None:
+def test_a_project_that_has_gone_is_reported_in_a_line(field: Field, tmp_path: Path) -> None:
     with field.held() as lock:
         argv = [sys.executable, "-m", "rookery.flows.radar", str(tmp_path / "gone"), str(lock), "1"]
         done = subprocess.run(argv, env=child_environ(), pass_fds=[lock], capture_output=True, timeout=60, check=False)

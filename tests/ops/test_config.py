@@ -73,7 +73,7 @@ def test_an_unknown_key_is_not_found_and_a_close_one_named(tmp_path: Path) -> No
     assert caught.value.hint == "vcs holds vcs.backend, vcs.timeout"
 
 
-def test_a_broken_file_is_told(project: Path) -> None:
+def test_a_broken_file_is_reported(project: Path) -> None:
     (project / ".rookery" / "config.yaml").write_text("tasks: [")
     with pytest.raises(ConfigInvalid, match=r"config\.yaml:\d+:\d+: it is not YAML"):
         show(context(project))

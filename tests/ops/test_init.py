@@ -263,7 +263,7 @@ def test_force_writes_the_configuration_again_and_keeps_the_old(repo: Path) -> N
     assert init(context(repo), force=True).created == ()
 
 
-def test_a_broken_configuration_is_told_and_kept(repo: Path) -> None:
+def test_a_broken_configuration_is_reported_and_kept(repo: Path) -> None:
     (repo / ".rookery").mkdir()
     (repo / ".rookery" / "config.yaml").write_text("tasks: [")
     with pytest.raises(ConfigInvalid):

@@ -151,14 +151,14 @@ def test_a_file_that_has_not_changed_is_read_once(root: str) -> None:
         ("just a text", 2, "`key: value` lines"),
     ],
 )
-def test_a_mistake_is_told_at_its_line(root: str, front: str, line: int | None, complaint: str) -> None:
+def test_a_mistake_is_reported_at_its_line(root: str, front: str, line: int | None, complaint: str) -> None:
     path = write_role(root, "writer", front)
     message = problem(root)
     assert message.startswith(str(path) if line is None else f"{path}:{line}:"), message
     assert complaint in message
 
 
-def test_one_mistake_is_told_once(root: str) -> None:
+def test_one_mistake_is_reported_once(root: str) -> None:
     write_role(root, "writer", WHOLE.replace("relaxed", "reckless"), "You write.\n")
     assert len(problem(root).splitlines()) == 1
 
@@ -223,7 +223,7 @@ def test_no_name_leads_out_of_the_folder(root: str, tmp_path: Path) -> None:
         find_role(root, os.path.join(root, ".rookery", "roles", "writer"))
 
 
-def test_names_that_two_roles_share_are_told(root: str) -> None:
+def test_names_that_two_roles_share_are_reported(root: str) -> None:
     write_role(root, "writer", "extends: builder\naliases: [author]")
     write_role(root, "poet", "extends: builder\naliases: [author]")
     with pytest.raises(InvalidInput, match="author is a name of poet and writer"):

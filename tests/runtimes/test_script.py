@@ -70,7 +70,7 @@ def test_other_text_holds_none(text: str) -> None:
         ("- repeat: 100000\n  steps: [{say: x}, {say: y}]", "more than 100,000"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_steps_number(text: str, complaint: str) -> None:
+def test_what_is_wrong_is_reported_with_the_steps_number(text: str, complaint: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_script(text)
     assert complaint in caught.value.message

@@ -121,7 +121,7 @@ def test_it_calls_rook_as_any_agent_does(actor: Actor) -> None:
     assert played.status == 0
 
 
-def test_tokens_are_told_with_the_model_of_the_launch(actor: Actor) -> None:
+def test_tokens_are_recorded_with_the_model_of_the_launch(actor: Actor) -> None:
     played = actor.follow("- spend: {input: 5}\n- spend: {output: 1, model: small}").turn()
     first, second = played.of(model.USAGE)
     assert first.data == {"model": "big", "input": 5, "output": 0, "cache_read": 0, "cache_write": 0}

@@ -36,7 +36,7 @@ def test_off_is_a_warning(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("working")
-def test_what_holds_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "x")
     checks = findings(project, network="allow", allow=["example.org"], credentials=["API_KEY"])
     assert {status for status, _ in checks.values()} == {"ok"}
@@ -64,18 +64,18 @@ def test_a_credential_counts_as_it_is_recorded(project: Path, monkeypatch: pytes
         ({"credentials": ["NOT_THERE"]}, "credentials", "warning"),
     ],
 )
-def test_what_does_not_fit_is_told(project: Path, settings: dict[str, object], name: str, status: str) -> None:
+def test_what_does_not_fit_is_reported(project: Path, settings: dict[str, object], name: str, status: str) -> None:
     assert findings(project, **settings)[name][0] == status
 
 
 @pytest.mark.parametrize(("mode", "status"), [("auto", "warning"), ("on", "error")])
-def test_a_missing_program_is_told(project: Path, monkeypatch: pytest.MonkeyPatch, mode: str, status: str) -> None:
+def test_a_missing_program_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch, mode: str, status: str) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert findings(project, mode=mode) == {"files": (status, findings(project, mode=mode)["files"][1])}
     assert "bubblewrap is not installed" in findings(project, mode=mode)["files"][1]
 
 
-def test_a_program_that_does_not_work_is_told_with_what_may_forbid_it(
+def test_a_program_that_does_not_work_is_reported_with_what_may_forbid_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bwrap"

@@ -152,7 +152,7 @@ def test_stop_ends_everything_within(cell: Cell) -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_dies_is_told_with_its_status(cell: Cell) -> None:
+def test_a_program_that_dies_is_reported_with_its_status(cell: Cell) -> None:
     cell.sling(cell.task("Die", [{"crash": 7}]), "--name", "bee")
     assert "exited with status 7" in str(cell.wait_for("bee", "crashed")["reason"])
 
@@ -203,7 +203,7 @@ def test_a_deep_project_has_room_for_sockets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_new_worktree_is_given_is_made_within(cell: Cell) -> None:
+def test_a_new_worktree_is_provisioned_within_the_sandbox(cell: Cell) -> None:
     """The setup command runs what the base holds: it may be an agent's work."""
     outside = cell.folder.parent / "outside"
     outside.mkdir()

@@ -315,7 +315,7 @@ class Project(RuleBasedStateMachine):
         assert (None if offered is None else offered.task.id) == self.reference.next_ready(self.now)
 
     @invariant()
-    def what_waits_is_said_to_wait(self) -> None:
+    def what_waits_is_listed_as_blocked(self) -> None:
         for view in service.list_tasks(self.db, listing_store.Query(limit=0), stamp(self.now)):
             waits = any(self.reference.is_blocked(ancestor) for ancestor in self.reference.line(view.task.id))
             assert view.is_blocked == waits

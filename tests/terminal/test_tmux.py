@@ -95,7 +95,7 @@ class TestStarting:
         start(tmux, mark, 'echo "${#BIG} of them"; read x', BIG="x" * 100_000)
         shows(tmux, "100000 of them")
 
-    def test_what_cannot_be_started_is_told(self, tmux: Tmux, mark: Mark, tmp_path: Path) -> None:
+    def test_what_cannot_be_started_is_reported(self, tmux: Tmux, mark: Mark, tmp_path: Path) -> None:
         with pytest.raises(ProgramFailed, match="is gone"):
             tmux.new_session("ada", str(tmp_path / "gone"), ["cat"], mark.env)
         with pytest.raises(ProgramFailed, match="not installed") as caught:
@@ -207,7 +207,7 @@ class TestReading:
         tmux.enter("ada")
         wait_until(lambda: tmux.list()["ada"].exit_status == 0)
 
-    def test_a_signal_is_told_from_a_status(self, tmux: Tmux, mark: Mark) -> None:
+    def test_a_signal_is_distinguished_from_a_status(self, tmux: Tmux, mark: Mark) -> None:
         pane = tmux.new_session("ada", "/", ["sleep", "300"], mark.env)
         os.kill(pane.pid, 9)
         wait_until(lambda: tmux.list()["ada"].dead)

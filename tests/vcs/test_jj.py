@@ -58,7 +58,7 @@ def test_another_branch_at_the_same_commit_does_not_take_the_trunks_place(jj_rep
     assert vcs.current_branch() == "agent"
 
 
-def test_a_conflicted_bookmark_is_said(jj_repository: JjRepository) -> None:
+def test_a_conflicted_bookmark_is_reported(jj_repository: JjRepository) -> None:
     vcs = jj_repository.vcs()
     vcs.create_branch("side", "main")
     jj_repository.write("a")

@@ -156,7 +156,7 @@ def test_an_agent_at_work_is_not_disturbed(git_place: Place, state: str) -> None
         restore(git_place, "ann", 1, force=True)
 
 
-def test_what_is_not_there_is_said(git_place: Place) -> None:
+def test_what_is_not_there_is_reported(git_place: Place) -> None:
     git_place.add("ann")
     with pytest.raises(NotFound, match="turn 7"):
         restore(git_place, "ann", 7)
