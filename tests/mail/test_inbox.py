@@ -83,8 +83,8 @@ def test_reading_shows_the_thread_and_marks_the_readers_own(hive: Hive, bee: Age
     [by_human] = inbox.read(hive.db, HUMAN, (asked,), LATER)
     assert by_human.read_at is None
     opened = inbox.read(hive.db, hive.as_(queen), (asked, answer, asked), LATER)
-    assert [thread.id for thread in opened] == [asked, answer]
-    assert [thread.read_at for thread in opened] == [LATER, None]
+    assert [message.id for message in opened] == [asked, answer]
+    assert [message.read_at for message in opened] == [LATER, None]
     assert opened[0].thread == (asked, answer)
     assert opened[0].to_json()["thread"] == (asked, answer)
 
